@@ -327,6 +327,27 @@ func (e HeldCallBy) Valid() bool {
 	}
 }
 
+// Defines values for NamingConflict.
+const (
+	NamingConflictError  NamingConflict = "error"
+	NamingConflictPrefer NamingConflict = "prefer"
+	NamingConflictRename NamingConflict = "rename"
+)
+
+// Valid indicates whether the value is a known member of the NamingConflict enum.
+func (e NamingConflict) Valid() bool {
+	switch e {
+	case NamingConflictError:
+		return true
+	case NamingConflictPrefer:
+		return true
+	case NamingConflictRename:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProviderToolListFormat.
 const (
 	ProviderToolListFormatAnthropic       ProviderToolListFormat = "anthropic"
@@ -375,6 +396,21 @@ const (
 func (e RemovedServerStatus) Valid() bool {
 	switch e {
 	case RemovedServerStatusDisconnected:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RemovedSetStatus.
+const (
+	RemovedSetStatusRemoved RemovedSetStatus = "removed"
+)
+
+// Valid indicates whether the value is a known member of the RemovedSetStatus enum.
+func (e RemovedSetStatus) Valid() bool {
+	switch e {
+	case RemovedSetStatusRemoved:
 		return true
 	default:
 		return false
@@ -570,6 +606,42 @@ func (e ServerWorkerInitializationState) Valid() bool {
 	case ServerWorkerInitializationStateStarting:
 		return true
 	case ServerWorkerInitializationStateTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SetDetailOrigin.
+const (
+	SetDetailOriginAPI           SetDetailOrigin = "api"
+	SetDetailOriginConfiguration SetDetailOrigin = "configuration"
+)
+
+// Valid indicates whether the value is a known member of the SetDetailOrigin enum.
+func (e SetDetailOrigin) Valid() bool {
+	switch e {
+	case SetDetailOriginAPI:
+		return true
+	case SetDetailOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SetItemOrigin.
+const (
+	SetItemOriginAPI           SetItemOrigin = "api"
+	SetItemOriginConfiguration SetItemOrigin = "configuration"
+)
+
+// Valid indicates whether the value is a known member of the SetItemOrigin enum.
+func (e SetItemOrigin) Valid() bool {
+	switch e {
+	case SetItemOriginAPI:
+		return true
+	case SetItemOriginConfiguration:
 		return true
 	default:
 		return false
@@ -813,6 +885,36 @@ func (e ListCallsParamsState) Valid() bool {
 	}
 }
 
+// Defines values for GetEventsParamsInclude.
+const (
+	GetEventsParamsIncludeChanges GetEventsParamsInclude = "changes"
+)
+
+// Valid indicates whether the value is a known member of the GetEventsParamsInclude enum.
+func (e GetEventsParamsInclude) Valid() bool {
+	switch e {
+	case GetEventsParamsIncludeChanges:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PutSetParamsIfNoneMatch.
+const (
+	PutSetParamsIfNoneMatchAsterisk PutSetParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutSetParamsIfNoneMatch enum.
+func (e PutSetParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutSetParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CreateToolCallsParamsFormat.
 const (
 	CreateToolCallsParamsFormatAnthropic       CreateToolCallsParamsFormat = "anthropic"
@@ -861,6 +963,21 @@ func (e ListToolsParamsFormat) Valid() bool {
 	case ListToolsParamsFormatOpenai:
 		return true
 	case ListToolsParamsFormatOpenaiResponses:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListToolsParamsInclude.
+const (
+	ListToolsParamsIncludeOffline ListToolsParamsInclude = "offline"
+)
+
+// Valid indicates whether the value is a known member of the ListToolsParamsInclude enum.
+func (e ListToolsParamsInclude) Valid() bool {
+	switch e {
+	case ListToolsParamsIncludeOffline:
 		return true
 	default:
 		return false
@@ -1621,6 +1738,21 @@ type LineRefusal struct {
 	Index    int64   `json:"index"`
 }
 
+// Naming defines model for Naming.
+type Naming struct {
+	// Conflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+	Conflict *NamingConflict `json:"conflict,omitempty"`
+
+	// Prefix Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+	Prefix *string `json:"prefix,omitempty"`
+
+	// Separator Stands between prefix and name.
+	Separator *string `json:"separator,omitempty"`
+}
+
+// NamingConflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+type NamingConflict string
+
 // Problem defines model for Problem.
 type Problem struct {
 	// CallID The call that failed, if it had an id.
@@ -1793,6 +1925,15 @@ type RemovedServer struct {
 // RemovedServerStatus Examples: disconnected
 type RemovedServerStatus string
 
+// RemovedSet defines model for RemovedSet.
+type RemovedSet struct {
+	// Status Examples: removed
+	Status RemovedSetStatus `json:"status"`
+}
+
+// RemovedSetStatus Examples: removed
+type RemovedSetStatus string
+
 // RestartedServer defines model for RestartedServer.
 type RestartedServer struct {
 	// ID Examples: files
@@ -1804,6 +1945,42 @@ type RestartedServer struct {
 
 // RestartedServerStatus Examples: restarting
 type RestartedServerStatus string
+
+// Selector defines model for Selector.
+type Selector struct {
+	// Destructive The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only.
+	Destructive *bool `json:"destructive,omitempty"`
+
+	// Idempotent The hint idempotentHint must be this.
+	Idempotent *bool `json:"idempotent,omitempty"`
+
+	// MaxRiskLevel The highest risk level of the tool's server; a server without a level has level 1.
+	MaxRiskLevel *int64 `json:"max_risk_level,omitempty"`
+
+	// OpenWorld The hint openWorldHint must be this; where it is absent, it counts as true.
+	OpenWorld *bool `json:"open_world,omitempty"`
+
+	// ReadOnly The server's hint readOnlyHint must be this.
+	ReadOnly *bool `json:"read_only,omitempty"`
+
+	// Server A pattern of server ids: * stands for any characters, ? for one.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set Only tools of this set.
+	//
+	// Examples: research
+	Set *string `json:"set,omitempty"`
+
+	// Tags Tags that the tool must have, all of them.
+	Tags []string `json:"tags,omitempty"`
+
+	// Tool A pattern of tool names.
+	//
+	// Examples: read_*
+	Tool *string `json:"tool,omitempty"`
+}
 
 // ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
@@ -2040,6 +2217,118 @@ type ServerWorker struct {
 // ServerWorkerInitializationState Examples: initialized
 type ServerWorkerInitializationState string
 
+// Set defines model for Set.
+type Set struct {
+	// Description What the set is for.
+	//
+	// Examples: Find and read, change nothing.
+	Description *string `json:"description,omitempty"`
+
+	// Exclude Takes tools out again.
+	Exclude []Selector `json:"exclude,omitempty"`
+
+	// Include Selects the tools, in order. A tool that several selectors select counts where it is selected first.
+	Include []Selector `json:"include"`
+
+	// Name The name of the set.
+	//
+	// Examples: research
+	Name  *string `json:"name,omitempty"`
+	Names *Naming `json:"names,omitempty"`
+}
+
+// SetClash defines model for SetClash.
+type SetClash struct {
+	// Name Examples: search
+	Name  string    `json:"name"`
+	Tools []ToolRef `json:"tools"`
+}
+
+// SetDetail defines model for SetDetail.
+type SetDetail struct {
+	// At When it was changed last.
+	At *time.Time `json:"at,omitempty"`
+
+	// By Who changed it last.
+	//
+	// Examples: ops
+	By         *string `json:"by,omitempty"`
+	Definition Set     `json:"definition"`
+
+	// Etag The state of the set, for If-Match; absent for a set of the configuration.
+	//
+	// Examples: "12"
+	Etag *string `json:"etag,omitempty"`
+
+	// LeftOut Names that several tools would have, with the tools that are left out for it.
+	LeftOut []SetClash `json:"left_out,omitempty"`
+
+	// Name Examples: research
+	Name string `json:"name"`
+
+	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+	Origin SetDetailOrigin `json:"origin"`
+
+	// Tools The tools of the set now, in its order.
+	Tools []SetTool `json:"tools"`
+}
+
+// SetDetailOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+type SetDetailOrigin string
+
+// SetItem defines model for SetItem.
+type SetItem struct {
+	// At When it was changed last.
+	At *time.Time `json:"at,omitempty"`
+
+	// By Who changed it last.
+	//
+	// Examples: ops
+	By         *string `json:"by,omitempty"`
+	Definition Set     `json:"definition"`
+
+	// Etag The state of the set, for If-Match; absent for a set of the configuration.
+	//
+	// Examples: "12"
+	Etag *string `json:"etag,omitempty"`
+
+	// Name Examples: research
+	Name string `json:"name"`
+
+	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+	Origin SetItemOrigin `json:"origin"`
+}
+
+// SetItemOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+type SetItemOrigin string
+
+// SetList defines model for SetList.
+type SetList struct {
+	Sets []SetItem `json:"sets"`
+}
+
+// SetTool defines model for SetTool.
+type SetTool struct {
+	Enabled bool `json:"enabled"`
+
+	// Name The name in the set.
+	//
+	// Examples: files__read_text
+	Name string `json:"name"`
+
+	// Offline The reason that no worker can run it now.
+	Offline *string `json:"offline,omitempty"`
+
+	// Reason The reason that it is disabled.
+	Reason *string `json:"reason,omitempty"`
+
+	// Server Examples: files
+	Server string `json:"server"`
+
+	// Tool Examples: read_text
+	Tool string `json:"tool"`
+}
+
 // SettleRequest defines model for SettleRequest.
 type SettleRequest struct {
 	// As done: it has run. failed: it has not run and will not run. run-again: run it once more.
@@ -2060,6 +2349,41 @@ type Status struct {
 
 // StatusStatus Examples: ok
 type StatusStatus string
+
+// Switch defines model for Switch.
+type Switch struct {
+	At time.Time `json:"at"`
+
+	// By Examples: ops
+	By      *string `json:"by,omitempty"`
+	Enabled bool    `json:"enabled"`
+
+	// Reason Examples: Read-only until Monday.
+	Reason *string `json:"reason,omitempty"`
+
+	// Server A server, or with wide a pattern of servers.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set The set whose tools are meant.
+	//
+	// Examples: research
+	Set *string `json:"set,omitempty"`
+
+	// Tool A tool, or with wide a pattern of tools.
+	//
+	// Examples: delete_*
+	Tool *string `json:"tool,omitempty"`
+
+	// Wide Whether server and tool are patterns, also for tools that come later.
+	Wide *bool `json:"wide,omitempty"`
+}
+
+// SwitchList defines model for SwitchList.
+type SwitchList struct {
+	Switches []Switch `json:"switches"`
+}
 
 // SwitchRequest defines model for SwitchRequest.
 type SwitchRequest struct {
@@ -2173,6 +2497,11 @@ type ToolItem struct {
 
 	// Server Examples: everything
 	Server string `json:"server"`
+
+	// SetName With set: the name of the tool in the set.
+	//
+	// Examples: demo__echo
+	SetName *string `json:"set_name,omitempty"`
 }
 
 // ToolList defines model for ToolList.
@@ -2230,6 +2559,15 @@ type ToolPin struct {
 // Examples: changed
 type ToolPinState string
 
+// ToolRef defines model for ToolRef.
+type ToolRef struct {
+	// Server Examples: files
+	Server string `json:"server"`
+
+	// Tool Examples: search
+	Tool string `json:"tool"`
+}
+
 // ToolSwitch defines model for ToolSwitch.
 type ToolSwitch struct {
 	At time.Time `json:"at"`
@@ -2260,6 +2598,69 @@ type Version struct {
 
 	// Version Examples: 0.1.0
 	Version string `json:"version"`
+}
+
+// WideSwitch defines model for WideSwitch.
+type WideSwitch struct {
+	At time.Time `json:"at"`
+
+	// By Examples: ops
+	By      *string `json:"by,omitempty"`
+	Enabled bool    `json:"enabled"`
+
+	// Reason Examples: Read-only until Monday.
+	Reason *string `json:"reason,omitempty"`
+
+	// Server A server, or with wide a pattern of servers.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set The set whose tools are meant.
+	//
+	// Examples: research
+	Set *string `json:"set,omitempty"`
+
+	// Tool A tool, or with wide a pattern of tools.
+	//
+	// Examples: delete_*
+	Tool *string `json:"tool,omitempty"`
+
+	// Tools The number of tools that fit now.
+	//
+	// Examples: 3
+	Tools int64 `json:"tools"`
+
+	// Wide Whether server and tool are patterns, also for tools that come later.
+	Wide *bool `json:"wide,omitempty"`
+}
+
+// WideSwitchRequest defines model for WideSwitchRequest.
+type WideSwitchRequest struct {
+	// Enabled false disables the tools. true undoes what was disabled with the same server, tool and set.
+	//
+	// Examples: false
+	Enabled bool `json:"enabled"`
+
+	// Reason The reason that they are disabled; callers see it.
+	//
+	// Examples: Read-only until Monday.
+	Reason *string `json:"reason,omitempty"`
+
+	// Server A pattern of servers: * stands for any characters, ? for one. Absent: every server.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set Only tools of this set.
+	//
+	// Examples: research
+	Set *string `json:"set,omitempty"`
+
+	// Tool A pattern of tools. Absent: every tool.
+	//
+	// Examples: delete_*
+	Tool *string `json:"tool,omitempty"`
 }
 
 // WorkerItem defines model for WorkerItem.
@@ -2351,6 +2752,9 @@ type Problem409 = Problem
 // Problem410 defines model for Problem410.
 type Problem410 = Problem
 
+// Problem412 defines model for Problem412.
+type Problem412 = Problem
+
 // Problem413 defines model for Problem413.
 type Problem413 = Problem
 
@@ -2359,6 +2763,9 @@ type Problem415 = Problem
 
 // Problem422 defines model for Problem422.
 type Problem422 = Problem
+
+// Problem428 defines model for Problem428.
+type Problem428 = Problem
 
 // Problem429 defines model for Problem429.
 type Problem429 = Problem
@@ -2503,6 +2910,15 @@ type ConfirmCall200JSONResponseBody struct {
 	union json.RawMessage
 }
 
+// GetEventsParams defines parameters for GetEvents.
+type GetEventsParams struct {
+	// Include changes: also events named change, whose data is a FleetChange.
+	Include *GetEventsParamsInclude `form:"include,omitempty" json:"include,omitempty"`
+}
+
+// GetEventsParamsInclude defines parameters for GetEvents.
+type GetEventsParamsInclude string
+
 // GetPromptJSONBody defines parameters for GetPrompt.
 type GetPromptJSONBody map[string]string
 
@@ -2591,6 +3007,24 @@ type CallTool202JSONResponseBody struct {
 	union json.RawMessage
 }
 
+// RemoveSetParams defines parameters for RemoveSet.
+type RemoveSetParams struct {
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// PutSetParams defines parameters for PutSet.
+type PutSetParams struct {
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+
+	// IfNoneMatch With *, the set is made only where there is none.
+	IfNoneMatch *PutSetParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutSetParamsIfNoneMatch defines parameters for PutSet.
+type PutSetParamsIfNoneMatch string
+
 // CreateToolCallsJSONBody defines parameters for CreateToolCalls.
 type CreateToolCallsJSONBody = interface{}
 
@@ -2629,6 +3063,12 @@ type ListToolsParams struct {
 	// Server Only the tools of this server.
 	Server *string `form:"server,omitempty" json:"server,omitempty"`
 
+	// Set Only the tools of this set, in its order and under its names, in one answer.
+	Set *string `form:"set,omitempty" json:"set,omitempty"`
+
+	// Include offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now.
+	Include *ListToolsParamsInclude `form:"include,omitempty" json:"include,omitempty"`
+
 	// Limit The maximum number of tools on a page, if the list has pages.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -2650,6 +3090,9 @@ type ListToolsParams struct {
 
 // ListToolsParamsFormat defines parameters for ListTools.
 type ListToolsParamsFormat string
+
+// ListToolsParamsInclude defines parameters for ListTools.
+type ListToolsParamsInclude string
 
 // ListTools200JSONResponseBody defines parameters for ListTools.
 type ListTools200JSONResponseBody struct {
@@ -2686,8 +3129,14 @@ type SwitchToolJSONRequestBody = SwitchRequest
 // CallToolJSONRequestBody defines body for CallTool for application/json ContentType.
 type CallToolJSONRequestBody CallToolJSONBody
 
+// PutSetJSONRequestBody defines body for PutSet for application/json ContentType.
+type PutSetJSONRequestBody = Set
+
 // CreateToolCallsJSONRequestBody defines body for CreateToolCalls for application/json ContentType.
 type CreateToolCallsJSONRequestBody = CreateToolCallsJSONBody
+
+// SwitchToolsJSONRequestBody defines body for SwitchTools for application/json ContentType.
+type SwitchToolsJSONRequestBody = WideSwitchRequest
 
 // Getter for additional properties for ContentBlock. Returns the specified
 // element and whether it was found
@@ -4382,10 +4831,10 @@ type ClientInterface interface {
 
 	// GetEvents Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
-	GetEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetHealth Health summary
 	//
@@ -4582,6 +5031,45 @@ type ClientInterface interface {
 	// Corresponds with POST /servers/{id}/tools/{tool} (the `CallTool` operationId).
 	CallTool(ctx context.Context, id string, tool string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListSets List the sets of tools
+	//
+	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+	//
+	// Corresponds with GET /sets (the `ListSets` operationId).
+	ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveSet Remove a set of tools
+	//
+	// A set that another set names, or by which tools are disabled, is not removed.
+	//
+	// Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
+	RemoveSet(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSet Show a set of tools
+	//
+	// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+	//
+	// Corresponds with GET /sets/{name} (the `GetSet` operationId).
+	GetSet(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSetWithBody Make or change a set of tools
+	//
+	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+	PutSetWithBody(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSet Make or change a set of tools
+	//
+	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+	PutSet(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateToolCallsWithBody Run the tool calls of a model
 	//
 	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
@@ -4606,6 +5094,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SwitchToolsWithBody Disable or enable tools by server, pattern or set
+	//
+	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+	SwitchToolsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SwitchTools Disable or enable tools by server, pattern or set
+	//
+	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+	SwitchTools(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSwitches List what is disabled
+	//
+	// The tools that are disabled, and the patterns and sets by which tools are.
+	//
+	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
+	ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVersion The build
 	//
@@ -5020,11 +5533,11 @@ func (c *Client) ConfirmCall(ctx context.Context, id string, params *ConfirmCall
 
 // GetEvents Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Corresponds with GET /events (the `GetEvents` operationId).
-func (c *Client) GetEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetEventsRequest(c.Server)
+func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetEventsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5480,6 +5993,95 @@ func (c *Client) CallTool(ctx context.Context, id string, tool string, params *C
 	return c.Client.Do(req)
 }
 
+// ListSets List the sets of tools
+//
+// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+//
+// Corresponds with GET /sets (the `ListSets` operationId).
+func (c *Client) ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSetsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveSet Remove a set of tools
+//
+// A set that another set names, or by which tools are disabled, is not removed.
+//
+// Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
+func (c *Client) RemoveSet(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveSetRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSet Show a set of tools
+//
+// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+//
+// Corresponds with GET /sets/{name} (the `GetSet` operationId).
+func (c *Client) GetSet(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSetRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSetWithBody Make or change a set of tools
+//
+// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+func (c *Client) PutSetWithBody(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSetRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSet Make or change a set of tools
+//
+// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+func (c *Client) PutSet(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSetRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreateToolCallsWithBody Run the tool calls of a model
 //
 // The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
@@ -5525,6 +6127,61 @@ func (c *Client) CreateToolCalls(ctx context.Context, params *CreateToolCallsPar
 // Corresponds with GET /tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListToolsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SwitchToolsWithBody Disable or enable tools by server, pattern or set
+//
+// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+func (c *Client) SwitchToolsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSwitchToolsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SwitchTools Disable or enable tools by server, pattern or set
+//
+// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+func (c *Client) SwitchTools(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSwitchToolsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSwitches List what is disabled
+//
+// The tools that are disabled, and the patterns and sets by which tools are.
+//
+// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
+func (c *Client) ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSwitchesRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -6665,7 +7322,7 @@ func NewConfirmCallRequestWithBody(server string, id string, params *ConfirmCall
 }
 
 // NewGetEventsRequest constructs an http.Request for the GetEvents method
-func NewGetEventsRequest(server string) (*http.Request, error) {
+func NewGetEventsRequest(server string, params *GetEventsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6681,6 +7338,33 @@ func NewGetEventsRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Include != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include", *params.Include, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -7719,6 +8403,189 @@ func NewCallToolRequestWithBody(server string, id string, tool string, params *C
 	return req, nil
 }
 
+// NewListSetsRequest constructs an http.Request for the ListSets method
+func NewListSetsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRemoveSetRequest constructs an http.Request for the RemoveSet method
+func NewRemoveSetRequest(server string, name string, params *RemoveSetParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sets/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSetRequest constructs an http.Request for the GetSet method
+func NewGetSetRequest(server string, name string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sets/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutSetRequest calls the generic PutSet builder with application/json body
+func NewPutSetRequest(server string, name string, params *PutSetParams, body PutSetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutSetRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewPutSetRequestWithBody constructs an http.Request for the PutSet method, with any body, and a specified content type
+func NewPutSetRequestWithBody(server string, name string, params *PutSetParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sets/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewCreateToolCallsRequest calls the generic CreateToolCalls builder with application/json body
 func NewCreateToolCallsRequest(server string, params *CreateToolCallsParams, body CreateToolCallsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -7909,6 +8776,30 @@ func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request,
 
 		}
 
+		if params.Set != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "set", *params.Set, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Include != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "include", *params.Include, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -7985,6 +8876,73 @@ func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request,
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSwitchToolsRequest calls the generic SwitchTools builder with application/json body
+func NewSwitchToolsRequest(server string, body SwitchToolsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSwitchToolsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewSwitchToolsRequestWithBody constructs an http.Request for the SwitchTools method, with any body, and a specified content type
+func NewSwitchToolsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListSwitchesRequest constructs an http.Request for the ListSwitches method
+func NewListSwitchesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools/switches")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -8293,12 +9251,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
-	GetEventsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetEventsResponse, error)
+	GetEventsWithResponse(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*GetEventsResponse, error)
 
 	// GetHealthWithResponse Health summary
 	//
@@ -8525,6 +9483,51 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /servers/{id}/tools/{tool} (the `CallTool` operationId).
 	CallToolWithResponse(ctx context.Context, id string, tool string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*CallToolResponse, error)
 
+	// ListSetsWithResponse List the sets of tools
+	//
+	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sets (the `ListSets` operationId).
+	ListSetsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSetsResponse, error)
+
+	// RemoveSetWithResponse Remove a set of tools
+	//
+	// A set that another set names, or by which tools are disabled, is not removed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
+	RemoveSetWithResponse(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*RemoveSetResponse, error)
+
+	// GetSetWithResponse Show a set of tools
+	//
+	// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sets/{name} (the `GetSet` operationId).
+	GetSetWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetResponse, error)
+
+	// PutSetWithBodyWithResponse Make or change a set of tools
+	//
+	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+	PutSetWithBodyWithResponse(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSetResponse, error)
+
+	// PutSetWithResponse Make or change a set of tools
+	//
+	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+	PutSetWithResponse(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSetResponse, error)
+
 	// CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 	//
 	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
@@ -8551,6 +9554,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /tools (the `ListTools` operationId).
 	ListToolsWithResponse(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*ListToolsResponse, error)
+
+	// SwitchToolsWithBodyWithResponse Disable or enable tools by server, pattern or set
+	//
+	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+	SwitchToolsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SwitchToolsResponse, error)
+
+	// SwitchToolsWithResponse Disable or enable tools by server, pattern or set
+	//
+	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+	SwitchToolsWithResponse(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*SwitchToolsResponse, error)
+
+	// ListSwitchesWithResponse List what is disabled
+	//
+	// The tools that are disabled, and the patterns and sets by which tools are.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
+	ListSwitchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSwitchesResponse, error)
 
 	// GetVersionWithResponse The build
 	//
@@ -12627,6 +13657,429 @@ func (r CallToolResponse) ContentType() string {
 	return ""
 }
 
+// ListSetsResponse401Headers the declared response headers of an HTTP 401 response for ListSets
+type ListSetsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type ListSetsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SetList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSetsResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSetsResponse) GetJSON200() *SetList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSetsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSetsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSetsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSetsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RemoveSetResponse401Headers the declared response headers of an HTTP 401 response for RemoveSet
+type RemoveSetResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RemoveSetResponse503Headers the declared response headers of an HTTP 503 response for RemoveSet
+type RemoveSetResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RemoveSetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RemovedSet
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RemoveSetResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RemoveSetResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RemoveSetResponse) GetJSON200() *RemovedSet {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveSetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveSetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveSetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveSetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetSetResponse200Headers the declared response headers of an HTTP 200 response for GetSet
+type GetSetResponse200Headers struct {
+	ETag *string
+}
+
+// GetSetResponse401Headers the declared response headers of an HTTP 401 response for GetSet
+type GetSetResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type GetSetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SetDetail
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetSetResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSetResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSetResponse) GetJSON200() *SetDetail {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutSetResponse200Headers the declared response headers of an HTTP 200 response for PutSet
+type PutSetResponse200Headers struct {
+	ETag *string
+}
+
+// PutSetResponse401Headers the declared response headers of an HTTP 401 response for PutSet
+type PutSetResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// PutSetResponse503Headers the declared response headers of an HTTP 503 response for PutSet
+type PutSetResponse503Headers struct {
+	RetryAfter *int
+}
+
+type PutSetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SetItem
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutSetResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutSetResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PutSetResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutSetResponse) GetJSON200() *SetItem {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutSetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutSetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutSetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutSetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateToolCallsResponse401Headers the declared response headers of an HTTP 401 response for CreateToolCalls
 type CreateToolCallsResponse401Headers struct {
 	WWWAuthenticate *string
@@ -12822,6 +14275,193 @@ func (r ListToolsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListToolsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SwitchToolsResponse401Headers the declared response headers of an HTTP 401 response for SwitchTools
+type SwitchToolsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// SwitchToolsResponse503Headers the declared response headers of an HTTP 503 response for SwitchTools
+type SwitchToolsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type SwitchToolsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WideSwitch
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *SwitchToolsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *SwitchToolsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SwitchToolsResponse) GetJSON200() *WideSwitch {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SwitchToolsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SwitchToolsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SwitchToolsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SwitchToolsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListSwitchesResponse401Headers the declared response headers of an HTTP 401 response for ListSwitches
+type ListSwitchesResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type ListSwitchesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SwitchList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSwitchesResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSwitchesResponse) GetJSON200() *SwitchList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSwitchesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSwitchesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSwitchesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSwitchesResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -13312,13 +14952,13 @@ func (c *ClientWithResponses) ConfirmCallWithResponse(ctx context.Context, id st
 
 // GetEventsWithResponse Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /events (the `GetEvents` operationId).
-func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetEventsResponse, error) {
-	rsp, err := c.GetEvents(ctx, reqEditors...)
+func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*GetEventsResponse, error) {
+	rsp, err := c.GetEvents(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -13700,6 +15340,81 @@ func (c *ClientWithResponses) CallToolWithResponse(ctx context.Context, id strin
 	return ParseCallToolResponse(rsp)
 }
 
+// ListSetsWithResponse List the sets of tools
+//
+// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sets (the `ListSets` operationId).
+func (c *ClientWithResponses) ListSetsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSetsResponse, error) {
+	rsp, err := c.ListSets(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSetsResponse(rsp)
+}
+
+// RemoveSetWithResponse Remove a set of tools
+//
+// A set that another set names, or by which tools are disabled, is not removed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
+func (c *ClientWithResponses) RemoveSetWithResponse(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*RemoveSetResponse, error) {
+	rsp, err := c.RemoveSet(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveSetResponse(rsp)
+}
+
+// GetSetWithResponse Show a set of tools
+//
+// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sets/{name} (the `GetSet` operationId).
+func (c *ClientWithResponses) GetSetWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetResponse, error) {
+	rsp, err := c.GetSet(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSetResponse(rsp)
+}
+
+// PutSetWithBodyWithResponse Make or change a set of tools
+//
+// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+func (c *ClientWithResponses) PutSetWithBodyWithResponse(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSetResponse, error) {
+	rsp, err := c.PutSetWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSetResponse(rsp)
+}
+
+// PutSetWithResponse Make or change a set of tools
+//
+// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
+func (c *ClientWithResponses) PutSetWithResponse(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSetResponse, error) {
+	rsp, err := c.PutSet(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSetResponse(rsp)
+}
+
 // CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 //
 // The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
@@ -13743,6 +15458,51 @@ func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseListToolsResponse(rsp)
+}
+
+// SwitchToolsWithBodyWithResponse Disable or enable tools by server, pattern or set
+//
+// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+func (c *ClientWithResponses) SwitchToolsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SwitchToolsResponse, error) {
+	rsp, err := c.SwitchToolsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSwitchToolsResponse(rsp)
+}
+
+// SwitchToolsWithResponse Disable or enable tools by server, pattern or set
+//
+// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /tools (the `SwitchTools` operationId).
+func (c *ClientWithResponses) SwitchToolsWithResponse(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*SwitchToolsResponse, error) {
+	rsp, err := c.SwitchTools(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSwitchToolsResponse(rsp)
+}
+
+// ListSwitchesWithResponse List what is disabled
+//
+// The tools that are disabled, and the patterns and sets by which tools are.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
+func (c *ClientWithResponses) ListSwitchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSwitchesResponse, error) {
+	rsp, err := c.ListSwitches(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSwitchesResponse(rsp)
 }
 
 // GetVersionWithResponse The build
@@ -17741,6 +19501,405 @@ func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
 	return response, nil
 }
 
+// ParseListSetsResponse parses an HTTP response from a ListSetsWithResponse call
+func ParseListSetsResponse(rsp *http.Response) (*ListSetsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSetsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SetList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListSetsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRemoveSetResponse parses an HTTP response from a RemoveSetWithResponse call
+func ParseRemoveSetResponse(rsp *http.Response) (*RemoveSetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveSetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RemovedSet
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers RemoveSetResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers RemoveSetResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetSetResponse parses an HTTP response from a GetSetWithResponse call
+func ParseGetSetResponse(rsp *http.Response) (*GetSetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SetDetail
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetSetResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetSetResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutSetResponse parses an HTTP response from a PutSetWithResponse call
+func ParsePutSetResponse(rsp *http.Response) (*PutSetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutSetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SetItem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutSetResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutSetResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers PutSetResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseCreateToolCallsResponse parses an HTTP response from a CreateToolCallsWithResponse call
 func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -17917,6 +20076,178 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 		response.Headers200 = &headers
 	case rsp.StatusCode == 401:
 		var headers ListToolsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSwitchToolsResponse parses an HTTP response from a SwitchToolsWithResponse call
+func ParseSwitchToolsResponse(rsp *http.Response) (*SwitchToolsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SwitchToolsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WideSwitch
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers SwitchToolsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers SwitchToolsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListSwitchesResponse parses an HTTP response from a ListSwitchesWithResponse call
+func ParseListSwitchesResponse(rsp *http.Response) (*ListSwitchesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSwitchesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SwitchList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListSwitchesResponse401Headers
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

@@ -282,7 +282,7 @@ func TestResultsGoOnFromACursor(t *testing.T) {
 
 func TestEventsSayHowTheFleetIs(t *testing.T) {
 	c := open(t)
-	for event, err := range callyard.Events(c.GetEvents(t.Context())) {
+	for event, err := range callyard.Events(c.GetEvents(t.Context(), nil)) {
 		if err != nil {
 			t.Fatal(err)
 		}

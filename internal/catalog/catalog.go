@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/pintable"
 	"github.com/callyard/callyard/internal/store/servertable"
+	"github.com/callyard/callyard/internal/store/settable"
 	"github.com/callyard/callyard/internal/store/switchtable"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/bus"
@@ -45,6 +46,7 @@ type Catalog struct {
 	switches *bus.Table[switchtable.Switch]
 	added    *bus.Table[servertable.Server]
 	pins     atomic.Pointer[bus.Table[pintable.Server]] // nil while it cannot be read
+	sets     sets
 	schemas  *validate.Cache
 	presence *bus.Watch
 	deciding *bus.Watch // the signs of life of approvers
@@ -103,6 +105,9 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		c.switches.Close()
 		return nil, err
 	}
+	if c.sets.table, c.sets.fault = settable.Open(ctx, conn, whenOpen(c.setsChanged)); c.sets.fault != nil {
+		log.Warn("sets of tools that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", c.sets.fault)
+	}
 	opened.Store(true)
 	c.addedChanged()
 	c.openPins(ctx)
@@ -140,6 +145,9 @@ func (c *Catalog) closeTables() {
 	c.added.Close()
 	if table := c.pins.Load(); table != nil {
 		table.Close()
+	}
+	if c.sets.table != nil {
+		c.sets.table.Close()
 	}
 }
 

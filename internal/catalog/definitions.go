@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +31,12 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 			Name        string          `json:"name"`
 			Input       json.RawMessage `json:"inputSchema"`
 			Annotations struct {
-				ReadOnly   bool `json:"readOnlyHint"`
-				Idempotent bool `json:"idempotentHint"`
+				ReadOnly    bool  `json:"readOnlyHint"`
+				Idempotent  bool  `json:"idempotentHint"`
+				Destructive *bool `json:"destructiveHint"`
+				OpenWorld   *bool `json:"openWorldHint"`
 			} `json:"annotations"`
+			Meta json.RawMessage `json:"_meta"`
 		}
 		if err := json.Unmarshal(def, &head); err != nil || head.Name == "" {
 			nameless++
@@ -46,6 +50,13 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 		t := &schema.Tool{
 			Server: server, Name: head.Name, Raw: def, Digest: schema.Digest(def), Input: head.Input,
 			ReadOnly: head.Annotations.ReadOnly, Idempotent: head.Annotations.Idempotent,
+			Destructive: !head.Annotations.ReadOnly, OpenWorld: true, Tags: tagsOf(head.Meta),
+		}
+		if hint := head.Annotations.Destructive; hint != nil {
+			t.Destructive = *hint
+		}
+		if hint := head.Annotations.OpenWorld; hint != nil {
+			t.OpenWorld = *hint
 		}
 		d.tools[t.Name] = t
 		d.order = append(d.order, t)
@@ -59,6 +70,24 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 	}
 	d.found = newIndex(d.order)
 	return d
+}
+
+// tagsOf returns the tags of a tool: "tags" in its _meta, or in what FastMCP adds to that.
+func tagsOf(meta json.RawMessage) []string {
+	if len(meta) == 0 {
+		return nil
+	}
+	type tagged struct {
+		Tags []string `json:"tags"`
+	}
+	var own tagged
+	var fastMCP struct {
+		Now    tagged `json:"fastmcp"`
+		Before tagged `json:"_fastmcp"`
+	}
+	_ = json.Unmarshal(meta, &own) // what has another shape are no tags
+	_ = json.Unmarshal(meta, &fastMCP)
+	return slices.Concat(own.Tags, fastMCP.Now.Tags, fastMCP.Before.Tags)
 }
 
 // reader fetches the definitions of servers from workers.

@@ -74,7 +74,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 				t.Errorf("%s may leave: %v", tool, left)
 			}
 		}
-		if found, callable, unknown, err := c.Search("a b", "", 0); len(found)+callable+len(unknown) != 0 || err != nil {
+		if found, callable, unknown, err := c.Search("a b", "", 0, false); len(found)+callable+len(unknown) != 0 || err != nil {
 			t.Errorf("a search finds %v of %d, unknown %v: %v", found, callable, unknown, err)
 		}
 	}

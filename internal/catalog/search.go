@@ -153,34 +153,30 @@ func find(in []segment, query string, most int) []hit {
 }
 
 // Search returns the callable tools that have to do with the query, the best first,
-// and at most that many (0: all). server is "" for all servers. callable is how many
+// and at most that many (0: all). server is "" for all servers; offline says that tools
+// which no worker can run now count as well. callable is how many
 // tools can be called, unknown the servers whose tools are not known. The error is of
 // KindNotFound for a server that is not there. The work grows with the tools that are
 // found, hardly with those that are not.
-func (c *Catalog) Search(query, server string, most int) (found []Tool, callable int, unknown []string, err error) {
-	off := make(map[string][]string)
-	for _, sw := range c.switches.All() {
-		if !sw.Enabled {
-			off[sw.Server] = append(off[sw.Server], sw.Tool)
-		}
-	}
+func (c *Catalog) Search(query, server string, most int, offline bool) (found []Tool, callable int, unknown []string, err error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if server != "" && c.servers[server] == nil {
 		return nil, 0, nil, c.noServer(server)
 	}
+	off := c.standing.Load()
 	in := make([]segment, 0, len(c.servers))
 	for id, s := range c.servers {
 		switch {
 		case server != "" && id != server:
 		case s.defs == nil:
 			unknown = append(unknown, id)
-		case s.view.Offline != "":
+		case s.view.Offline != "" && !offline:
 		case s.pins.of("") == unrecorded:
 			unknown = append(unknown, id)
 		default:
 			g := segment{server: s, index: &s.defs.found}
-			g.leaveOut(s.pins.leaveOut(off[id]))
+			g.leaveOut(s.pins.leaveOut(off.namesOff(id, s.defs.order)))
 			callable += g.left
 			in = append(in, g)
 		}

@@ -210,26 +210,26 @@ func TestASearchKnowsServersSwitchesAndBounds(t *testing.T) {
 		_, errB := c.Tools("b")
 		return errA == nil && errB == nil
 	})
-	found, callable, unknown, err := c.Search("read a file", "", 0)
+	found, callable, unknown, err := c.Search("read a file", "", 0, false)
 	if got := toolNames(found); err != nil || !slices.Equal(got, []string{"a/read_file", "b/read_file", "a/weather", "b/weather"}) || callable != 4 || !slices.Equal(unknown, []string{"dead"}) {
 		t.Errorf("%v, %d callable, %v unknown, %v", got, callable, unknown, err)
 	}
-	if found, callable, _, err = c.Search("read a file", "", 1); err != nil || len(found) != 1 || callable != 4 {
+	if found, callable, _, err = c.Search("read a file", "", 1, false); err != nil || len(found) != 1 || callable != 4 {
 		t.Errorf("%v, %d callable, %v", toolNames(found), callable, err)
 	}
-	if found, callable, unknown, err = c.Search("file", "b", 0); err != nil || !slices.Equal(toolNames(found), []string{"b/read_file"}) || callable != 2 || unknown != nil {
+	if found, callable, unknown, err = c.Search("file", "b", 0, false); err != nil || !slices.Equal(toolNames(found), []string{"b/read_file"}) || callable != 2 || unknown != nil {
 		t.Errorf("%v, %d callable, %v, %v", toolNames(found), callable, unknown, err)
 	}
 	if _, err := c.Switch(t.Context(), "a", "read_file", false, "old", "ops"); err != nil {
 		t.Fatal(err)
 	}
-	if found, callable, _, err = c.Search("file", "", 0); err != nil || !slices.Equal(toolNames(found), []string{"b/read_file"}) || callable != 3 {
+	if found, callable, _, err = c.Search("file", "", 0, false); err != nil || !slices.Equal(toolNames(found), []string{"b/read_file"}) || callable != 3 {
 		t.Errorf("%v, %d callable, %v", toolNames(found), callable, err)
 	}
-	if _, _, _, err = c.Search("file", "none", 0); err == nil {
+	if _, _, _, err = c.Search("file", "none", 0, false); err == nil {
 		t.Error("a server that is not there was searched")
 	}
-	if found, _, _, err = c.Search("zebra", "", 0); err != nil || len(found) != 0 {
+	if found, _, _, err = c.Search("zebra", "", 0, false); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", toolNames(found), err)
 	}
 }

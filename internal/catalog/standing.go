@@ -1,7 +1,10 @@
 package catalog
 
 import (
+	"slices"
+
 	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -9,11 +12,57 @@ import (
 // never changed: it is read for each call.
 type standing struct {
 	servers map[string]*pinned // that there are; nil but for those in quarantine
-	off     map[toolName]switchtable.Switch
+	off     map[toolName]*switchtable.Switch
+	wide    []wideSwitch // of many tools at once, all of them off
 }
 
 // toolName names a tool of a server.
 type toolName struct{ server, tool string }
+
+// wideSwitch turns off all tools that fit its patterns and, where it names a set, are in that.
+type wideSwitch struct {
+	switchtable.Switch
+	// members are those of its set; nil where it names none, or where that cannot be
+	// composed: rather more is off than a tool is on that must not be.
+	members map[toolName]struct{}
+}
+
+func (w *wideSwitch) fits(name toolName) bool {
+	if w.members != nil {
+		if _, in := w.members[name]; !in {
+			return false
+		}
+	}
+	return (w.Server == "" || risk.MatchPattern(w.Server, name.server)) && (w.Tool == "" || risk.MatchPattern(w.Tool, name.tool))
+}
+
+// switchedOff returns the switch by which the tool is off, nil where it is on.
+func (s *standing) switchedOff(name toolName) *switchtable.Switch {
+	if sw := s.off[name]; sw != nil {
+		return sw
+	}
+	for i := range s.wide {
+		if s.wide[i].fits(name) {
+			sw := s.wide[i].Switch
+			sw.Server, sw.Tool = name.server, name.tool // which the caller asked about
+			return &sw
+		}
+	}
+	return nil
+}
+
+// namesOff returns the names of the tools that are off.
+func (s *standing) namesOff(server string, tools []*schema.Tool) (names []string) {
+	if len(s.off) == 0 && len(s.wide) == 0 {
+		return nil
+	}
+	for _, t := range tools {
+		if s.switchedOff(toolName{server, t.Name}) != nil {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
 
 // Standing returns nil while calls of the tool may leave that were checked against the
 // definition with the digest; tool is empty for methods that name none. Else the error is
@@ -29,8 +78,11 @@ func (c *Catalog) Standing(server, tool, digest string) error {
 		defer c.mu.RUnlock()
 		return c.noServer(server)
 	}
-	if sw, ok := s.off[toolName{server, tool}]; ok {
-		return switchedOff(&sw)
+	if tool == "" {
+		return nil
+	}
+	if sw := s.switchedOff(toolName{server, tool}); sw != nil {
+		return switchedOff(sw)
 	}
 	if pins != nil && tool != "" {
 		return pins.mayLeave(server, tool, digest)
@@ -40,7 +92,7 @@ func (c *Catalog) Standing(server, tool, digest string) error {
 
 // publishLocked replaces what Standing reads.
 func (c *Catalog) publishLocked() {
-	s := &standing{servers: make(map[string]*pinned, len(c.servers)), off: make(map[toolName]switchtable.Switch)}
+	s := &standing{servers: make(map[string]*pinned, len(c.servers)), off: make(map[toolName]*switchtable.Switch)}
 	for id, of := range c.servers {
 		s.servers[id] = nil
 		if of.pins != nil && of.pins.mode == schema.PinQuarantine {
@@ -48,10 +100,16 @@ func (c *Catalog) publishLocked() {
 		}
 	}
 	for _, sw := range c.switches.All() {
-		if !sw.Enabled {
-			s.off[toolName{sw.Server, sw.Tool}] = sw
+		switch {
+		case sw.Enabled:
+		case sw.Wide:
+			s.wide = append(s.wide, wideSwitch{sw, c.membersLocked(sw.Set)})
+		default:
+			s.off[toolName{sw.Server, sw.Tool}] = &sw
 		}
 	}
+	// Of several the oldest says why.
+	slices.SortFunc(s.wide, func(a, b wideSwitch) int { return a.At.Compare(b.At) })
 	c.standing.Store(s)
 }
 

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"net/url"
 	"path"
 	"slices"
@@ -164,6 +163,7 @@ func (c *Catalog) rebuildLocked() {
 		}
 	}
 	c.servers = next
+	c.sets.forget()
 	c.publishLocked()
 }
 
@@ -306,6 +306,9 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 		if sw, ok := c.switches.Get(switchtable.Key(t.Server, t.Name)); ok {
 			tool.Switch = sw
 		}
+		if sw := c.standing.Load().switchedOff(toolName{t.Server, t.Name}); sw != nil {
+			tool.Switch = *sw
+		}
 	}
 	tool.Change = s.pins.of(t.Name)
 	tool.Safe = s.view.TrustAnnotations && (t.ReadOnly || t.Idempotent)
@@ -354,24 +357,6 @@ func switchedOff(sw *switchtable.Switch) error {
 // is broken.
 func (c *Catalog) Schema(t Tool) (*validate.Schema, error) {
 	return c.schemas.Get(t.Digest, t.Input)
-}
-
-// Switch turns a tool off or on, for all front doors and over restarts. reason
-// is shown to callers.
-func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, reason, by string) (Tool, error) {
-	t, err := c.Tool(id, name)
-	if err != nil {
-		return Tool{}, err
-	}
-	sw := switchtable.Switch{Server: id, Tool: name, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
-	if err := c.switches.Put(ctx, sw); err != nil {
-		e := schema.Errorf(schema.KindUnavailable, "The change could not be stored, so nothing changed: %w", err)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return Tool{}, e
-	}
-	t.Switch = sw
-	c.switched()
-	return t, nil
 }
 
 // Workers returns every live worker, sorted by id.

@@ -30,6 +30,7 @@ type page struct {
 	Approvals   []json.RawMessage `json:"approvals"`
 	Permissions []json.RawMessage `json:"permissions"`
 	Tools       []json.RawMessage `json:"tools"`
+	Sets        []json.RawMessage `json:"sets"`
 	Next        string            `json:"next"`
 	NextCursor  string            `json:"next_cursor"`
 	Unknown     []string          `json:"unknown"` // servers whose tools are not known
@@ -58,7 +59,7 @@ func readList[T any](ctx context.Context, c *client, limit int, ask func(most in
 		if _, err := c.report(ctx, ask(most, l.next), &p); err != nil {
 			return nil, err
 		}
-		for _, raw := range slices.Concat(p.Calls, p.Batches, p.Approvals, p.Permissions, p.Tools) {
+		for _, raw := range slices.Concat(p.Calls, p.Batches, p.Approvals, p.Permissions, p.Tools, p.Sets) {
 			var item T
 			if err := json.Unmarshal(raw, &item); err != nil {
 				return nil, c.foreign()

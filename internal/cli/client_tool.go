@@ -117,21 +117,53 @@ func (d *toolDefinition) hints() string {
 
 func switchCommand(verb string, enabled bool) *cobra.Command {
 	var reason string
-	short := "Enable a tool"
+	var many wideSwitch
+	short := "Enable a tool, or tools that were disabled by pattern or set"
 	if !enabled {
-		short = "Disable a tool; its calls are refused with the reason"
+		short = "Disable a tool, or tools by pattern or set; calls are refused with the reason"
 	}
 	cmd := &cobra.Command{
-		Use:   verb + " SERVER TOOL",
-		Short: short,
-		Args:  takes(2, 2),
+		Use:     verb + " (SERVER TOOL | --match SERVER/TOOL | --set NAME)",
+		Short:   short,
+		Example: "  callyard tools " + verb + " files delete\n  callyard tools " + verb + " --match 'files/*'\n  callyard tools " + verb + " --match '*/delete_*' --set research",
+		Args:    takes(0, 2),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
+			if many.match != "" || many.set != "" {
+				return many.change(ctx, c, args, enabled, reason)
+			}
+			if len(args) != 2 {
+				return fail(exitUsage, "Pass SERVER and TOOL, or --match 'SERVER/TOOL', or --set NAME.")
+			}
 			return switchTool(ctx, c, args[0], args[1], enabled, reason)
 		})),
 		ValidArgsFunction: completing(serverIDs, toolNames),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to callers")
+	cmd.Flags().StringVar(&many.match, "match", "", "tools by pattern, as SERVER/TOOL with * and ?, also those that come later")
+	cmd.Flags().StringVar(&many.set, "set", "", "only tools of this set")
 	return cmd
+}
+
+// wideSwitch says which tools are switched together.
+type wideSwitch struct{ match, set string }
+
+func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabled bool, reason string) error {
+	server, tool, ok := strings.Cut(w.match, "/")
+	if len(args) > 0 || w.match != "" && !ok {
+		return fail(exitUsage, "Pass either SERVER and TOOL, or --match 'SERVER/TOOL' and --set NAME; '%s/*' is every tool of a server.", oneLine(cmp.Or(server, "SERVER")))
+	}
+	body := marshal(callyard.WideSwitchRequest{Server: given(server), Tool: given(tool), Set: given(w.set), Enabled: enabled, Reason: given(reason)})
+	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.SwitchToolsWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
+	}, func(done *struct {
+		Tools int `json:"tools"`
+	}) error {
+		verb := "disabled"
+		if enabled {
+			verb = "enabled, unless something else disables them"
+		}
+		return c.out.text(fmt.Sprintf("The %d tools that fit now are %s.\n", done.Tools, verb))
+	})
 }
 
 func switchTool(ctx context.Context, c *client, server, tool string, enabled bool, reason string) error {

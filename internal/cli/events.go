@@ -14,17 +14,20 @@ import (
 )
 
 func eventsCommand() *cobra.Command {
-	return &cobra.Command{
+	var changes bool
+	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Follow changes of workers and servers until Ctrl-C",
 		Long: "events prints the current fleet and then each change, one on a line, until it is stopped. " +
 			"With --json each line is the whole fleet after the change. It reconnects after a lost connection.",
 		Args: takes(0, 0),
 		RunE: withClient(func(ctx context.Context, c *client, _ []string) error {
-			f := follower{c: c, pauses: backoff.Policy{First: time.Second, Max: 15 * time.Second}}
+			f := follower{c: c, changes: changes, pauses: backoff.Policy{First: time.Second, Max: 15 * time.Second}}
 			return f.follow(ctx)
 		}),
 	}
+	cmd.Flags().BoolVar(&changes, "changes", false, "also print each change of tools, servers and sets, with actor and reason")
+	return cmd
 }
 
 // follower prints the events of a front door and connects again when the
@@ -32,15 +35,21 @@ func eventsCommand() *cobra.Command {
 type follower struct {
 	c      *client
 	pauses backoff.Policy // before the next connection
-	last   callyard.Fleet
+	// changes says that each change is told by itself as well.
+	changes bool
+	last    callyard.Fleet
 }
 
 // follow runs until ctx ends, which is no error, or until the front door refuses
 // it. That there is no front door at the start is an error as well.
 func (f *follower) follow(ctx context.Context) error {
 	connected := false
+	params := &callyard.GetEventsParams{}
+	if f.changes {
+		params.Include = new(callyard.GetEventsParamsInclude("changes"))
+	}
 	for failures := 0; ; failures++ {
-		err := f.c.stream(ctx, f.c.api.GetEvents, func(e sse.Event) error {
+		err := f.c.stream(ctx, with(f.c.api.GetEvents, params), func(e sse.Event) error {
 			if e.Name == eventJSON || e.Name == eventHeld {
 				return f.c.foreign()
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/store/pintable"
 	"github.com/callyard/callyard/internal/store/servertable"
 	"github.com/callyard/callyard/internal/store/sessiontable"
+	"github.com/callyard/callyard/internal/store/settable"
 	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/internal/store/switchtable"
 	"github.com/callyard/callyard/internal/webhook"
@@ -25,7 +26,7 @@ import (
 // stored are the streams and tables of all stores, and how long they keep what is in them.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
 	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
-		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs())
+		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs())
 }
 
 // provision makes every stream and table of Callyard that is missing in NATS, as the

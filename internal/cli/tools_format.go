@@ -18,11 +18,13 @@ type providerList struct {
 	strict   bool
 	query    string
 	server   string
+	set      string
 }
 
 func (p *providerList) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.format, "format", "", "print the tools in the format of a model provider: openai, openai-responses, anthropic or gemini")
 	offer(cmd, "format", "openai", "openai-responses", "anthropic", "gemini")
+	cmd.Flags().StringVar(&p.set, "set", "", "with --format: only the tools of this set, under its names")
 	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: maximum number of tools")
 	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: maximum estimated number of tokens of all tools")
 	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode for schemas that support it")
@@ -49,7 +51,7 @@ type providerAnswer struct {
 func listForProvider(ctx context.Context, c *client, p providerList) error {
 	format := callyard.ListToolsParamsFormat(p.format)
 	q := callyard.ListToolsParams{
-		Format: &format, Server: given(p.server), Query: given(p.query),
+		Format: &format, Server: given(p.server), Set: given(p.set), Query: given(p.query),
 		MaxTools: given(max(int64(p.maxTools), 0)), BudgetTokens: given(max(int64(p.budget), 0)), Strict: given(p.strict),
 	}
 	var answer providerAnswer

@@ -36,6 +36,17 @@ func Name(server, tool string) string {
 	return s + separator + t + tail
 }
 
+// NameAs returns name where every provider takes it, else something like it that ends in a
+// digest of the server and the tool that it stands for.
+func NameAs(name, server, tool string) string {
+	if name != "" && len(name) <= nameMost && legal(name) == name {
+		return name
+	}
+	tail := digestTail(server + "\x00" + tool)
+	fit := legal(name)
+	return fit[:min(len(fit), nameMost-len(tail))] + tail
+}
+
 // digestTail is what a name that was changed ends in, made of what it stands for.
 func digestTail(text string) string {
 	sum := sha256.Sum256([]byte(text))

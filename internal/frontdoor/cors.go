@@ -26,7 +26,7 @@ func withCORS(origins []string, next http.Handler) http.Handler {
 		AllowedHeaders: []string{"*"},
 		// In addition to those that every page may read (Fetch standard, section 2.2.6).
 		ExposedHeaders: []string{
-			"Age", "Callyard-Call-Id", "Callyard-Worker", "Idempotency-Replayed", "Link", "Location", mcpwire.HeaderProtocolVersion, mcpwire.HeaderSessionID,
+			"Age", "Callyard-Call-Id", "Callyard-Worker", "ETag", "Idempotency-Replayed", "Link", "Location", mcpwire.HeaderProtocolVersion, mcpwire.HeaderSessionID,
 			"Preference-Applied", "Retry-After", "WWW-Authenticate", "X-Request-Id",
 		},
 		MaxAge:              preflightSeconds,

@@ -185,6 +185,10 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
+	if err := d.catalog.Sets().Configure(c.Sets); err != nil {
+		d.catalog.Close()
+		return nil, errors.Join(err, d.router.Close())
+	}
 	if o.InForce != nil {
 		d.catalog.Announce(o.InForce)
 	}

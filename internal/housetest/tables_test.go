@@ -56,6 +56,7 @@ var layers = []layer{
 	{"internal/calls/records", support},
 	{"internal/launch", support},
 	{"internal/hub", support},
+	{"internal/toolset", support},
 	{"internal/webhook", support},
 	{"internal/store", support},
 	{"internal/embedded", support},

@@ -11,6 +11,8 @@ const (
 	KindMethod      schema.Kind = "method-not-allowed"     // the path exists, the method does not
 	KindMediaType   schema.Kind = "unsupported-media-type" // the body is declared as something else than is read
 	KindBodyTimeout schema.Kind = "request-timeout"        // the body did not come
+	KindChanged     schema.Kind = "precondition-failed"    // the resource is not as If-Match or If-None-Match says
+	KindUnguarded   schema.Kind = "precondition-required"  // the change names no state that it changes
 )
 
 // Row says how a kind of error looks over HTTP.
@@ -41,10 +43,12 @@ var rows = [...]Row{
 	{KindBodyTimeout, http.StatusRequestTimeout, "Timed out reading the request body", "The client sent the body too slowly.", "Send the request again over a faster connection."},
 	{schema.KindConflict, http.StatusConflict, "Conflict", "The resource already exists, or its state does not allow this.", "See the detail for the state."},
 	{schema.KindExpired, http.StatusGone, "Expired", "The call or its confirmation has expired. The call was not run.", "Send the call again to get a new confirmation."},
+	{KindChanged, http.StatusPreconditionFailed, "The resource has changed", "The resource is not in the state that If-Match or If-None-Match names. Nothing was changed.", "Get the resource again, apply your change to what it is now, and send it with the new ETag."},
 	{schema.KindTooLarge, http.StatusRequestEntityTooLarge, "The request is too large", "The request exceeds a limit of the front door.", "Send a smaller request, or ask the operator to raise the limit."},
 	{KindMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "The Content-Type of the body is not JSON.", "Send Content-Type: application/json; curl --json does."},
 	{schema.KindInvalidArguments, http.StatusUnprocessableEntity, "The arguments do not match the tool's schema", "The arguments are valid JSON, but do not match the tool's input schema; errors lists each fault with its JSON pointer.", "Correct the arguments; GET /servers/{id}/tools returns the schema."},
 	{schema.KindKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "The key belongs to a different request. Nothing was run.", "Use a new key for a new request."},
+	{KindUnguarded, http.StatusPreconditionRequired, "If-Match is required", "The resource exists, and the request does not say which state of it is changed. Nothing was changed.", "Get the resource and send its ETag in If-Match; If-Match: * changes any state."},
 	{schema.KindQuota, http.StatusTooManyRequests, "Quota exceeded", "You reached one of your limits. Nothing started.", "Wait as long as Retry-After says, then send the request again."},
 	{schema.KindUnavailable, http.StatusServiceUnavailable, "No capacity", "No live worker runs the server, or all of them are full. Nothing started.", "Wait as long as Retry-After says, then send the request again."},
 	{schema.KindServerFailed, http.StatusBadGateway, "The MCP server failed", "The MCP server cannot be reached or failed to start. The call did not start.", "See the reason in GET /servers/{id}, and tell the operator."},

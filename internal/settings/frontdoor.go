@@ -7,6 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/toolset"
 )
 
 // FrontDoor is the section front_door of the configuration.
@@ -49,6 +50,9 @@ type FrontDoor struct {
 	// Origins are the origins of web pages that may use the front door from a browser
 	// (CORS), as "https://app.example.com". The front door's own pages always may.
 	Origins []string `yaml:"origins"`
+	// Sets are sets of tools that cannot be changed over the API. They may include each
+	// other, and no set of the API.
+	Sets []toolset.Set `yaml:"sets"`
 	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
@@ -77,6 +81,7 @@ func (c FrontDoor) Validate() []config.Fault {
 		faults.Addf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new creates one), or listen on 127.0.0.1.", c.Listen)
 	}
 	faults = append(faults, checkKeys(c.Keys)...)
+	faults = append(faults, checkSets(c.Sets)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
 	faults.Positive("argument_depth", c.ArgumentDepth > 0)
@@ -98,6 +103,26 @@ func (c FrontDoor) Validate() []config.Fault {
 func checkKeys(keys []authn.Key) (faults config.Collector) {
 	for _, f := range authn.CheckKeys(keys) {
 		faults.Addf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message)
+	}
+	return faults
+}
+
+// checkSets says what is wrong with the sets of tools of a section.
+func checkSets(list []toolset.Set) (faults config.Collector) {
+	all := make(toolset.All, len(list))
+	for i := range list {
+		for _, f := range list[i].Check() {
+			faults.Addf(fmt.Sprintf("sets[%d].%s", i, f.Path), "%s", f.Message)
+		}
+		if all[list[i].Name] != nil {
+			faults.Addf(fmt.Sprintf("sets[%d].name", i), "is that of another set; rename one of them.")
+		}
+		all[list[i].Name] = &list[i]
+	}
+	for i := range list {
+		if why := all.Check(list[i].Name); why != "" && len(faults) == 0 {
+			faults.Addf(fmt.Sprintf("sets[%d]", i), "cannot be composed. %s", why)
+		}
 	}
 	return faults
 }

@@ -102,6 +102,13 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
+// Remove removes a row when its revision is still the given one; [ErrConflict] means that
+// another writer was first.
+func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
+	_, err := b.wrote(0, b.kv.Delete(ctx, key, jetstream.LastRevision(revision)))
+	return err
+}
+
 // Fresh reads a row and its revision from the bucket's leader, which has every write that
 // was acknowledged; [ErrNotFound] means that there is none.
 func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision uint64, err error) {

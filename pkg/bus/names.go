@@ -76,6 +76,7 @@ const (
 	BucketServers  = "callyard_servers"
 	BucketSessions = "callyard_sessions"
 	BucketPins     = "callyard_pins"
+	BucketSets     = "callyard_sets"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

@@ -154,5 +154,27 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
+// Remove removes a row when its revision is still the given one; [ErrConflict] means that
+// another writer was first. This process sees it at once.
+func (t *Table[T]) Remove(ctx context.Context, key string, revision uint64) error {
+	if err := t.b.Remove(ctx, key, revision); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[key].revision == revision {
+		t.rows[key] = row[T]{revision: revision, removed: true}
+	}
+	return nil
+}
+
+// Revision returns a row as this process knows it, and the revision that wrote it.
+func (t *Table[T]) Revision(key string) (v T, revision uint64, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	r, ok := t.rows[key]
+	return r.value, r.revision, ok && !r.removed
+}
+
 // Close ends the watch on the table and waits for it.
 func (t *Table[T]) Close() { t.watch.Close() }

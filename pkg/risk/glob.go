@@ -18,6 +18,12 @@ type glob struct {
 	bare string
 }
 
+// MatchPattern says whether a pattern of a policy matches a name: "*" stands for any
+// characters, none and slashes included, and "?" for one; everything else is exact.
+func MatchPattern(pattern, name string) bool {
+	return wild(pattern, name, func(a, b rune) bool { return a == b })
+}
+
 func newGlob(text string) glob {
 	return glob{text: text, literal: !strings.ContainsAny(text, "*?"), any: text != "" && strings.Trim(text, "*") == "", plain: isPlain(text), bare: bare(text)}
 }

@@ -116,6 +116,12 @@ type Tool struct {
 	// ReadOnly and Idempotent are the server's hints; false when absent.
 	ReadOnly   bool
 	Idempotent bool
+	// Destructive and OpenWorld are hints too. Where they are absent, MCP takes a tool for
+	// open-world, and for destructive unless it is read-only.
+	Destructive bool
+	OpenWorld   bool
+	// Tags are the server's, from "tags" in the definition's _meta.
+	Tags []string
 }
 
 // Worker is one process that runs calls, as it announces itself.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
@@ -242,6 +243,30 @@ func (f *Fabric) Call(ctx context.Context, server, tool string, args any) (*sche
 		return f.calls.Result(ctx, s)
 	}
 	return out.Result, nil
+}
+
+// Change is one thing that became different in a fabric: a tool that was added, removed,
+// changed, enabled or disabled, a server that went offline or is available again, a set.
+type Change struct {
+	// Type is "tool.added", "tool.removed", "tool.changed", "tool.enabled", "tool.disabled",
+	// "server.added", "server.removed", "server.online", "server.offline", "set.added",
+	// "set.removed" or "set.changed".
+	Type              string
+	At                time.Time
+	Server, Tool, Set string
+	// Actor is who enabled, disabled or stored it; empty where nobody did.
+	Actor string
+	// Reason says why it is disabled or offline.
+	Reason string
+}
+
+// Watch calls each with every change of the fabric from now on, on one goroutine, until stop
+// is called, which waits for it. Changes that follow each other within milliseconds may be
+// told as one.
+func (f *Fabric) Watch(each func(Change)) (stop func()) {
+	return f.door.Catalog().Watch(func(c catalog.FleetChange) {
+		each(Change{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
+	})
 }
 
 // localPrincipal is the caller of a local fabric.

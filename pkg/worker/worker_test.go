@@ -260,6 +260,8 @@ func TestToolsMayComeAndGo(t *testing.T) {
 	f := open(t, s)
 	changes, cancel := f.door.Catalog().Changes()
 	defer cancel()
+	told := make(chan string, 8)
+	defer f.Watch(func(c Change) { told <- c.Type + " " + c.Server + "/" + c.Tool })()
 	offered := func(tool string) bool {
 		_, err := f.door.Catalog().Tool("prices", tool)
 		return err == nil
@@ -274,6 +276,11 @@ func TestToolsMayComeAndGo(t *testing.T) {
 	}
 	if _, err := f.Call(t.Context(), "prices", "list", nil); err != nil {
 		t.Error(err)
+	}
+	for _, want := range []string{"tool.added prices/list", "tool.removed prices/quote"} {
+		if got := <-told; got != want {
+			t.Errorf("told was %q, want %q", got, want)
+		}
 	}
 }
 

@@ -321,7 +321,7 @@ export interface paths {
         };
         /**
          * Follow the fleet
-         * @description Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
+         * @description Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
          */
         get: operations["get-events"];
         put?: never;
@@ -668,6 +668,54 @@ export interface paths {
         patch: operations["switch-tool"];
         trace?: never;
     };
+    "/sets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sets of tools
+         * @description Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+         */
+        get: operations["list-sets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a set of tools
+         * @description The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+         */
+        get: operations["get-set"];
+        /**
+         * Make or change a set of tools
+         * @description The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+         */
+        put: operations["put-set"];
+        post?: never;
+        /**
+         * Remove a set of tools
+         * @description A set that another set names, or by which tools are disabled, is not removed.
+         */
+        delete: operations["remove-set"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tool-calls": {
         parameters: {
             query?: never;
@@ -700,6 +748,30 @@ export interface paths {
          * @description Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
          */
         get: operations["list-tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Disable or enable tools by server, pattern or set
+         * @description All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+         */
+        patch: operations["switch-tools"];
+        trace?: never;
+    };
+    "/tools/switches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is disabled
+         * @description The tools that are disabled, and the patterns and sets by which tools are.
+         */
+        get: operations["list-switches"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1459,6 +1531,24 @@ export interface components {
             /** Format: int64 */
             index: number;
         };
+        Naming: {
+            /**
+             * @description What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+             * @default error
+             * @enum {string}
+             */
+            conflict: "error" | "prefer" | "rename";
+            /**
+             * @description Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+             * @default {server}
+             */
+            prefix: string;
+            /**
+             * @description Stands between prefix and name.
+             * @default __
+             */
+            separator: string;
+        };
         Problem: {
             /**
              * @description The call that failed, if it had an id.
@@ -1615,6 +1705,13 @@ export interface components {
              */
             status: "disconnected";
         };
+        RemovedSet: {
+            /**
+             * @example removed
+             * @enum {string}
+             */
+            status: "removed";
+        };
         RestartedServer: {
             /** @example files */
             id: string;
@@ -1623,6 +1720,38 @@ export interface components {
              * @enum {string}
              */
             status: "restarting";
+        };
+        Selector: {
+            /** @description The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only. */
+            destructive?: boolean;
+            /** @description The hint idempotentHint must be this. */
+            idempotent?: boolean;
+            /**
+             * Format: int64
+             * @description The highest risk level of the tool's server; a server without a level has level 1.
+             */
+            max_risk_level?: number;
+            /** @description The hint openWorldHint must be this; where it is absent, it counts as true. */
+            open_world?: boolean;
+            /** @description The server's hint readOnlyHint must be this. */
+            read_only?: boolean;
+            /**
+             * @description A pattern of server ids: * stands for any characters, ? for one.
+             * @example files
+             */
+            server?: string;
+            /**
+             * @description Only tools of this set.
+             * @example research
+             */
+            set?: string;
+            /** @description Tags that the tool must have, all of them. */
+            tags?: string[];
+            /**
+             * @description A pattern of tool names.
+             * @example read_*
+             */
+            tool?: string;
         };
         /** @description A server: its id and its entry as in a servers file. */
         ServerEntry: {
@@ -1846,6 +1975,102 @@ export interface components {
              */
             slots: number;
         };
+        Set: {
+            /**
+             * @description What the set is for.
+             * @example Find and read, change nothing.
+             */
+            description?: string;
+            /** @description Takes tools out again. */
+            exclude?: components["schemas"]["Selector"][];
+            /** @description Selects the tools, in order. A tool that several selectors select counts where it is selected first. */
+            include: components["schemas"]["Selector"][];
+            /**
+             * @description The name of the set.
+             * @example research
+             */
+            name?: string;
+            /** @description The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool. */
+            names?: components["schemas"]["Naming"];
+        };
+        SetClash: {
+            /** @example search */
+            name: string;
+            tools: components["schemas"]["ToolRef"][];
+        };
+        SetDetail: {
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
+            at?: string;
+            /**
+             * @description Who changed it last.
+             * @example ops
+             */
+            by?: string;
+            definition: components["schemas"]["Set"];
+            /**
+             * @description The state of the set, for If-Match; absent for a set of the configuration.
+             * @example "12"
+             */
+            etag?: string;
+            /** @description Names that several tools would have, with the tools that are left out for it. */
+            left_out?: components["schemas"]["SetClash"][];
+            /** @example research */
+            name: string;
+            /**
+             * @description Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+             * @enum {string}
+             */
+            origin: "api" | "configuration";
+            /** @description The tools of the set now, in its order. */
+            tools: components["schemas"]["SetTool"][];
+        };
+        SetItem: {
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
+            at?: string;
+            /**
+             * @description Who changed it last.
+             * @example ops
+             */
+            by?: string;
+            definition: components["schemas"]["Set"];
+            /**
+             * @description The state of the set, for If-Match; absent for a set of the configuration.
+             * @example "12"
+             */
+            etag?: string;
+            /** @example research */
+            name: string;
+            /**
+             * @description Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+             * @enum {string}
+             */
+            origin: "api" | "configuration";
+        };
+        SetList: {
+            sets: components["schemas"]["SetItem"][];
+        };
+        SetTool: {
+            enabled: boolean;
+            /**
+             * @description The name in the set.
+             * @example files__read_text
+             */
+            name: string;
+            /** @description The reason that no worker can run it now. */
+            offline?: string;
+            /** @description The reason that it is disabled. */
+            reason?: string;
+            /** @example files */
+            server: string;
+            /** @example read_text */
+            tool: string;
+        };
         SettleRequest: {
             /**
              * @description done: it has run. failed: it has not run and will not run. run-again: run it once more.
@@ -1861,6 +2086,35 @@ export interface components {
              * @enum {string}
              */
             status: "ok" | "ready";
+        };
+        Switch: {
+            /** Format: date-time */
+            at: string;
+            /** @example ops */
+            by?: string;
+            enabled: boolean;
+            /** @example Read-only until Monday. */
+            reason?: string;
+            /**
+             * @description A server, or with wide a pattern of servers.
+             * @example files
+             */
+            server?: string;
+            /**
+             * @description The set whose tools are meant.
+             * @example research
+             */
+            set?: string;
+            /**
+             * @description A tool, or with wide a pattern of tools.
+             * @example delete_*
+             */
+            tool?: string;
+            /** @description Whether server and tool are patterns, also for tools that come later. */
+            wide?: boolean;
+        };
+        SwitchList: {
+            switches: components["schemas"]["Switch"][];
         };
         SwitchRequest: {
             /**
@@ -1965,6 +2219,11 @@ export interface components {
             reason?: string;
             /** @example everything */
             server: string;
+            /**
+             * @description With set: the name of the tool in the set.
+             * @example demo__echo
+             */
+            set_name?: string;
         };
         ToolList: {
             /** @description The cursor of the next page; absent on the last page. */
@@ -2014,6 +2273,12 @@ export interface components {
              */
             state: "accepted" | "changed" | "new" | "gone";
         };
+        ToolRef: {
+            /** @example files */
+            server: string;
+            /** @example search */
+            tool: string;
+        };
         ToolSwitch: {
             /** Format: date-time */
             at: string;
@@ -2038,6 +2303,65 @@ export interface components {
             started: string;
             /** @example 0.1.0 */
             version: string;
+        };
+        WideSwitch: {
+            /** Format: date-time */
+            at: string;
+            /** @example ops */
+            by?: string;
+            enabled: boolean;
+            /** @example Read-only until Monday. */
+            reason?: string;
+            /**
+             * @description A server, or with wide a pattern of servers.
+             * @example files
+             */
+            server?: string;
+            /**
+             * @description The set whose tools are meant.
+             * @example research
+             */
+            set?: string;
+            /**
+             * @description A tool, or with wide a pattern of tools.
+             * @example delete_*
+             */
+            tool?: string;
+            /**
+             * Format: int64
+             * @description The number of tools that fit now.
+             * @example 3
+             */
+            tools: number;
+            /** @description Whether server and tool are patterns, also for tools that come later. */
+            wide?: boolean;
+        };
+        WideSwitchRequest: {
+            /**
+             * @description false disables the tools. true undoes what was disabled with the same server, tool and set.
+             * @example false
+             */
+            enabled: boolean;
+            /**
+             * @description The reason that they are disabled; callers see it.
+             * @example Read-only until Monday.
+             */
+            reason?: string;
+            /**
+             * @description A pattern of servers: * stands for any characters, ? for one. Absent: every server.
+             * @example files
+             */
+            server?: string;
+            /**
+             * @description Only tools of this set.
+             * @example research
+             */
+            set?: string;
+            /**
+             * @description A pattern of tools. Absent: every tool.
+             * @example delete_*
+             */
+            tool?: string;
         };
         WorkerItem: {
             /** @description Whether the worker runs servers that are added over the API. */
@@ -2188,6 +2512,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The resource is not in the state that If-Match or If-None-Match names. Nothing was changed. */
+        Problem412: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The request exceeds a limit of the front door. */
         Problem413: {
             headers: {
@@ -2208,6 +2541,15 @@ export interface components {
         };
         /** @description The key belongs to a different request. Nothing was run. Or: The arguments are valid JSON, but do not match the tool's input schema; errors lists each fault with its JSON pointer. */
         Problem422: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The resource exists, and the request does not say which state of it is changed. Nothing was changed. */
+        Problem428: {
             headers: {
                 [name: string]: unknown;
             };
@@ -3093,14 +3435,20 @@ export interface operations {
     };
     "get-events": {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description changes: also events named change, whose data is a FleetChange.
+                 * @example changes
+                 */
+                include?: "changes";
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The events; the data of each is a Fleet. */
+            /** @description The events; the data of each fleet event is a Fleet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4182,6 +4530,198 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "list-sets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-set": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a set. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetDetail"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "put-set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "12"
+                 */
+                "If-Match"?: string;
+                /**
+                 * @description With *, the set is made only where there is none.
+                 * @example *
+                 */
+                "If-None-Match"?: "*";
+            };
+            path: {
+                /**
+                 * @description The name of a set: 1 to 64 letters, digits, "_", "-" and ".".
+                 * @example research
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description The definition of the set. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "Find and read, change nothing.",
+                 *       "include": [
+                 *         {
+                 *           "read_only": true,
+                 *           "server": "files"
+                 *         },
+                 *         {
+                 *           "tool": "search_*"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Set"];
+            };
+        };
+        responses: {
+            /** @description The set as it is stored. */
+            200: {
+                headers: {
+                    /**
+                     * @description The new state of the set.
+                     * @example "13"
+                     */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-01-02T03:04:05Z",
+                     *       "by": "ops",
+                     *       "definition": {
+                     *         "description": "Find and read, change nothing.",
+                     *         "include": [
+                     *           {
+                     *             "read_only": true,
+                     *             "server": "files"
+                     *           },
+                     *           {
+                     *             "tool": "search_*"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "etag": "\"13\"",
+                     *       "name": "research",
+                     *       "origin": "api"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SetItem"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            428: components["responses"]["Problem428"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "remove-set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "12"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The name of a set: 1 to 64 letters, digits, "_", "-" and ".".
+                 * @example research
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The set was removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "removed"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RemovedSet"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            412: components["responses"]["Problem412"];
+            428: components["responses"]["Problem428"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
     "create-tool-calls": {
         parameters: {
             query?: {
@@ -4298,6 +4838,10 @@ export interface operations {
                 format?: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
                 /** @description Only the tools of this server. */
                 server?: string;
+                /** @description Only the tools of this set, in its order and under its names, in one answer. */
+                set?: string;
+                /** @description offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now. */
+                include?: "offline";
                 /** @description The maximum number of tools on a page, if the list has pages. */
                 limit?: number;
                 /** @description The next_cursor of the previous page. */
@@ -4331,6 +4875,82 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "switch-tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Which tools, and their new state. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": false,
+                 *       "reason": "Read-only until Monday.",
+                 *       "server": "files",
+                 *       "tool": "delete_*"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WideSwitchRequest"];
+            };
+        };
+        responses: {
+            /** @description What was disabled or enabled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-01-02T03:04:05Z",
+                     *       "by": "ops",
+                     *       "enabled": false,
+                     *       "reason": "Read-only until Monday.",
+                     *       "server": "files",
+                     *       "tool": "delete_*",
+                     *       "tools": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WideSwitch"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-switches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
             default: components["responses"]["Problem"];
         };
     };

@@ -40,7 +40,7 @@ func (d *discovery) capabilities(x *exchange) []byte {
 // server is what the one server of a mount says of itself, nil where there is none; see
 // [schema.Definitions].
 func (d *discovery) server(x *exchange) []byte {
-	if x.mount == "" {
+	if !ofServer(x.mount) {
 		return nil
 	}
 	defs, err := d.catalog.Definitions(x.mount)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -216,7 +217,7 @@ func TestToolsHaveLegalNamesAtTheCommonMountAndTheirOwnAtTheirServers(t *testing
 	}
 	for _, want := range []string{
 		`{"name":"demo__echo",  "description":"Says it again", "inputSchema":{"type":"object"},"_meta":{"big":9007199254740993}}`,
-		`{"name":"` + exposed("two words", "echo") + `",  "description"`, `"` + exposed("demo", "wärme 温度") + `"`,
+		`{"name":"` + format.MCPName("two words", "echo") + `",  "description"`, `"` + format.MCPName("demo", "wärme 温度") + `"`,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %s", want)
@@ -230,7 +231,7 @@ func TestToolsHaveLegalNamesAtTheCommonMountAndTheirOwnAtTheirServers(t *testing
 	if one := f.ask("/mcp/demo", "tools/list", "", "").result(t); !strings.Contains(one, string(definitions.Tools[0])) || !strings.Contains(one, `"name":"wärme 温度"`) {
 		t.Error(one)
 	}
-	if got := f.call("/mcp", exposed("demo", "wärme 温度"), `{}`).result(t); !strings.Contains(got, `"got":{}`) {
+	if got := f.call("/mcp", format.MCPName("demo", "wärme 温度"), `{}`).result(t); !strings.Contains(got, `"got":{}`) {
 		t.Error(got)
 	}
 	if f.worker.last().Tool != "wärme 温度" {

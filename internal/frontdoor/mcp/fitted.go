@@ -16,7 +16,7 @@ func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []by
 // at /mcp. Clients of the legacy era get neither that nor the other members that only
 // the modern era has.
 func (x *exchange) fitted(body []byte) []byte {
-	if mayHold(body, mcpwire.MetaServerInfo) && (x.mount == "" || !x.modern) {
+	if mayHold(body, mcpwire.MetaServerInfo) && (!ofServer(x.mount) || !x.modern) {
 		var info []byte
 		if x.modern {
 			info = x.ep.discovery.info(x)

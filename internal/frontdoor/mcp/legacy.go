@@ -79,13 +79,11 @@ func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
 
 // initialize opens a session.
 func (ep *Endpoint) initialize(x *exchange) {
-	if x.mount != "" {
-		if _, err := ep.o.Catalog.Server(x.mount); err != nil {
-			e := x.faultOf(err)
-			e.status = http.StatusNotFound
-			x.fail(e)
-			return
-		}
+	if err := ep.lists.known(x.mount); err != nil {
+		e := x.faultOf(err)
+		e.status = http.StatusNotFound
+		x.fail(e)
+		return
 	}
 	version := getString(x.msg.params, "protocolVersion")
 	if !slices.Contains(mcpwire.Legacy(), version) {

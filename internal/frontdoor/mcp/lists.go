@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
@@ -114,6 +115,9 @@ func (ls *lists) view(mount string) *view {
 }
 
 func (ls *lists) build(mount string, now uint64) *view {
+	if set, of := setOf(mount); of {
+		return ls.buildSet(mount, set, now)
+	}
 	var ids []string
 	if mount != "" {
 		ids = []string{mount}
@@ -308,8 +312,8 @@ func gather(to []item, names map[string]target, entries []entry, server string, 
 		e := &entries[i]
 		name, raw := e.name, []byte(e.raw)
 		if !bare {
-			if name = exposed(server, e.name); names[name].server != "" {
-				name = marked(server, e.name)
+			if name = format.MCPName(server, e.name); names[name].server != "" {
+				name = format.MarkedMCPName(server, e.name)
 			}
 			raw = e.renamed(name)
 		}

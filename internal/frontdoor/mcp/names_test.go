@@ -2,45 +2,8 @@ package mcp
 
 import (
 	"encoding/json"
-	"regexp"
-	"strings"
 	"testing"
 )
-
-var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
-
-func TestNamesAreLegalStableAndDistinct(t *testing.T) {
-	seen := make(map[string]target)
-	parts := []string{"a", "a_", "_a", "a__b", "b", "_", "__", "wärme", "two words", "", strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("y", 500), "a.b", "a/b", "-"}
-	for _, server := range parts {
-		for _, tool := range parts {
-			name := exposed(server, tool)
-			if !legalName.MatchString(name) {
-				t.Errorf("%q of %q is %q", tool, server, name)
-			}
-			if other, ok := seen[name]; ok {
-				t.Errorf("%q stands for %v and for %q of %q", name, other, tool, server)
-			}
-			seen[name] = target{server, tool}
-			if name != exposed(server, tool) {
-				t.Errorf("%q changes", name)
-			}
-		}
-	}
-	if got := exposed("files", "read_text"); got != "files__read_text" {
-		t.Error(got)
-	}
-}
-
-func FuzzNames(f *testing.F) {
-	f.Add("a", "b")
-	f.Add("a_", "_b")
-	f.Fuzz(func(t *testing.T, server, tool string) {
-		if name := exposed(server, tool); !legalName.MatchString(name) {
-			t.Errorf("%q", name)
-		}
-	})
-}
 
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{`{}`, `{"a":1,"b":[{"c":"\""}]}`, `{"a"`, `{"a":"\`, `[1]`, ` { "a" : true } `, `{"":{}}`, `{"a":tru}`} {

@@ -181,15 +181,13 @@ func printable(text string) string {
 
 // answer runs the request and answers it. It is shared by the two eras.
 func (ep *Endpoint) answer(ctx context.Context, x *exchange) {
-	if x.mount != "" {
-		if _, err := ep.o.Catalog.Server(x.mount); err != nil {
-			e := x.faultOf(err)
-			if e.status = http.StatusNotFound; schema.KindOf(err) == schema.KindUnavailable {
-				e.status = http.StatusServiceUnavailable
-			}
-			x.fail(e)
-			return
+	if err := ep.lists.known(x.mount); err != nil {
+		e := x.faultOf(err)
+		if e.status = http.StatusNotFound; schema.KindOf(err) == schema.KindUnavailable {
+			e.status = http.StatusServiceUnavailable
 		}
+		x.fail(e)
+		return
 	}
 	ctx = x.span.Carry(ctx)
 	x.ctx = ctx

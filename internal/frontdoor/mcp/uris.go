@@ -39,10 +39,10 @@ func splitURI(own string) (target, bool) {
 // servers have it the fault lists the URIs to choose from; where none is known the target
 // is empty.
 func (ls *lists) resource(mount, uri string) (target, *fault) {
-	if mount != "" {
+	if ofServer(mount) {
 		return target{mount, uri}, nil
 	}
-	v := ls.view("")
+	v := ls.view(mount)
 	if to, ok := splitURI(uri); ok && v.has(to.server) {
 		return to, nil
 	}
@@ -75,18 +75,18 @@ func (ls *lists) resource(mount, uri string) (target, *fault) {
 }
 
 func (ls *lists) prompt(mount, name string) (target, bool) {
-	if mount != "" {
+	if ofServer(mount) {
 		return target{mount, name}, true
 	}
-	to, ok := ls.view("").promptOf[name]
+	to, ok := ls.view(mount).promptOf[name]
 	return to, ok
 }
 
 // template finds the server of a template, or of a URI that a template makes, as
 // [lists.resource] does.
 func (ls *lists) template(mount, template string) (target, *fault) {
-	if mount == "" {
-		if servers := ls.view("").templatesOf[template]; len(servers) == 1 {
+	if !ofServer(mount) {
+		if servers := ls.view(mount).templatesOf[template]; len(servers) == 1 {
 			return target{servers[0], template}, nil
 		}
 	}

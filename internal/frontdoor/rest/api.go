@@ -19,6 +19,7 @@ import (
 	restcalls "github.com/callyard/callyard/internal/frontdoor/rest/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/servers"
+	"github.com/callyard/callyard/internal/frontdoor/rest/sets"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/kit/httpguard"
@@ -134,6 +135,7 @@ func New(o Options) (*API, error) {
 		Draining: o.Draining, Heartbeat: o.Heartbeat,
 	})
 	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log})
+	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{

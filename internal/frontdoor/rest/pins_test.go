@@ -77,7 +77,7 @@ func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T
 	}
 	for body, want := range map[string]int{
 		``: 400, `{}`: 400, `{"tools":[]}`: 400, `{"tools":["echo"]}`: 400, `{"tools":[{"name":"echo"}]}`: 400, `{"tools":[{"name":"echo","digest":7}]}`: 400, `{"tools":[{"name":"echo","digest":"x","force":true}]}`: 400,
-		`{"tools":[{"name":"nope","digest":"x"}]}`:                                                                    404,
+		`{"tools":[{"name":"nope","digest":"x"}]}`:                                                                     404,
 		`{"tools":[{"name":"echo","digest":"` + schema.Digest([]byte(was)) + `"}]}`:                                    409,
 		`{"tools":[{"name":"steal","digest":"` + pins.Tools[1].Digest + `"},{"name":"echo","digest":"sha256:other"}]}`: 409,
 	} {

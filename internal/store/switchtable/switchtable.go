@@ -9,10 +9,16 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Switch says whether a tool may be called, and why not.
+// Switch says whether tools may be called, and why not.
 type Switch struct {
-	Server  string    `json:"server"`
-	Tool    string    `json:"tool"`
+	// Server and Tool name one tool. In a row with Wide they are patterns of names, "" for
+	// every name.
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	// Wide says that the row is about all tools that fit.
+	Wide bool `json:"wide,omitempty"`
+	// Set limits a row with Wide to the tools of a set.
+	Set     string    `json:"set,omitempty"`
 	Enabled bool      `json:"enabled"`
 	Reason  string    `json:"reason,omitempty"`
 	By      string    `json:"by,omitempty"`
@@ -29,7 +35,15 @@ func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table. changed is called after every change, on one goroutine.
 func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Switch], error) {
-	return bus.OpenTable(ctx, c, spec, func(s *Switch) string { return Key(s.Server, s.Tool) }, changed)
+	return bus.OpenTable(ctx, c, spec, func(s *Switch) string { return s.key() }, changed)
+}
+
+// key is the key of a row. Rows with Wide have three parts, so that a pattern is no tool.
+func (s *Switch) key() string {
+	if s.Wide {
+		return Key(s.Server, s.Tool) + "." + bus.Token(s.Set)
+	}
+	return Key(s.Server, s.Tool)
 }
 
 // Key is the key of a tool.

@@ -121,3 +121,67 @@ class SwitchRequestDict(TypedDict):
     """Whether the tool can be called."""
     reason: NotRequired[str]
     """The reason that it is disabled; callers see it."""
+
+
+class SelectorDict(TypedDict):
+    """What Selector says."""
+
+    destructive: NotRequired[bool]
+    """The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."""
+    idempotent: NotRequired[bool]
+    """The hint idempotentHint must be this."""
+    max_risk_level: NotRequired[int]
+    """The highest risk level of the tool's server; a server without a level has level 1."""
+    open_world: NotRequired[bool]
+    """The hint openWorldHint must be this; where it is absent, it counts as true."""
+    read_only: NotRequired[bool]
+    """The server's hint readOnlyHint must be this."""
+    server: NotRequired[str]
+    """A pattern of server ids: * stands for any characters, ? for one."""
+    set: NotRequired[str]
+    """Only tools of this set."""
+    tags: NotRequired[Sequence[str]]
+    """Tags that the tool must have, all of them."""
+    tool: NotRequired[str]
+    """A pattern of tool names."""
+
+
+class NamingDict(TypedDict):
+    """What Naming says."""
+
+    conflict: NotRequired[Literal["error", "prefer", "rename"]]
+    """What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool."""
+    prefix: NotRequired[str]
+    """Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own."""
+    separator: NotRequired[str]
+    """Stands between prefix and name."""
+
+
+class SetDict(TypedDict):
+    """What Set says."""
+
+    include: Sequence[SelectorDict]
+    """Selects the tools, in order. A tool that several selectors select counts where it is selected first."""
+    description: NotRequired[str]
+    """What the set is for."""
+    exclude: NotRequired[Sequence[SelectorDict]]
+    """Takes tools out again."""
+    name: NotRequired[str]
+    """The name of the set."""
+    names: NotRequired[NamingDict]
+    """The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."""
+
+
+class WideSwitchRequestDict(TypedDict):
+    """What WideSwitchRequest says."""
+
+    enabled: bool
+    """false disables the tools. true undoes what was disabled with the same server, tool and set."""
+    reason: NotRequired[str]
+    """The reason that they are disabled; callers see it."""
+    server: NotRequired[str]
+    """A pattern of servers: * stands for any characters, ? for one. Absent: every server."""
+    set: NotRequired[str]
+    """Only tools of this set."""
+    tool: NotRequired[str]
+    """A pattern of tools. Absent: every tool."""

@@ -11,6 +11,7 @@ import (
 const (
 	TagCalls   = "Calls"
 	TagServers = "Servers"
+	TagSets    = "Sets"
 	TagFleet   = "Fleet"
 	TagBatches = "Batches"
 )

@@ -1,7 +1,9 @@
 package servers
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -44,6 +46,17 @@ type Fleet struct {
 	At      time.Time    `json:"at"`
 	Servers []ServerItem `json:"servers" nullable:"false"`
 	Workers []WorkerItem `json:"workers" nullable:"false"`
+}
+
+// FleetChange is the data of a change event.
+type FleetChange struct {
+	Type   string    `json:"type" enum:"tool.added,tool.removed,tool.changed,tool.enabled,tool.disabled,server.added,server.removed,server.online,server.offline,set.added,set.removed,set.changed" example:"tool.disabled"`
+	At     time.Time `json:"at"`
+	Server string    `json:"server,omitempty" example:"files"`
+	Tool   string    `json:"tool,omitempty" example:"delete"`
+	Set    string    `json:"set,omitempty" doc:"The set of tools, for the types that begin with set."`
+	Actor  string    `json:"actor,omitempty" doc:"Who enabled, disabled or stored it." example:"ops"`
+	Reason string    `json:"reason,omitempty" doc:"The reason that it is disabled or offline." example:"Read-only until Monday."`
 }
 
 // ServerList is the answer to GET /servers.
@@ -116,6 +129,17 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 		return out.Event("fleet", strconv.Itoa(n), f.snapshot.get(since, f.fleet))
 	}
 	n := 1
+	tell := func() error { return nil }
+	if x.Query.Get("include") == "changes" {
+		follower := f.catalog.Follow()
+		tell = func() (err error) {
+			for _, c := range follower.Next() {
+				data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
+				err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
+			}
+			return err
+		}
+	}
 	err := fleet(n, time.Now())
 	for err == nil {
 		select {
@@ -125,7 +149,7 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			woken := time.Now()
 			if err = settle(r.Context()); err == nil {
 				n++
-				err = fleet(n, woken)
+				err = errors.Join(tell(), fleet(n, woken))
 			}
 		case <-beat.C:
 			err = out.Beat()

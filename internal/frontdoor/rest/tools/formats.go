@@ -70,12 +70,45 @@ func (in *toolListInput) chosen() bool {
 	return in.Query != "" || in.MaxTools > 0 || in.BudgetTokens > 0
 }
 
-// callable returns the tools of the servers that can be called, by server and name,
-// and the servers whose tools are not known.
-func (h *toolHandlers) callable(server string) (tools []catalog.Tool, unknown []string, err error) {
+// listed is a tool with its name in the set that was asked for, "" where none was.
+type listed struct {
+	catalog.Tool
+	setName string
+}
+
+// name is what a model calls the tool.
+func (t *listed) name() string {
+	if t.setName == "" {
+		return format.Name(t.Server, t.Name)
+	}
+	return format.NameAs(t.setName, t.Server, t.Name)
+}
+
+// offers says whether the list has the tool.
+func (in *toolListInput) offers(t *catalog.Tool) bool {
+	return t.Offered() || in.Include == includeOffline && t.Switch.Enabled && !t.Quarantined()
+}
+
+const includeOffline = "offline"
+
+// callable returns the tools to list, by server and name or in the order of the set, and
+// the servers whose tools are not known.
+func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []string, err error) {
+	if in.Set != "" {
+		view, err := h.catalog.Sets().View(in.Set)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range view.Tools {
+			if t := &view.Tools[i]; in.offers(&t.Tool) && (in.Server == "" || t.Server == in.Server) {
+				tools = append(tools, listed{t.Tool, t.Name})
+			}
+		}
+		return tools, nil, nil
+	}
 	servers := h.catalog.Servers()
-	if server != "" {
-		s, err := h.catalog.Server(server)
+	if in.Server != "" {
+		s, err := h.catalog.Server(in.Server)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -87,25 +120,47 @@ func (h *toolHandlers) callable(server string) (tools []catalog.Tool, unknown []
 			unknown = append(unknown, s.ID)
 			continue
 		}
-		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !t.Offered() })
+		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !in.offers(&t) })
 		slices.SortFunc(of, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
-		tools = append(tools, of...)
+		for _, t := range of {
+			tools = append(tools, listed{Tool: t})
+		}
 	}
 	return tools, unknown, nil
 }
 
 // candidates returns the tools to choose from in the order in which they are taken,
 // how many can be called at all, and the servers whose tools are not known.
-func (h *toolHandlers) candidates(in *toolListInput) (tools []catalog.Tool, all int, unknown []string, err error) {
+func (h *toolHandlers) candidates(in *toolListInput) (tools []listed, all int, unknown []string, err error) {
 	if in.Query == "" {
-		tools, unknown, err = h.callable(in.Server)
+		tools, unknown, err = h.callable(in)
 		return tools, len(tools), unknown, err
 	}
 	most := in.MaxTools
-	if in.BudgetTokens > 0 {
-		most = 0 // one that costs too much leaves tokens for the next
+	if in.BudgetTokens > 0 || in.Set != "" {
+		most = 0 // one that costs too much, or is in no set, leaves room for the next
 	}
-	return h.catalog.Search(in.Query, in.Server, most)
+	found, all, unknown, err := h.catalog.Search(in.Query, in.Server, most, in.Include == includeOffline)
+	if err != nil || in.Set == "" {
+		for _, t := range found {
+			tools = append(tools, listed{Tool: t})
+		}
+		return tools, all, unknown, err
+	}
+	of, _, err := h.callable(in)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	names := make(map[*schema.Tool]string, len(of))
+	for i := range of {
+		names[of[i].Tool.Tool] = of[i].setName
+	}
+	for _, t := range found {
+		if name, in := names[t.Tool]; in {
+			tools = append(tools, listed{t, name})
+		}
+	}
+	return tools, len(of), nil, nil
 }
 
 // choose is GET /tools in a provider's format, or with a choice.
@@ -134,14 +189,14 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 			break
 		}
 		t := &tools[i]
-		shape := h.shapes.of(f, t.Tool, in.Strict)
+		shape := h.shapes.of(f, t.name(), t.Tool.Tool, in.Strict)
 		if in.BudgetTokens > 0 && list.Tokens+shape.Tokens > in.BudgetTokens {
 			continue // a smaller one may still fit
 		}
 		list.Tokens += shape.Tokens
 		shown = append(shown, shape)
 		if f == format.MCP {
-			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: true, Definition: openapi.AnyObject{RawMessage: t.Raw}}
+			item := ToolItem{Server: t.Server, Name: t.Name, SetName: t.setName, Enabled: true, Offline: t.Offline, Definition: openapi.AnyObject{RawMessage: t.Raw}}
 			if t.Change != nil {
 				item.Changed = t.Change.Text()
 			}
@@ -181,9 +236,9 @@ type Shapes struct {
 }
 
 type shapeKey struct {
-	server, digest string
-	format         format.Format
-	strict         bool
+	name, digest string
+	format       format.Format
+	strict       bool
 }
 
 func newShapes() *Shapes {
@@ -197,16 +252,16 @@ func (s *Shapes) Len() int {
 	return len(s.tools)
 }
 
-// of returns the tool in the format.
-func (s *Shapes) of(f format.Format, t *schema.Tool, strict bool) format.Tool {
-	key := shapeKey{t.Server, t.Digest, f, strict}
+// of returns the tool in the format under the name.
+func (s *Shapes) of(f format.Format, name string, t *schema.Tool, strict bool) format.Tool {
+	key := shapeKey{name, t.Digest, f, strict}
 	s.mu.Lock()
 	tool, ok := s.tools[key]
 	s.mu.Unlock()
 	if ok {
 		return tool
 	}
-	tool = f.Tool(format.Name(t.Server, t.Name), t, strict)
+	tool = f.Tool(name, t, strict)
 	s.mu.Lock()
 	if len(s.tools) >= maxShapes {
 		clear(s.tools)

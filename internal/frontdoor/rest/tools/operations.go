@@ -40,6 +40,19 @@ func opListTools() huma.Operation {
 		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusBadRequest, http.StatusNotFound)
 }
 
+func opListSwitches() huma.Operation {
+	return openapi.Operation(http.MethodGet, "/tools/switches", "list-switches", openapi.TagServers, "List what is disabled",
+		"The tools that are disabled, and the patterns and sets by which tools are.", http.StatusBadRequest)
+}
+
+func opSwitchTools(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPatch, "/tools", "switch-tools", openapi.TagServers, "Disable or enable tools by server, pattern or set",
+		"All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[WideSwitchRequest]()), true, "Which tools, and their new state.", map[string]any{"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday."})
+	return op
+}
+
 func opSwitchTool(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPatch, "/servers/{id}/tools/{tool}", "switch-tool", openapi.TagServers, "Disable or enable a tool",
 		"Calls of a disabled tool return 403 with the reason, at every front door and after restarts.",

@@ -35,6 +35,7 @@ const (
 type ToolItem struct {
 	Server     string            `json:"server" example:"everything"`
 	Name       string            `json:"name" example:"echo"`
+	SetName    string            `json:"set_name,omitempty" doc:"With set: the name of the tool in the set." example:"demo__echo"`
 	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
 	Reason     string            `json:"reason,omitempty" doc:"The reason that the tool is disabled."`
 	Offline    string            `json:"offline,omitempty" doc:"The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool."`
@@ -76,6 +77,8 @@ type SwitchRequest struct {
 type toolListInput struct {
 	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer."`
 	Server       string `query:"server" doc:"Only the tools of this server." example:"everything"`
+	Set          string `query:"set" doc:"Only the tools of this set, in its order and under its names, in one answer." example:"research"`
+	Include      string `query:"include" enum:"offline" doc:"offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now."`
 	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The maximum number of tools on a page, if the list has pages."`
 	Cursor       string `query:"cursor" maxLength:"2048" doc:"The next_cursor of the previous page."`
 	Query        string `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
@@ -116,8 +119,12 @@ type toolHandlers struct {
 }
 
 func (h *toolHandlers) register(d *httpapi.Document) {
-	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest") })
+	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest", "WideSwitchRequest") })
 	httpapi.Register(d, opListTools(), func(_ context.Context, in *toolListInput) (*toolListOutput, error) { return h.list(in) })
+	httpapi.Get(d, opListSwitches(), func(context.Context, *httpapi.NoInput) (SwitchList, error) { return h.switches(), nil })
+	httpapi.HandleValue(d, opSwitchTools(d), "What was disabled or enabled.", map[string]any{
+		"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z", "tools": 3,
+	}, h.switchTools)
 	httpapi.HandleValue(d, opSwitchTool(d), "The state of the tool.", map[string]any{
 		"server": "everything", "name": "echo", "enabled": false, "reason": "Deletes files; use archive instead.", "by": "ops", "at": "2026-01-02T03:04:05Z",
 	}, h.switchTool)
@@ -126,7 +133,7 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 // list is GET /tools: all tools, by server and name, in pages. A page begins
 // behind a name, not at a number, so tools that come and go shift nothing.
 func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
-	if in.Format != string(format.MCP) || in.chosen() || in.Strict {
+	if in.Format != string(format.MCP) || in.chosen() || in.Strict || in.Set != "" {
 		return h.choose(in)
 	}
 	from, err := readCursor(in.Cursor)
@@ -220,23 +227,9 @@ func readCursor(text string) (cursor, error) {
 
 // switchTool is PATCH /servers/{id}/tools/{tool}.
 func (h *toolHandlers) switchTool(x *httpapi.Exchange, r *http.Request) (now ToolSwitch, err error) {
-	body, err := x.ReadBody(r, switchMost)
-	if err != nil {
-		return now, err
-	}
-	members, err := httpapi.ReadObject(body, switchMost, h.depth, "enabled", "reason")
-	if err != nil {
-		return now, err
-	}
 	var in SwitchRequest
-	if err := httpapi.ReadMember(members, "enabled", true, "true or false", &in.Enabled); err != nil {
+	if _, err = h.readSwitch(x, r, &in); err != nil {
 		return now, err
-	}
-	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
-		return now, err
-	}
-	if len(in.Reason) > reasonMost {
-		return now, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), reasonMost)
 	}
 	of, err := h.catalog.Switch(r.Context(), r.PathValue("id"), r.PathValue("tool"), in.Enabled, in.Reason, x.Principal.Name)
 	if err != nil {

@@ -73,6 +73,9 @@ from .line_refusal import LineRefusal
 from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
+from .list_tools_include import ListToolsInclude
+from .naming import Naming
+from .naming_conflict import NamingConflict
 from .problem import Problem
 from .problem_fault import ProblemFault
 from .problem_rpc_error import ProblemRPCError
@@ -81,6 +84,7 @@ from .provider_tool_list import ProviderToolList
 from .provider_tool_list_format import ProviderToolListFormat
 from .provider_tool_list_tools_item import ProviderToolListToolsItem
 from .provider_tool_name import ProviderToolName
+from .put_set_if_none_match import PutSetIfNoneMatch
 from .quarantined_tool import QuarantinedTool
 from .read_resource_result import ReadResourceResult
 from .read_resource_result_contents_item import ReadResourceResultContentsItem
@@ -89,8 +93,11 @@ from .rejected import Rejected
 from .rejected_status import RejectedStatus
 from .removed_server import RemovedServer
 from .removed_server_status import RemovedServerStatus
+from .removed_set import RemovedSet
+from .removed_set_status import RemovedSetStatus
 from .restarted_server import RestartedServer
 from .restarted_server_status import RestartedServerStatus
+from .selector import Selector
 from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
@@ -115,10 +122,20 @@ from .server_sandbox_isolation import ServerSandboxIsolation
 from .server_tools import ServerTools
 from .server_worker import ServerWorker
 from .server_worker_initialization_state import ServerWorkerInitializationState
+from .set_ import Set
+from .set_clash import SetClash
+from .set_detail import SetDetail
+from .set_detail_origin import SetDetailOrigin
+from .set_item import SetItem
+from .set_item_origin import SetItemOrigin
+from .set_list import SetList
+from .set_tool import SetTool
 from .settle_request import SettleRequest
 from .settle_request_as import SettleRequestAs
 from .status import Status
 from .status_status import StatusStatus
+from .switch import Switch
+from .switch_list import SwitchList
 from .switch_request import SwitchRequest
 from .tool_call_item import ToolCallItem
 from .tool_call_item_arguments import ToolCallItemArguments
@@ -137,8 +154,11 @@ from .tool_pin import ToolPin
 from .tool_pin_accepted_definition import ToolPinAcceptedDefinition
 from .tool_pin_definition import ToolPinDefinition
 from .tool_pin_state import ToolPinState
+from .tool_ref import ToolRef
 from .tool_switch import ToolSwitch
 from .version import Version
+from .wide_switch import WideSwitch
+from .wide_switch_request import WideSwitchRequest
 from .worker_item import WorkerItem
 from .worker_item_labels import WorkerItemLabels
 from .worker_list import WorkerList
@@ -220,6 +240,9 @@ __all__ = (
     "ListBatchesState",
     "ListCallsStateItem",
     "ListToolsFormat",
+    "ListToolsInclude",
+    "Naming",
+    "NamingConflict",
     "Problem",
     "ProblemFault",
     "ProblemRPCError",
@@ -228,6 +251,7 @@ __all__ = (
     "ProviderToolListFormat",
     "ProviderToolListToolsItem",
     "ProviderToolName",
+    "PutSetIfNoneMatch",
     "QuarantinedTool",
     "ReadResourceResult",
     "ReadResourceResultContentsItem",
@@ -236,8 +260,11 @@ __all__ = (
     "RejectedStatus",
     "RemovedServer",
     "RemovedServerStatus",
+    "RemovedSet",
+    "RemovedSetStatus",
     "RestartedServer",
     "RestartedServerStatus",
+    "Selector",
     "ServerEntry",
     "ServerEntryDocker",
     "ServerEntryEnv",
@@ -262,10 +289,20 @@ __all__ = (
     "ServerTools",
     "ServerWorker",
     "ServerWorkerInitializationState",
+    "Set",
+    "SetClash",
+    "SetDetail",
+    "SetDetailOrigin",
+    "SetItem",
+    "SetItemOrigin",
+    "SetList",
     "SettleRequest",
     "SettleRequestAs",
+    "SetTool",
     "Status",
     "StatusStatus",
+    "Switch",
+    "SwitchList",
     "SwitchRequest",
     "ToolCallItem",
     "ToolCallItemArguments",
@@ -284,8 +321,11 @@ __all__ = (
     "ToolPinAcceptedDefinition",
     "ToolPinDefinition",
     "ToolPinState",
+    "ToolRef",
     "ToolSwitch",
     "Version",
+    "WideSwitch",
+    "WideSwitchRequest",
     "WorkerItem",
     "WorkerItemLabels",
     "WorkerList",

@@ -30,6 +30,7 @@ class ToolItem:
         offline (str | Unset): The reason that no worker can run the tool now: its server is in state error on all
             workers. Calls return 503 with this reason, and lists for models omit the tool.
         reason (str | Unset): The reason that the tool is disabled.
+        set_name (str | Unset): With set: the name of the tool in the set.
     """
 
     definition: ToolItemDefinition
@@ -39,6 +40,7 @@ class ToolItem:
     changed: str | Unset = UNSET
     offline: str | Unset = UNSET
     reason: str | Unset = UNSET
+    set_name: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,6 +60,8 @@ class ToolItem:
 
         reason = self.reason
 
+        set_name = self.set_name
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -74,6 +78,8 @@ class ToolItem:
             field_dict["offline"] = offline
         if reason is not UNSET:
             field_dict["reason"] = reason
+        if set_name is not UNSET:
+            field_dict["set_name"] = set_name
 
         return field_dict
 
@@ -96,6 +102,8 @@ class ToolItem:
 
         reason = d.pop("reason", UNSET)
 
+        set_name = d.pop("set_name", UNSET)
+
         tool_item = cls(
             definition=definition,
             enabled=enabled,
@@ -104,6 +112,7 @@ class ToolItem:
             changed=changed,
             offline=offline,
             reason=reason,
+            set_name=set_name,
         )
 
         tool_item.additional_properties = d

@@ -9,6 +9,7 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.list_tools_format import ListToolsFormat
+from ...models.list_tools_include import ListToolsInclude
 from ...models.problem import Problem
 from ...models.provider_tool_list import ProviderToolList
 from ...models.tool_list import ToolList
@@ -20,6 +21,8 @@ def _get_kwargs(
     *,
     format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
     server: str | Unset = UNSET,
+    set_: str | Unset = UNSET,
+    include: ListToolsInclude | Unset = UNSET,
     limit: int | Unset = 100,
     cursor: str | Unset = UNSET,
     query: str | Unset = UNSET,
@@ -37,6 +40,14 @@ def _get_kwargs(
     params["format"] = json_format_
 
     params["server"] = server
+
+    params["set"] = set_
+
+    json_include: str | Unset = UNSET
+    if not isinstance(include, Unset):
+        json_include = include.value
+
+    params["include"] = json_include
 
     params["limit"] = limit
 
@@ -126,6 +137,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
     server: str | Unset = UNSET,
+    set_: str | Unset = UNSET,
+    include: ListToolsInclude | Unset = UNSET,
     limit: int | Unset = 100,
     cursor: str | Unset = UNSET,
     query: str | Unset = UNSET,
@@ -144,6 +157,10 @@ def sync_detailed(
             definitions in pages; the others return all callable tools in the format of a model
             provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
+        set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
+            answer.
+        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
+            a set or with a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -164,6 +181,8 @@ def sync_detailed(
     kwargs = _get_kwargs(
         format_=format_,
         server=server,
+        set_=set_,
+        include=include,
         limit=limit,
         cursor=cursor,
         query=query,
@@ -184,6 +203,8 @@ def sync(
     client: AuthenticatedClient | Client,
     format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
     server: str | Unset = UNSET,
+    set_: str | Unset = UNSET,
+    include: ListToolsInclude | Unset = UNSET,
     limit: int | Unset = 100,
     cursor: str | Unset = UNSET,
     query: str | Unset = UNSET,
@@ -202,6 +223,10 @@ def sync(
             definitions in pages; the others return all callable tools in the format of a model
             provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
+        set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
+            answer.
+        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
+            a set or with a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -223,6 +248,8 @@ def sync(
         client=client,
         format_=format_,
         server=server,
+        set_=set_,
+        include=include,
         limit=limit,
         cursor=cursor,
         query=query,
@@ -237,6 +264,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
     server: str | Unset = UNSET,
+    set_: str | Unset = UNSET,
+    include: ListToolsInclude | Unset = UNSET,
     limit: int | Unset = 100,
     cursor: str | Unset = UNSET,
     query: str | Unset = UNSET,
@@ -255,6 +284,10 @@ async def asyncio_detailed(
             definitions in pages; the others return all callable tools in the format of a model
             provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
+        set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
+            answer.
+        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
+            a set or with a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -275,6 +308,8 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         format_=format_,
         server=server,
+        set_=set_,
+        include=include,
         limit=limit,
         cursor=cursor,
         query=query,
@@ -293,6 +328,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
     server: str | Unset = UNSET,
+    set_: str | Unset = UNSET,
+    include: ListToolsInclude | Unset = UNSET,
     limit: int | Unset = 100,
     cursor: str | Unset = UNSET,
     query: str | Unset = UNSET,
@@ -311,6 +348,10 @@ async def asyncio(
             definitions in pages; the others return all callable tools in the format of a model
             provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
+        set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
+            answer.
+        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
+            a set or with a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -333,6 +374,8 @@ async def asyncio(
             client=client,
             format_=format_,
             server=server,
+            set_=set_,
+            include=include,
             limit=limit,
             cursor=cursor,
             query=query,

@@ -1,0 +1,214 @@
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ...bodies import WideSwitchRequestDict
+from ... import errors
+
+from ...models.problem import Problem
+from ...models.wide_switch import WideSwitch
+from ...models.wide_switch_request import WideSwitchRequest
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    body: WideSwitchRequestDict | WideSwitchRequest,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/tools",
+    }
+
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | WideSwitch:
+    if response.status_code == 200:
+        response_200 = WideSwitch.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | WideSwitch]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: WideSwitchRequestDict | WideSwitchRequest,
+) -> Response[Problem | WideSwitch]:
+    """Disable or enable tools by server, pattern or set
+
+     All tools that fit are disabled, also those that come later, at every front door and after restarts.
+    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
+    set with enabled true.
+
+    Args:
+        body (WideSwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | WideSwitch]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: WideSwitchRequestDict | WideSwitchRequest,
+) -> Problem | WideSwitch | None:
+    """Disable or enable tools by server, pattern or set
+
+     All tools that fit are disabled, also those that come later, at every front door and after restarts.
+    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
+    set with enabled true.
+
+    Args:
+        body (WideSwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | WideSwitch
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: WideSwitchRequestDict | WideSwitchRequest,
+) -> Response[Problem | WideSwitch]:
+    """Disable or enable tools by server, pattern or set
+
+     All tools that fit are disabled, also those that come later, at every front door and after restarts.
+    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
+    set with enabled true.
+
+    Args:
+        body (WideSwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | WideSwitch]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: WideSwitchRequestDict | WideSwitchRequest,
+) -> Problem | WideSwitch | None:
+    """Disable or enable tools by server, pattern or set
+
+     All tools that fit are disabled, also those that come later, at every front door and after restarts.
+    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
+    set with enabled true.
+
+    Args:
+        body (WideSwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | WideSwitch
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+        )
+    ).parsed

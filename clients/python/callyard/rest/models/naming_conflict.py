@@ -1,0 +1,10 @@
+from enum import StrEnum
+
+
+class NamingConflict(StrEnum):
+    ERROR = "error"
+    PREFER = "prefer"
+    RENAME = "rename"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.naming import Naming
+    from ..models.selector import Selector
+
+
+T = TypeVar("T", bound="Set")
+
+
+@_attrs_define
+class Set:
+    """
+    Attributes:
+        include (list[Selector]): Selects the tools, in order. A tool that several selectors select counts where it is
+            selected first.
+        description (str | Unset): What the set is for.
+        exclude (list[Selector] | Unset): Takes tools out again.
+        name (str | Unset): The name of the set.
+        names (Naming | Unset):
+    """
+
+    include: list[Selector]
+    description: str | Unset = UNSET
+    exclude: list[Selector] | Unset = UNSET
+    name: str | Unset = UNSET
+    names: Naming | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.naming import Naming  # noqa: PLC0415
+        from ..models.selector import Selector  # noqa: PLC0415
+
+        include = []
+        for include_item_data in self.include:
+            include_item = include_item_data.to_dict()
+            include.append(include_item)
+
+        description = self.description
+
+        exclude: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.exclude, Unset):
+            exclude = []
+            for exclude_item_data in self.exclude:
+                exclude_item = exclude_item_data.to_dict()
+                exclude.append(exclude_item)
+
+        name = self.name
+
+        names: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.names, Unset):
+            names = self.names.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "include": include,
+            }
+        )
+        if description is not UNSET:
+            field_dict["description"] = description
+        if exclude is not UNSET:
+            field_dict["exclude"] = exclude
+        if name is not UNSET:
+            field_dict["name"] = name
+        if names is not UNSET:
+            field_dict["names"] = names
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.naming import Naming  # noqa: PLC0415
+        from ..models.selector import Selector  # noqa: PLC0415
+
+        d = dict(src_dict)
+        include = []
+        _include = d.pop("include")
+        for include_item_data in _include:
+            include_item = Selector.from_dict(include_item_data)
+
+            include.append(include_item)
+
+        description = d.pop("description", UNSET)
+
+        _exclude = d.pop("exclude", UNSET)
+        exclude: list[Selector] | Unset = UNSET
+        if _exclude is not UNSET:
+            exclude = []
+            for exclude_item_data in _exclude:
+                exclude_item = Selector.from_dict(exclude_item_data)
+
+                exclude.append(exclude_item)
+
+        name = d.pop("name", UNSET)
+
+        _names = d.pop("names", UNSET)
+        names: Naming | Unset
+        if isinstance(_names, Unset):
+            names = UNSET
+        else:
+            names = Naming.from_dict(_names)
+
+        set_ = cls(
+            include=include,
+            description=description,
+            exclude=exclude,
+            name=name,
+            names=names,
+        )
+
+        set_.additional_properties = d
+        return set_
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+import datetime
+
+
+T = TypeVar("T", bound="WideSwitch")
+
+
+@_attrs_define
+class WideSwitch:
+    """
+    Attributes:
+        at (datetime.datetime):
+        enabled (bool):
+        tools (int): The number of tools that fit now.
+        by (str | Unset):
+        reason (str | Unset):
+        server (str | Unset): A server, or with wide a pattern of servers.
+        set_ (str | Unset): The set whose tools are meant.
+        tool (str | Unset): A tool, or with wide a pattern of tools.
+        wide (bool | Unset): Whether server and tool are patterns, also for tools that come later.
+    """
+
+    at: datetime.datetime
+    enabled: bool
+    tools: int
+    by: str | Unset = UNSET
+    reason: str | Unset = UNSET
+    server: str | Unset = UNSET
+    set_: str | Unset = UNSET
+    tool: str | Unset = UNSET
+    wide: bool | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        at = self.at.isoformat()
+
+        enabled = self.enabled
+
+        tools = self.tools
+
+        by = self.by
+
+        reason = self.reason
+
+        server = self.server
+
+        set_ = self.set_
+
+        tool = self.tool
+
+        wide = self.wide
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "at": at,
+                "enabled": enabled,
+                "tools": tools,
+            }
+        )
+        if by is not UNSET:
+            field_dict["by"] = by
+        if reason is not UNSET:
+            field_dict["reason"] = reason
+        if server is not UNSET:
+            field_dict["server"] = server
+        if set_ is not UNSET:
+            field_dict["set"] = set_
+        if tool is not UNSET:
+            field_dict["tool"] = tool
+        if wide is not UNSET:
+            field_dict["wide"] = wide
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        at = datetime.datetime.fromisoformat(d.pop("at"))
+
+        enabled = d.pop("enabled")
+
+        tools = d.pop("tools")
+
+        by = d.pop("by", UNSET)
+
+        reason = d.pop("reason", UNSET)
+
+        server = d.pop("server", UNSET)
+
+        set_ = d.pop("set", UNSET)
+
+        tool = d.pop("tool", UNSET)
+
+        wide = d.pop("wide", UNSET)
+
+        wide_switch = cls(
+            at=at,
+            enabled=enabled,
+            tools=tools,
+            by=by,
+            reason=reason,
+            server=server,
+            set_=set_,
+            tool=tool,
+            wide=wide,
+        )
+
+        wide_switch.additional_properties = d
+        return wide_switch
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

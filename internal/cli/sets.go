@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/toolset"
+)
+
+// setItem is a set as the commands read it.
+type setItem struct {
+	Name       string      `json:"name"`
+	Origin     string      `json:"origin"`
+	ETag       string      `json:"etag"`
+	By         string      `json:"by"`
+	Definition toolset.Set `json:"definition"`
+	Tools      []struct {
+		Name    string `json:"name"`
+		Server  string `json:"server"`
+		Tool    string `json:"tool"`
+		Enabled bool   `json:"enabled"`
+		Reason  string `json:"reason"`
+		Offline string `json:"offline"`
+	} `json:"tools"`
+	LeftOut []struct {
+		Name  string `json:"name"`
+		Tools []struct {
+			Server string `json:"server"`
+			Tool   string `json:"tool"`
+		} `json:"tools"`
+	} `json:"left_out"`
+}
+
+func setsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sets",
+		Short: "List and change sets of tools",
+		Long: "sets lists the sets of tools: named selections over all servers, which MCP clients use at /mcp/@NAME. " +
+			"`sets show` lists the tools of one, `sets put` makes or changes one, `sets remove` removes one.",
+		Example: "  callyard sets\n  callyard sets put reading --tools 'files/read_*' --tools 'web/search' --prefix ''\n  callyard sets put reading set.json\n  callyard sets show reading",
+		Args:    takes(0, 0),
+		RunE:    withClient(listSets),
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "show NAME", Short: "Show a set and its tools", Args: takes(1, 1), ValidArgsFunction: completing(setNames), RunE: withClient(showSet)},
+		putSetCommand(),
+		&cobra.Command{Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a set", Args: takes(1, 1), ValidArgsFunction: completing(setNames), RunE: withClient(removeSet)},
+	)
+	return cmd
+}
+
+func readSets(ctx context.Context, c *client) (*list[setItem], error) {
+	return readList[setItem](ctx, c, 0, func(int, string) request { return c.api.ListSets })
+}
+
+func setNames(ctx context.Context, c *client, _ []string) ([]string, error) {
+	all, err := readSets(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all.items))
+	for i := range all.items {
+		names[i] = all.items[i].Name
+	}
+	return names, nil
+}
+
+func listSets(ctx context.Context, c *client, _ []string) error {
+	all, err := readSets(ctx, c)
+	if err != nil {
+		return err
+	}
+	return all.print(c, "sets", []string{"SET", "ORIGIN", "BY", "DESCRIPTION"}, func(s *setItem) []cell {
+		return cells(s.Name, s.Origin, s.By, topLine(s.Definition.Description))
+	}, "")
+}
+
+func showSet(ctx context.Context, c *client, args []string) error {
+	var s setItem
+	raw, err := c.report(ctx, getSet(c, args[0]), &s)
+	if err != nil {
+		return err
+	}
+	if c.out.structured() {
+		return c.out.document(raw)
+	}
+	rows := make([][]cell, 0, len(s.Tools))
+	for _, t := range s.Tools {
+		row := cells(t.Name, t.Server, t.Tool, "on")
+		switch {
+		case !t.Enabled:
+			row[3] = cell{strings.TrimSpace("off " + t.Reason), red}
+		case t.Offline != "":
+			row[3] = cell{"offline", red}
+		}
+		rows = append(rows, row)
+	}
+	if err := c.out.table([]string{"NAME", "SERVER", "TOOL", "STATE"}, rows); err != nil {
+		return err
+	}
+	for _, clash := range s.LeftOut {
+		if err := c.note.text(oneLine(fmt.Sprintf("%d tools are left out, because they would all be named %s; set names.conflict to prefer or rename.", len(clash.Tools), clash.Name)) + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func getSet(c *client, name string) request {
+	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.GetSet(ctx, name, edit...)
+	}
+}
+
+// setFlags say what a set is without a file.
+type setFlags struct {
+	tools, exclude                           []string
+	description, prefix, separator, conflict string
+}
+
+func putSetCommand() *cobra.Command {
+	var f setFlags
+	cmd := &cobra.Command{
+		Use:   "put NAME [FILE]",
+		Short: "Make or change a set",
+		Long: "put makes the set, or replaces its definition. FILE has the definition as JSON, as in PUT /sets/{name} (- means standard input). " +
+			"Without a file, the flags say which tools the set has.",
+		Args: takes(1, 2),
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.tools, "tools", nil, "tools of the set, as SERVER/TOOL with * and ?; repeatable, in order")
+	flags.StringArrayVar(&f.exclude, "exclude", nil, "tools to leave out, as SERVER/TOOL; repeatable")
+	flags.StringVar(&f.description, "description", "", "what the set is for")
+	flags.StringVar(&f.prefix, "prefix", "{server}", "what stands before a tool's name; {server} is the server, '' is nothing")
+	flags.StringVar(&f.separator, "separator", "__", "what stands between prefix and name")
+	flags.StringVar(&f.conflict, "conflict", "error", "tools that would have the same name: error, prefer or rename")
+	offer(cmd, "conflict", "error", "prefer", "rename")
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		definition, err := f.definition(c.in, args[1:], flags.Changed)
+		if err != nil {
+			return err
+		}
+		return putSet(ctx, c, args[0], definition)
+	})
+	return cmd
+}
+
+// definition returns what is to be stored.
+func (f *setFlags) definition(in io.Reader, file []string, given func(flag string) bool) ([]byte, error) {
+	if len(file) == 1 {
+		if len(f.tools) > 0 {
+			return nil, fail(exitUsage, "Pass either a file or --tools.")
+		}
+		if file[0] == "-" {
+			return io.ReadAll(in)
+		}
+		return os.ReadFile(file[0])
+	}
+	if len(f.tools) == 0 {
+		return nil, fail(exitUsage, "Pass a file with the definition, or --tools 'SERVER/TOOL'.")
+	}
+	set := toolset.Set{Description: f.description}
+	for to, patterns := range map[*[]toolset.Selector][]string{&set.Include: f.tools, &set.Exclude: f.exclude} {
+		for _, p := range patterns {
+			server, tool, ok := strings.Cut(p, "/")
+			if !ok {
+				return nil, fail(exitUsage, "%s is not SERVER/TOOL; write '%s/*' for every tool of the server.", strconv.Quote(p), oneLine(p))
+			}
+			*to = append(*to, toolset.Selector{Server: server, Tool: tool})
+		}
+	}
+	if given("prefix") || given("separator") || given("conflict") {
+		set.Names = &toolset.Naming{Prefix: &f.prefix, Separator: &f.separator, Conflict: toolset.Conflict(f.conflict)}
+	}
+	return json.Marshal(set)
+}
+
+// putSet stores a set in place of the one that is there now, if any.
+func putSet(ctx context.Context, c *client, name string, definition []byte) error {
+	var now setItem
+	params := &callyard.PutSetParams{}
+	_, err := c.report(ctx, getSet(c, name), &now)
+	var missing *exitError
+	switch {
+	case err == nil && now.ETag != "":
+		params.IfMatch = &now.ETag
+	case errors.As(err, &missing) && missing.notFound:
+		params.IfNoneMatch = new(callyard.PutSetParamsIfNoneMatch("*"))
+	case err != nil:
+		return err
+	}
+	var stored setItem
+	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.PutSetWithBody(ctx, name, params, mediaJSON, bytes.NewReader(definition), edit...)
+	}, &stored)
+	if err != nil {
+		return err
+	}
+	if c.out.structured() {
+		return c.out.document(raw)
+	}
+	if _, err := c.report(ctx, getSet(c, name), &now); err != nil {
+		return err
+	}
+	return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %d tools now. MCP clients use it at /mcp/@%s.", name, len(now.Tools), name)) + "\n")
+}
+
+func removeSet(ctx context.Context, c *client, args []string) error {
+	var now setItem
+	if _, err := c.report(ctx, getSet(c, args[0]), &now); err != nil {
+		return err
+	}
+	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.RemoveSet(ctx, args[0], &callyard.RemoveSetParams{IfMatch: &now.ETag}, edit...)
+	}, func(*struct{}) error { return c.out.text(oneLine("The set "+args[0]+" was removed.") + "\n") })
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func setsDoor(t *testing.T) *door {
+	t.Helper()
+	const item = `{"name":"reading","origin":"api","etag":"\"7\"","by":"ann","definition":{"description":"Read only.","include":[{"server":"files"}]}`
+	return openDoor(t, map[string]answer{
+		"GET /sets":            jsonAnswer(`{"sets":[` + item + `},{"name":"fixed","origin":"configuration","definition":{"include":[{}]}}]}`),
+		"GET /sets/reading":    jsonAnswer(item + `,"tools":[{"name":"read","server":"files","tool":"read","enabled":true},{"name":"list","server":"files","tool":"list","enabled":false,"reason":"slow"}],"left_out":[{"name":"x","tools":[{"server":"a","tool":"x"},{"server":"b","tool":"x"}]}]}`),
+		"GET /sets/new":        problemAnswer(404, `{"status":404,"detail":"There is no set \"new\"."}`),
+		"PUT /sets/reading":    jsonAnswer(item + `}`),
+		"PUT /sets/new":        problemAnswer(412, `{"status":412,"detail":"Set \"new\" is not in the state that the request names, so nothing changed."}`),
+		"DELETE /sets/reading": jsonAnswer(`{"status":"removed"}`),
+		"PATCH /tools":         jsonAnswer(`{"server":"files","tool":"*","wide":true,"enabled":false,"tools":3,"at":"2026-11-21T13:17:04Z"}`),
+	})
+}
+
+func TestSetsAreListedShownAndChanged(t *testing.T) {
+	plainEnvironment(t)
+	d := setsDoor(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		out  []string
+		err  string
+	}{
+		{[]string{"sets"}, exitOK, []string{"reading", "api", "ann", "Read only.", "fixed", "configuration"}, ""},
+		{[]string{"sets", "show", "reading"}, exitOK, []string{"read", "off slow"}, "would all be named x"},
+		{[]string{"sets", "show", "new"}, exitRefused, nil, `no set "new"`},
+		{[]string{"sets", "put", "reading", "--tools", "files/read_*", "--prefix", ""}, exitOK, []string{"2 tools now", "/mcp/@reading"}, ""},
+		{[]string{"sets", "put", "new", "--tools", "files/*"}, exitRefused, nil, "nothing changed"},
+		{[]string{"sets", "put", "new", "--tools", "files"}, exitUsage, nil, "'files/*'"},
+		{[]string{"sets", "put", "new"}, exitUsage, nil, "--tools"},
+		{[]string{"sets", "put", "new", "set.json", "--tools", "a/b"}, exitUsage, nil, "either a file or --tools"},
+		{[]string{"sets", "remove", "reading"}, exitOK, []string{"was removed"}, ""},
+		{[]string{"tools", "disable", "--match", "files/*", "--reason", "closed"}, exitOK, []string{"3 tools that fit now are disabled"}, ""},
+		{[]string{"tools", "enable", "--set", "reading"}, exitOK, []string{"enabled, unless something else disables them"}, ""},
+		{[]string{"tools", "disable", "--match", "files"}, exitUsage, nil, "'files/*'"},
+		{[]string{"tools", "disable", "files"}, exitUsage, nil, "SERVER and TOOL"},
+		{[]string{"tools", "disable", "files", "read", "--set", "x"}, exitUsage, nil, "either SERVER and TOOL"},
+	} {
+		stdout, stderr, code := typed(t, "", append(c.args, "--url", d.URL)...)
+		if code != c.code || !strings.Contains(stderr, c.err) {
+			t.Errorf("%q: code %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
+		}
+		for _, want := range c.out {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%q: %q has no %q", c.args, stdout, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+)
+
+// setMark begins the part of a path that names a set of tools: /mcp/@set.
+const setMark = "@"
+
+// setOf returns the set that a mount is of.
+func setOf(mount string) (set string, of bool) { return strings.CutPrefix(mount, setMark) }
+
+// ofServer says that a mount is that of one server.
+func ofServer(mount string) bool { return mount != "" && !strings.HasPrefix(mount, setMark) }
+
+// known returns why there is no such mount, nil where there is.
+func (ls *lists) known(mount string) (err error) {
+	if set, of := setOf(mount); of {
+		_, err = ls.catalog.Sets().Get(set)
+	} else if mount != "" {
+		_, err = ls.catalog.Server(mount)
+	}
+	return err
+}
+
+// buildSet makes the view of a set: its tools, in its order and under its names. A set has
+// no resources and prompts.
+func (ls *lists) buildSet(mount, set string, now uint64) *view {
+	v := &view{at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
+	v.resources, v.templates, v.prompts = paged("resources", nil), paged("resourceTemplates", nil), paged("prompts", nil)
+	of, err := ls.catalog.Sets().View(set)
+	if err != nil {
+		v.tools = paged("tools", nil)
+		return v // a set that is not there is not kept
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	var items []item
+	entries := make(map[target]*entry)
+	seen := make(map[string]*serverLists)
+	for i := range of.Tools {
+		t := &of.Tools[i]
+		p, known := seen[t.Server]
+		if !known {
+			p = ls.serverLocked(t.Server)
+			seen[t.Server] = p
+			v.add(p, entries)
+		}
+		to := target{t.Server, t.Tool.Name}
+		e := entries[to]
+		if e == nil || !t.Offered() {
+			continue
+		}
+		raw := e.renamed(t.Name)
+		v.toolOf[t.Name] = to
+		v.marks.tools = mix(v.marks.tools, raw)
+		items = append(items, item{t.Name, raw})
+	}
+	v.marks.tools = mix(v.marks.tools, strconv.AppendInt(nil, int64(len(items)), 10))
+	v.tools = paged("tools", items)
+	ls.views[mount] = v
+	return v
+}
+
+// add takes in what a server says of its tools, nil where that is not known.
+func (v *view) add(p *serverLists, entries map[target]*entry) {
+	if p == nil {
+		return
+	}
+	for i := range p.tools {
+		entries[target{p.server, p.tools[i].name}] = &p.tools[i]
+	}
+	for tool, headers := range p.headers {
+		v.headers[target{p.server, tool}] = headers
+	}
+	for _, tool := range p.taskOnly {
+		v.taskOnly[target{p.server, tool}] = true
+	}
+}
+
+// unlisted finds a tool of a set that is switched off or offline: it is not listed, and a
+// call of it is told why.
+func (ls *lists) unlisted(set, name string) (target, bool) {
+	of, err := ls.catalog.Sets().View(set)
+	if err != nil {
+		return target{}, false
+	}
+	for i := range of.Tools {
+		if t := &of.Tools[i]; t.Name == name {
+			return target{t.Server, t.Tool.Name}, true
+		}
+	}
+	return target{}, false
+}

@@ -1,0 +1,257 @@
+package sets
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/toolset"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// definitionMost is the most that the definition of a set may take, in bytes.
+const definitionMost = 256 << 10
+
+// SetItem is a set of tools.
+type SetItem struct {
+	Name       string      `json:"name" example:"research"`
+	Origin     string      `json:"origin" enum:"api,configuration" doc:"Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here."`
+	ETag       string      `json:"etag,omitempty" doc:"The state of the set, for If-Match; absent for a set of the configuration." example:"\"12\""`
+	By         string      `json:"by,omitempty" doc:"Who changed it last." example:"ops"`
+	At         *time.Time  `json:"at,omitempty" doc:"When it was changed last."`
+	Definition toolset.Set `json:"definition"`
+}
+
+// SetList is the answer to GET /sets.
+type SetList struct {
+	Sets []SetItem `json:"sets" nullable:"false"`
+}
+
+// SetDetail is the answer to GET /sets/{name}.
+type SetDetail struct {
+	SetItem
+	Tools   []SetTool  `json:"tools" nullable:"false" doc:"The tools of the set now, in its order."`
+	LeftOut []SetClash `json:"left_out,omitempty" nullable:"false" doc:"Names that several tools would have, with the tools that are left out for it."`
+}
+
+// SetTool is a tool of a set.
+type SetTool struct {
+	Name    string `json:"name" doc:"The name in the set." example:"files__read_text"`
+	Server  string `json:"server" example:"files"`
+	Tool    string `json:"tool" example:"read_text"`
+	Enabled bool   `json:"enabled"`
+	Reason  string `json:"reason,omitempty" doc:"The reason that it is disabled."`
+	Offline string `json:"offline,omitempty" doc:"The reason that no worker can run it now."`
+}
+
+// SetClash is a name that several tools of a set would have.
+type SetClash struct {
+	Name  string    `json:"name" example:"search"`
+	Tools []ToolRef `json:"tools" nullable:"false"`
+}
+
+// ToolRef names a tool.
+type ToolRef struct {
+	Server string `json:"server" example:"files"`
+	Tool   string `json:"tool" example:"search"`
+}
+
+// RemovedSet is the answer to DELETE /sets/{name}.
+type RemovedSet struct {
+	Status string `json:"status" enum:"removed" example:"removed"`
+}
+
+type setInput struct {
+	Name string `path:"name" doc:"The name of a set." example:"research"`
+}
+
+type setOutput struct {
+	ETag string `header:"ETag" doc:"The state of the set; absent for a set of the configuration."`
+	Body SetDetail
+}
+
+// handlers are the operations on sets.
+type handlers struct {
+	sets  catalog.Sets
+	log   *slog.Logger
+	depth int // of bodies
+}
+
+// Register registers the operations on sets. depth bounds how deep a body may nest.
+func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logger) {
+	h := &handlers{sets: c.Sets(), log: log, depth: depth}
+	httpapi.Get(d, opList(), func(context.Context, *httpapi.NoInput) (SetList, error) {
+		list := SetList{Sets: make([]SetItem, 0)}
+		for _, s := range h.sets.List() {
+			list.Sets = append(list.Sets, itemOf(&s))
+		}
+		return list, nil
+	})
+	httpapi.Register(d, opGet(), func(_ context.Context, in *setInput) (*setOutput, error) {
+		view, err := h.sets.View(in.Name)
+		if err != nil {
+			return nil, err
+		}
+		return &setOutput{ETag: tagOf(&view.Set), Body: detailOf(view)}, nil
+	})
+	httpapi.HandleValue(d, opPut(d), "The set as it is stored.", exampleItem(), h.put)
+	httpapi.HandleValue(d, opRemove(), "The set was removed.", map[string]any{"status": "removed"}, h.remove)
+}
+
+func itemOf(s *catalog.Set) SetItem {
+	item := SetItem{Name: s.Name, Origin: "api", ETag: tagOf(s), By: s.By, Definition: s.Set}
+	if s.Configured {
+		item.Origin = "configuration"
+	} else {
+		item.At = &s.At
+	}
+	return item
+}
+
+func detailOf(view *catalog.SetView) SetDetail {
+	d := SetDetail{SetItem: itemOf(&view.Set), Tools: make([]SetTool, 0, len(view.Tools))}
+	for i := range view.Tools {
+		t := &view.Tools[i]
+		of := SetTool{Name: t.Name, Server: t.Server, Tool: t.Tool.Name, Enabled: t.Switch.Enabled, Offline: t.Offline}
+		if !of.Enabled {
+			of.Reason = t.Switch.Reason
+		}
+		d.Tools = append(d.Tools, of)
+	}
+	for _, clash := range view.LeftOut {
+		c := SetClash{Name: clash.Name}
+		for _, t := range clash.Tools {
+			c.Tools = append(c.Tools, ToolRef{t.Server, t.Name})
+		}
+		d.LeftOut = append(d.LeftOut, c)
+	}
+	return d
+}
+
+// tagOf is the entity tag of a set; see RFC 9110, section 8.8.3.
+func tagOf(s *catalog.Set) string {
+	if s.Configured {
+		return ""
+	}
+	return strconv.Quote(strconv.FormatUint(s.Revision, 10))
+}
+
+// put is PUT /sets/{name}.
+func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err error) {
+	set, err := h.read(x, r)
+	if err != nil {
+		return item, err
+	}
+	revision, err := h.condition(r, set.Name)
+	if err != nil {
+		return item, err
+	}
+	stored, err := h.sets.Put(r.Context(), set, revision, x.Principal.Name)
+	if err != nil {
+		return item, changed(err, set.Name)
+	}
+	h.log.Info("a set of tools was stored", "set", set.Name, "by", x.Principal.Name, "id", x.ID)
+	item = itemOf(&stored)
+	x.Set("Etag", item.ETag)
+	return item, nil
+}
+
+// read reads the definition of the set that the path names.
+func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, err error) {
+	body, err := x.ReadBody(r, definitionMost)
+	if err != nil {
+		return set, err
+	}
+	if _, err := httpapi.ReadObject(body, definitionMost, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
+		return set, err
+	}
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&set); err != nil {
+		return set, schema.Errorf(schema.KindInvalidRequest, "The set cannot be read: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	name := r.PathValue("name")
+	if set.Name != "" && set.Name != name {
+		return set, httpapi.BadMember("name", "the name in the path, or absent")
+	}
+	set.Name = name
+	if faults := set.Check(); len(faults) > 0 {
+		e := schema.Errorf(schema.KindInvalidRequest, "The set is invalid: %s %s", faults[0].Path, faults[0].Message)
+		for _, f := range faults {
+			e.Faults = append(e.Faults, schema.Fault{Pointer: pointerOf(f.Path), Message: f.Message})
+		}
+		return set, e
+	}
+	return set, nil
+}
+
+// pointerOf is the JSON pointer of a path such as include[0].tool.
+func pointerOf(path string) string {
+	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
+}
+
+// condition returns the revision that the request changes, 0 for a set that is not there.
+func (h *handlers) condition(r *http.Request, name string) (revision uint64, err error) {
+	now, missing := h.sets.Get(name)
+	match, none := strings.TrimSpace(r.Header.Get("If-Match")), strings.TrimSpace(r.Header.Get("If-None-Match"))
+	switch {
+	case none != "" && none != "*":
+		return 0, schema.Errorf(schema.KindInvalidRequest, "If-None-Match must be *: the set is made only where there is none.")
+	case none != "" && match != "":
+		return 0, schema.Errorf(schema.KindInvalidRequest, "Send either If-Match or If-None-Match.")
+	case match == "*" && missing == nil:
+		return now.Revision, nil
+	case match != "":
+		text, bad := strconv.Unquote(match)
+		revision, parse := strconv.ParseUint(text, 10, 64)
+		if bad != nil || parse != nil || revision == 0 {
+			return 0, changed(catalog.ErrSetChanged, name) // a tag that we never gave
+		}
+		return revision, nil
+	case none == "*" || missing != nil:
+		return 0, nil
+	case now.Configured:
+		return 0, nil // which is refused for that
+	}
+	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. Send If-Match with its ETag, %s, to change what you have seen.", name, tagOf(&now))
+}
+
+// changed makes a failed condition of the catalog's word for it.
+func changed(err error, name string) error {
+	if errors.Is(err, catalog.ErrSetChanged) {
+		return schema.Errorf(problem.KindChanged, "Set %q is not in the state that the request names, so nothing changed. GET /sets/%s has its state.", name, name)
+	}
+	return err
+}
+
+// remove is DELETE /sets/{name}.
+func (h *handlers) remove(x *httpapi.Exchange, r *http.Request) (RemovedSet, error) {
+	name := r.PathValue("name")
+	if _, err := h.sets.Get(name); err != nil {
+		return RemovedSet{}, err
+	}
+	revision, err := h.condition(r, name)
+	if err != nil {
+		return RemovedSet{}, err
+	}
+	if err := h.sets.Remove(r.Context(), name, revision); err != nil {
+		return RemovedSet{}, changed(err, name)
+	}
+	h.log.Info("a set of tools was removed", "set", name, "by", x.Principal.Name, "id", x.ID)
+	return RemovedSet{Status: "removed"}, nil
+}
+
+func setParam() *huma.Param {
+	return &huma.Param{Name: "name", In: "path", Required: true, Description: "The name of a set: 1 to 64 letters, digits, \"_\", \"-\" and \".\".", Schema: &huma.Schema{Type: huma.TypeString}, Example: "research"}
+}

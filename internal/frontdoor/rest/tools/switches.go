@@ -1,0 +1,109 @@
+package tools
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// patternMost is the most that a pattern of names may take, in bytes.
+const patternMost = 256
+
+// Switch is a tool, or all tools that fit, with whether it is enabled.
+type Switch struct {
+	Server  string    `json:"server,omitempty" doc:"A server, or with wide a pattern of servers." example:"files"`
+	Tool    string    `json:"tool,omitempty" doc:"A tool, or with wide a pattern of tools." example:"delete_*"`
+	Set     string    `json:"set,omitempty" doc:"The set whose tools are meant." example:"research"`
+	Wide    bool      `json:"wide,omitempty" doc:"Whether server and tool are patterns, also for tools that come later."`
+	Enabled bool      `json:"enabled"`
+	Reason  string    `json:"reason,omitempty" example:"Read-only until Monday."`
+	By      string    `json:"by,omitempty" example:"ops"`
+	At      time.Time `json:"at"`
+}
+
+// SwitchList is the answer to GET /tools/switches.
+type SwitchList struct {
+	Switches []Switch `json:"switches" nullable:"false"`
+}
+
+// WideSwitch is the answer to PATCH /tools.
+type WideSwitch struct {
+	Switch
+	Tools int `json:"tools" doc:"The number of tools that fit now." example:"3"`
+}
+
+// WideSwitchRequest is the body of PATCH /tools.
+type WideSwitchRequest struct {
+	Server  string `json:"server,omitempty" maxLength:"256" doc:"A pattern of servers: * stands for any characters, ? for one. Absent: every server." example:"files"`
+	Tool    string `json:"tool,omitempty" maxLength:"256" doc:"A pattern of tools. Absent: every tool." example:"delete_*"`
+	Set     string `json:"set,omitempty" doc:"Only tools of this set." example:"research"`
+	Enabled bool   `json:"enabled" doc:"false disables the tools. true undoes what was disabled with the same server, tool and set." example:"false"`
+	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"The reason that they are disabled; callers see it." example:"Read-only until Monday."`
+}
+
+// switches is GET /tools/switches.
+func (h *toolHandlers) switches() SwitchList {
+	list := SwitchList{Switches: make([]Switch, 0)}
+	for _, sw := range h.catalog.Switches().List() {
+		list.Switches = append(list.Switches, switchOf(&sw))
+	}
+	return list
+}
+
+func switchOf(sw *switchtable.Switch) Switch {
+	return Switch{Server: sw.Server, Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Enabled: sw.Enabled, Reason: sw.Reason, By: sw.By, At: sw.At}
+}
+
+// readSwitch reads enabled and reason from the body, and returns its members; others may
+// have been named as well.
+func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *SwitchRequest, others ...string) (map[string]json.RawMessage, error) {
+	body, err := x.ReadBody(r, switchMost)
+	if err != nil {
+		return nil, err
+	}
+	members, err := httpapi.ReadObject(body, switchMost, h.depth, append([]string{"enabled", "reason"}, others...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := httpapi.ReadMember(members, "enabled", true, "true or false", &in.Enabled); err != nil {
+		return nil, err
+	}
+	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
+		return nil, err
+	}
+	if len(in.Reason) > reasonMost {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), reasonMost)
+	}
+	return members, nil
+}
+
+// switchTools is PATCH /tools.
+func (h *toolHandlers) switchTools(x *httpapi.Exchange, r *http.Request) (answer WideSwitch, err error) {
+	var state SwitchRequest
+	members, err := h.readSwitch(x, r, &state, "server", "tool", "set")
+	if err != nil {
+		return answer, err
+	}
+	var server, tool, set string
+	for name, v := range map[string]*string{"server": &server, "tool": &tool, "set": &set} {
+		if err := httpapi.ReadMember(members, name, false, "a string", v); err != nil {
+			return answer, err
+		}
+		if len(*v) > patternMost {
+			return answer, httpapi.BadMember(name, "at most %d bytes", patternMost)
+		}
+	}
+	if server == "" && tool == "" && set == "" {
+		return answer, schema.Errorf(schema.KindInvalidRequest, "The body selects every tool of every server. Send server, tool or set; {\"server\": \"*\"} means every server.")
+	}
+	sw, fits, err := h.catalog.Switches().Many(r.Context(), server, tool, set, state.Enabled, state.Reason, x.Principal.Name)
+	if err != nil {
+		return answer, err
+	}
+	h.log.Info("tools were enabled or disabled", "server", server, "tool", tool, "set", set, "tools", fits, "enabled", state.Enabled, "by", x.Principal.Name, "id", x.ID)
+	return WideSwitch{switchOf(&sw), fits}, nil
+}

@@ -1,0 +1,199 @@
+package toolset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/config"
+)
+
+// Set is a named, ordered selection of tools.
+type Set struct {
+	// Name is the name in URLs, keys and policies.
+	Name string `json:"name,omitempty" yaml:"name" doc:"The name of the set." example:"research"`
+	// Description says what the set is for.
+	Description string `json:"description,omitempty" yaml:"description" maxLength:"2000" doc:"What the set is for." example:"Find and read, change nothing."`
+	// Include selects the tools, in order; a tool counts where it is selected first.
+	Include []Selector `json:"include" yaml:"include" nullable:"false" minItems:"1" maxItems:"256" doc:"Selects the tools, in order. A tool that several selectors select counts where it is selected first."`
+	// Exclude takes tools out again.
+	Exclude []Selector `json:"exclude,omitempty" yaml:"exclude" nullable:"false" maxItems:"256" doc:"Takes tools out again."`
+	// Names says what the tools are called in this set. Nil: tools of an included set
+	// keep their names of that set, others are named by the default [Naming].
+	Names *Naming `json:"names,omitempty" yaml:"names" doc:"The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."`
+}
+
+// Selector selects tools. All of what is given must hold; an empty one selects every tool.
+type Selector struct {
+	// Server and Tool are patterns of names: "*" stands for any characters, "?" for one;
+	// "" for every name.
+	Server string `json:"server,omitempty" yaml:"server" maxLength:"256" doc:"A pattern of server ids: * stands for any characters, ? for one." example:"files"`
+	Tool   string `json:"tool,omitempty" yaml:"tool" maxLength:"256" doc:"A pattern of tool names." example:"read_*"`
+	// Set limits the selection to the tools of another set.
+	Set string `json:"set,omitempty" yaml:"set" doc:"Only tools of this set." example:"research"`
+	// Tags are tags that the tool must have, all of them.
+	Tags []string `json:"tags,omitempty" yaml:"tags" nullable:"false" maxItems:"64" doc:"Tags that the tool must have, all of them."`
+	// The hints that the server gives of the tool. They select; what a call may do is for
+	// the policy to say.
+	ReadOnly    *bool `json:"read_only,omitempty" yaml:"read_only" doc:"The server's hint readOnlyHint must be this."`
+	Destructive *bool `json:"destructive,omitempty" yaml:"destructive" doc:"The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."`
+	Idempotent  *bool `json:"idempotent,omitempty" yaml:"idempotent" doc:"The hint idempotentHint must be this."`
+	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"The hint openWorldHint must be this; where it is absent, it counts as true."`
+	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0: any. A server
+	// without a level has level 1.
+	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"1" maximum:"3" doc:"The highest risk level of the tool's server; a server without a level has level 1."`
+}
+
+// Naming is the scheme of names in a set: prefix, separator, the tool's own name.
+type Naming struct {
+	// Prefix stands before the separator; "{server}" in it is replaced by the server. Nil
+	// means "{server}"; with "" the tool's own name is the name.
+	Prefix *string `json:"prefix,omitempty" yaml:"prefix" doc:"Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own." default:"{server}"`
+	// Separator stands between prefix and name; nil means "__".
+	Separator *string `json:"separator,omitempty" yaml:"separator" doc:"Stands between prefix and name." default:"__"`
+	// Conflict says what becomes of tools that would have the same name; "" means
+	// [ConflictError].
+	Conflict Conflict `json:"conflict,omitempty" yaml:"conflict" enum:"error,prefer,rename" doc:"What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool." default:"error"`
+}
+
+// Conflict is a policy for tools of a set that would have the same name.
+type Conflict string
+
+// The policies.
+const (
+	// ConflictError leaves out all tools with that name and reports them.
+	ConflictError Conflict = "error"
+	// ConflictPrefer gives the name to the tool that is selected first and leaves out the others.
+	ConflictPrefer Conflict = "prefer"
+	// ConflictRename names all of them by server and tool.
+	ConflictRename Conflict = "rename"
+)
+
+// Limits of one set.
+const (
+	mostSelectors   = 256
+	mostTags        = 64
+	mostDescription = 2000 // bytes
+	mostPattern     = 256  // bytes
+)
+
+var (
+	// nameForm is what a set may be called: it stands in URLs behind "@".
+	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	// affixForm is what prefixes and separators may hold: what names in MCP may.
+	affixForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
+)
+
+const serverInPrefix = "{server}"
+
+// Check returns the faults of the set that can be seen without the others.
+func (s *Set) Check() []config.Fault {
+	var faults config.Collector
+	if !nameForm.MatchString(s.Name) {
+		faults.Addf("name", "must be 1 to 64 letters, digits, \"_\", \"-\" and \".\", and begin with a letter or digit.")
+	}
+	if len(s.Description) > mostDescription {
+		faults.Addf("description", "exceeds %d bytes; shorten it.", mostDescription)
+	}
+	if len(s.Include) == 0 {
+		faults.Addf("include", "is empty; select tools, for example by {\"server\": \"files\"}.")
+	}
+	for member, list := range map[string][]Selector{"include": s.Include, "exclude": s.Exclude} {
+		if len(list) > mostSelectors {
+			faults.Addf(member, "has %d selectors and exceeds the limit of %d; use patterns, or several sets.", len(list), mostSelectors)
+			continue
+		}
+		for i := range list {
+			list[i].check(&faults, fmt.Sprintf("%s[%d]", member, i))
+		}
+	}
+	if s.Names != nil {
+		s.Names.check(&faults)
+	}
+	slices.SortFunc(faults, func(a, b config.Fault) int { return strings.Compare(a.Path, b.Path) })
+	return faults
+}
+
+func (s *Selector) check(faults *config.Collector, path string) {
+	for member, pattern := range map[string]string{"server": s.Server, "tool": s.Tool} {
+		if len(pattern) > mostPattern {
+			faults.Addf(path+"."+member, "exceeds %d bytes; shorten it.", mostPattern)
+		}
+	}
+	if s.Set != "" && !nameForm.MatchString(s.Set) {
+		faults.Addf(path+".set", "is not the name of a set.")
+	}
+	if len(s.Tags) > mostTags || slices.Contains(s.Tags, "") {
+		faults.Addf(path+".tags", "must be at most %d tags, none of them empty.", mostTags)
+	}
+	if s.MaxRiskLevel < 0 || s.MaxRiskLevel > 3 {
+		faults.Addf(path+".max_risk_level", "must be 1, 2 or 3.")
+	}
+}
+
+func (n *Naming) check(faults *config.Collector) {
+	if n.Prefix != nil && !affixForm.MatchString(strings.ReplaceAll(*n.Prefix, serverInPrefix, "")) {
+		faults.Addf("names.prefix", "must be at most 64 letters, digits, \"_\", \"-\", \".\" and \"{server}\".")
+	}
+	if n.Separator != nil && !affixForm.MatchString(*n.Separator) {
+		faults.Addf("names.separator", "must be at most 64 letters, digits, \"_\", \"-\" and \".\".")
+	}
+	switch n.Conflict {
+	case "", ConflictError, ConflictPrefer, ConflictRename:
+	default:
+		faults.Addf("names.conflict", "must be error, prefer or rename.")
+	}
+}
+
+// uses returns the sets that the set names.
+func (s *Set) uses() []string {
+	var names []string
+	for _, list := range [][]Selector{s.Include, s.Exclude} {
+		for i := range list {
+			if list[i].Set != "" {
+				names = append(names, list[i].Set)
+			}
+		}
+	}
+	return names
+}
+
+// All are sets by name.
+type All map[string]*Set
+
+// Check returns why the set cannot be composed: it names a set that is not there, or
+// includes itself over others. "" means that it can.
+func (all All) Check(name string) string { return all.check(name, nil) }
+
+func (all All) check(name string, path []string) string {
+	if slices.Contains(path, name) {
+		return "The set includes itself: " + strings.Join(append(path, name), " → ") + "."
+	}
+	s := all[name]
+	if s == nil {
+		if len(path) == 0 {
+			return fmt.Sprintf("There is no set %q.", name)
+		}
+		return fmt.Sprintf("Set %q names the set %q, which does not exist.", path[len(path)-1], name)
+	}
+	path = append(path, name)
+	for _, inner := range s.uses() {
+		if why := all.check(inner, path); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// UsedBy returns the sets that name the set, sorted.
+func (all All) UsedBy(name string) []string {
+	var users []string
+	for _, s := range all {
+		if slices.Contains(s.uses(), name) {
+			users = append(users, s.Name)
+		}
+	}
+	slices.Sort(users)
+	return users
+}
