@@ -1954,7 +1954,7 @@ type Selector struct {
 	// Idempotent The hint idempotentHint must be this.
 	Idempotent *bool `json:"idempotent,omitempty"`
 
-	// MaxRiskLevel The highest risk level of the tool's server; a server without a level has level 1.
+	// MaxRiskLevel The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
 	MaxRiskLevel *int64 `json:"max_risk_level,omitempty"`
 
 	// OpenWorld The hint openWorldHint must be this; where it is absent, it counts as true.

@@ -56,7 +56,7 @@ const acceptTries = 10
 func (c *Catalog) Pins(id string) (Pins, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	s, err := c.pinnedServer(id)
+	s, err := pinnedServer(c, id)
 	if err != nil {
 		return Pins{}, err
 	}
@@ -86,7 +86,7 @@ func (c *Catalog) Pins(id string) (Pins, error) {
 }
 
 // pinnedServer returns a server that has pin set and whose tools are known; c.mu is held.
-func (c *Catalog) pinnedServer(id string) (*server, error) {
+func pinnedServer(c *Catalog, id string) (*server, error) {
 	s, err := c.known(id)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by st
 		return e
 	}
 	for range acceptTries {
-		now, err := c.acceptable(id, all)
+		now, err := acceptable(c, id, all)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by st
 			}
 		}
 		if len(changed) > 0 {
-			if err := c.fits(&row); err != nil {
+			if err := fits(c, &row); err != nil {
 				return nil, err
 			}
 			if _, err = table.Replace(ctx, row, revision); errors.Is(err, bus.ErrConflict) {
@@ -153,10 +153,10 @@ func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by st
 }
 
 // acceptable returns the current definitions of the tools, which must have the digests.
-func (c *Catalog) acceptable(id string, all []Acceptance) (map[string]json.RawMessage, error) {
+func acceptable(c *Catalog, id string, all []Acceptance) (map[string]json.RawMessage, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	s, err := c.pinnedServer(id)
+	s, err := pinnedServer(c, id)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		c.switches.Close()
 		return nil, err
 	}
-	if c.sets.table, c.sets.fault = settable.Open(ctx, conn, whenOpen(c.setsChanged)); c.sets.fault != nil {
+	if c.sets.table, c.sets.fault = settable.Open(ctx, conn, whenOpen(c.Sets().changed)); c.sets.fault != nil {
 		log.Warn("sets of tools that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", c.sets.fault)
 	}
 	opened.Store(true)

@@ -262,7 +262,7 @@ func (p *pinner) due() []pintable.Server {
 func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], row pintable.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, pinWithin)
 	defer cancel()
-	if err := p.c.fits(&row); err != nil {
+	if err := fits(p.c, &row); err != nil {
 		return err
 	}
 	_, err := table.Create(ctx, row)
@@ -281,7 +281,7 @@ func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], 
 }
 
 // fits returns an error for a row that is too large for a message of NATS.
-func (c *Catalog) fits(row *pintable.Server) error {
+func fits(c *Catalog, row *pintable.Server) error {
 	text, err := json.Marshal(row)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (s Sets) Configure(list []toolset.Set) error {
 	k.mu.Lock()
 	k.configured = all
 	k.mu.Unlock()
-	s.c.setsChanged()
+	s.changed()
 	return nil
 }
 
@@ -241,14 +241,14 @@ func (s Sets) stored(err error) error {
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}
-	s.c.setsChanged()
+	s.changed()
 	return nil
 }
 
-// setsChanged takes in that a set was changed, here or elsewhere.
-func (c *Catalog) setsChanged() {
-	c.sets.forget()
-	c.switched() // switches may name sets
+// changed takes in that a set was changed, here or elsewhere.
+func (s Sets) changed() {
+	s.c.sets.forget()
+	s.c.switched() // switches may name sets
 }
 
 // View returns what a set has now. The error is of KindNotFound, or of KindConflict for a
@@ -260,7 +260,7 @@ func (s Sets) View(name string) (*SetView, error) {
 	}
 	s.c.mu.RLock()
 	defer s.c.mu.RUnlock()
-	made, err := s.c.composeLocked(name)
+	made, err := s.composeLocked(name)
 	if err != nil {
 		return nil, schema.Errorf(schema.KindConflict, "Set %q cannot be used: %w", name, err)
 	}
@@ -289,12 +289,12 @@ func (s Sets) Tool(set, name string) (Tool, error) {
 
 // composeLocked composes a set of the tools that there are, once for each change of the
 // fleet; c.mu is held.
-func (c *Catalog) composeLocked(name string) (*toolset.Composition, error) {
-	k := &c.sets
+func (s Sets) composeLocked(name string) (*toolset.Composition, error) {
+	k := &s.c.sets
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.made == nil {
-		k.tools, k.made = c.everyToolLocked(), make(map[string]*toolset.Composition)
+		k.tools, k.made = s.everyToolLocked(), make(map[string]*toolset.Composition)
 	}
 	if made := k.made[name]; made != nil {
 		return made, nil
@@ -304,21 +304,21 @@ func (c *Catalog) composeLocked(name string) (*toolset.Composition, error) {
 		return nil, err
 	}
 	if len(made.LeftOut) > 0 {
-		c.log.Warn("tools of a set have no name of their own and are left out; set names.conflict to prefer or rename", "set", name, "name", made.LeftOut[0].Name, "names", len(made.LeftOut))
+		s.c.log.Warn("tools of a set have no name of their own and are left out; set names.conflict to prefer or rename", "set", name, "name", made.LeftOut[0].Name, "names", len(made.LeftOut))
 	}
 	k.made[name] = made
 	return made, nil
 }
 
 // everyToolLocked returns all tools by server and name.
-func (c *Catalog) everyToolLocked() []*toolset.Tool {
+func (s Sets) everyToolLocked() []*toolset.Tool {
 	var all []*toolset.Tool
-	for _, s := range c.servers {
-		if s.defs == nil {
+	for _, of := range s.c.servers {
+		if of.defs == nil {
 			continue
 		}
-		for _, t := range s.defs.order {
-			all = append(all, &toolset.Tool{Tool: t, RiskLevel: s.view.HighestRisk})
+		for _, t := range of.defs.order {
+			all = append(all, &toolset.Tool{Tool: t, RiskLevel: of.view.HighestRisk})
 		}
 	}
 	slices.SortFunc(all, func(a, b *toolset.Tool) int {
@@ -329,13 +329,13 @@ func (c *Catalog) everyToolLocked() []*toolset.Tool {
 
 // membersLocked returns the tools of a set, also those that have no name in it; nil where
 // no set is named, or where it cannot be composed.
-func (c *Catalog) membersLocked(set string) map[toolName]struct{} {
+func (s Sets) membersLocked(set string) map[toolName]struct{} {
 	if set == "" {
 		return nil
 	}
-	made, err := c.composeLocked(set)
+	made, err := s.composeLocked(set)
 	if err != nil {
-		c.log.Error("a set by which tools are disabled cannot be used; all tools that fit the rest of the switch are disabled", "set", set, "error", err)
+		s.c.log.Error("a set by which tools are disabled cannot be used; all tools that fit the rest of the switch are disabled", "set", set, "error", err)
 		return nil
 	}
 	members := make(map[toolName]struct{}, len(made.Members))

@@ -103,7 +103,7 @@ func (c *Catalog) publishLocked() {
 		switch {
 		case sw.Enabled:
 		case sw.Wide:
-			s.wide = append(s.wide, wideSwitch{sw, c.membersLocked(sw.Set)})
+			s.wide = append(s.wide, wideSwitch{sw, c.Sets().membersLocked(sw.Set)})
 		default:
 			s.off[toolName{sw.Server, sw.Tool}] = &sw
 		}

@@ -58,7 +58,7 @@ func (s Switches) Many(ctx context.Context, server, tool, set string, enabled bo
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	w := wideSwitch{sw, c.membersLocked(set)}
+	w := wideSwitch{sw, c.Sets().membersLocked(set)}
 	for id, of := range c.servers {
 		if of.defs == nil {
 			continue

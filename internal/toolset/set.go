@@ -42,7 +42,7 @@ type Selector struct {
 	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"The hint openWorldHint must be this; where it is absent, it counts as true."`
 	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0: any. A server
 	// without a level has level 1.
-	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"1" maximum:"3" doc:"The highest risk level of the tool's server; a server without a level has level 1."`
+	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"0" maximum:"3" doc:"The highest risk level of the tool's server, 0 for any; a server without a level has level 1."`
 }
 
 // Naming is the scheme of names in a set: prefix, separator, the tool's own name.

@@ -1728,7 +1728,7 @@ export interface components {
             idempotent?: boolean;
             /**
              * Format: int64
-             * @description The highest risk level of the tool's server; a server without a level has level 1.
+             * @description The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
              */
             max_risk_level?: number;
             /** @description The hint openWorldHint must be this; where it is absent, it counts as true. */

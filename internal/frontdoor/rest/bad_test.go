@@ -101,7 +101,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		{"another format", "GET", "/tools?format=" + secret, ``, nil, 400, "invalid-request", `"parameter":"format"`},
 		{"a foreign cursor", "GET", "/tools?cursor=" + secret, ``, nil, 400, "invalid-request", "cursor"},
 		{"unknown parameter of a list", "GET", "/servers?verbose=1", ``, nil, 400, "invalid-request", "verbose"},
-		{"unknown parameter of events", "GET", "/events?since=1", ``, nil, 400, "invalid-request", "no parameters"},
+		{"unknown parameter of events", "GET", "/events?since=1", ``, nil, 400, "invalid-request", "include"},
 
 		{"no such path", "GET", "/nope", ``, nil, 404, "not-found", "/docs"},
 		{"a slash too many", "GET", "/servers/", ``, nil, 404, "not-found", "/docs"},

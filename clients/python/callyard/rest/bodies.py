@@ -131,7 +131,7 @@ class SelectorDict(TypedDict):
     idempotent: NotRequired[bool]
     """The hint idempotentHint must be this."""
     max_risk_level: NotRequired[int]
-    """The highest risk level of the tool's server; a server without a level has level 1."""
+    """The highest risk level of the tool's server, 0 for any; a server without a level has level 1."""
     open_world: NotRequired[bool]
     """The hint openWorldHint must be this; where it is absent, it counts as true."""
     read_only: NotRequired[bool]

@@ -22,7 +22,8 @@ class Selector:
         destructive (bool | Unset): The hint destructiveHint must be this; where it is absent, a tool counts as
             destructive unless it is read-only.
         idempotent (bool | Unset): The hint idempotentHint must be this.
-        max_risk_level (int | Unset): The highest risk level of the tool's server; a server without a level has level 1.
+        max_risk_level (int | Unset): The highest risk level of the tool's server, 0 for any; a server without a level
+            has level 1.
         open_world (bool | Unset): The hint openWorldHint must be this; where it is absent, it counts as true.
         read_only (bool | Unset): The server's hint readOnlyHint must be this.
         server (str | Unset): A pattern of server ids: * stands for any characters, ? for one.
