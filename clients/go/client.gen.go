@@ -3033,6 +3033,9 @@ type CreateToolCallsParams struct {
 	// Format The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.
 	Format *CreateToolCallsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
+	// Set The set whose tools and names are meant; other tools are not found.
+	Set *string `form:"set,omitempty" json:"set,omitempty"`
+
 	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
@@ -8637,6 +8640,18 @@ func NewCreateToolCallsRequestWithBody(server string, params *CreateToolCallsPar
 
 		}
 
+		if params.Set != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "set", *params.Set, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.TimeoutMs != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "timeout_ms", *params.TimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -14101,6 +14116,8 @@ type CreateToolCallsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -14135,6 +14152,11 @@ func (r CreateToolCallsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r CreateToolCallsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r CreateToolCallsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
 }
 
 // GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
@@ -19941,6 +19963,13 @@ func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse,
 			return nil, err
 		}
 		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
 		var dest Problem408

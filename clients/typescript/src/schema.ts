@@ -4731,6 +4731,11 @@ export interface operations {
                  */
                 format?: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
                 /**
+                 * @description The set whose tools and names are meant; other tools are not found.
+                 * @example research
+                 */
+                set?: string;
+                /**
                  * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
@@ -4824,6 +4829,7 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];

@@ -40,14 +40,12 @@ func (ls *lists) buildSet(mount, set string, now uint64) *view {
 	defer ls.mu.Unlock()
 	var items []item
 	entries := make(map[target]*entry)
-	seen := make(map[string]*serverLists)
+	seen := make(map[string]bool)
 	for i := range of.Tools {
 		t := &of.Tools[i]
-		p, known := seen[t.Server]
-		if !known {
-			p = ls.serverLocked(t.Server)
-			seen[t.Server] = p
-			v.add(p, entries)
+		if !seen[t.Server] {
+			seen[t.Server] = true
+			v.add(ls.serverLocked(t.Server), entries)
 		}
 		to := target{t.Server, t.Tool.Name}
 		e := entries[to]

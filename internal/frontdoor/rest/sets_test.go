@@ -115,6 +115,17 @@ func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
+	const message = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"echo","arguments":"{}"}},{"id":"2","type":"function","function":{"name":"demo__large","arguments":"{}"}}]}`
+	got := f.do("POST", "/tool-calls?set=mine", message)
+	var outcome struct {
+		Calls []struct{ State, Server, Tool string }
+	}
+	if err := json.Unmarshal(got.body, &outcome); err != nil || got.status != 200 || len(outcome.Calls) != 2 || outcome.Calls[0].State != "succeeded" || outcome.Calls[0].Tool != "echo" || outcome.Calls[1].State != "failed" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := f.do("POST", "/tool-calls?set=none", message); got.status != 404 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
 	if got := f.do("PATCH", "/tools", `{"set":"mine","tool":"fail","enabled":false,"reason":"broken"}`); got.status != 200 || !strings.Contains(string(got.body), `"tools":1`) {
 		t.Errorf("%d %s", got.status, got.body)
 	}

@@ -15,10 +15,11 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 		"The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, "+
 			"and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. "+
 			"With {\"text\":\"…\"} calls are extracted from the plain text of a model.",
-		http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
 	op.Parameters = append([]*huma.Param{
 		{Name: "format", In: "query", Description: "The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"mcp", "openai", "openai-responses", "anthropic", "gemini"}}, Example: "openai"},
+		{Name: "set", In: "query", Description: "The set whose tools and names are meant; other tools are not found.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "research"},
 		{Name: "Idempotency-Key", In: "header", Description: "The same key and body return the same answers, and nothing runs twice. The calls become durable.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
 	}, h.runner.CallParams()...)
 	message := map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{

@@ -90,9 +90,14 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if key != "" && !h.calls.CanStore() {
 		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key.")
 	}
-	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, key: key}
+	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, key: key, set: x.Query.Get("set")}
 	if key != "" {
 		b.print = httpapi.Fingerprint(r, body)
+	}
+	if b.set != "" {
+		if _, err := h.catalog.Sets().Get(b.set); err != nil {
+			return err
+		}
 	}
 	if err := b.read(body, x.Query.Get("format")); err != nil {
 		return err
@@ -109,6 +114,7 @@ type block struct {
 	base     *schema.Call    // what all calls share
 	key      string          // the Idempotency-Key, "" for none
 	print    string
+	set      string // whose tools and names are meant, "" for those of all servers
 
 	format  format.Format
 	plain   bool // they were found in a text
@@ -133,7 +139,7 @@ func (b *block) read(body []byte, name string) (err error) {
 	}
 	if plain {
 		b.plain = true
-		all := format.Extract(text, b.handlers.lookup)
+		all := format.Extract(text, b.lookup)
 		if len(all) > format.MaxCalls { // the total has not been counted
 			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
@@ -176,12 +182,21 @@ func plainText(body []byte) (string, bool) {
 }
 
 // lookup finds the input schema of the tool that a text names.
-func (h *toolCallHandlers) lookup(name string) ([]byte, bool) {
-	t, err := Find(h.catalog, name)
+func (b *block) lookup(name string) ([]byte, bool) {
+	t, err := b.find(name)
 	if err != nil {
 		return nil, false
 	}
 	return t.Input, true
+}
+
+// find returns the tool that a model means by the name: one of the set, where the request
+// names a set.
+func (b *block) find(name string) (catalog.Tool, error) {
+	if b.set != "" {
+		return b.handlers.catalog.Sets().Tool(b.set, name)
+	}
+	return Find(b.handlers.catalog, name)
 }
 
 // Find returns the tool that a model means by the name.
@@ -245,7 +260,7 @@ func (b *block) one(i int) {
 		b.failed(i, answer.Call.Err)
 		return
 	}
-	tool, err := Find(b.handlers.catalog, answer.Call.Name)
+	tool, err := b.find(answer.Call.Name)
 	if err != nil {
 		b.failed(i, err)
 		return

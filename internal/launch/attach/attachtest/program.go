@@ -74,7 +74,7 @@ func (p *Program) Attach(ctx context.Context, url, server, key string) (*Attache
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	a := &Attached{program: p, done: make(chan struct{})}
-	ws, resp, err := websocket.Dial(ctx, url+"/attach/"+server, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, url+"/attach/"+server, &websocket.DialOptions{ //nolint:bodyclose // the library closes it
 		HTTPClient: &http.Client{Transport: transport}, HTTPHeader: h, Subprotocols: []string{attach.Subprotocol},
 		OnPingReceived: func(context.Context, []byte) bool { return !a.mute.Load() },
 	})

@@ -19,6 +19,7 @@ def _get_kwargs(
     *,
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
+    set_: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
@@ -49,6 +50,8 @@ def _get_kwargs(
         json_format_ = format_.value
 
     params["format"] = json_format_
+
+    params["set"] = set_
 
     params["timeout_ms"] = timeout_ms
 
@@ -88,6 +91,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_403 = Problem.from_dict(response.json())
 
         return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
 
     if response.status_code == 408:
         response_408 = Problem.from_dict(response.json())
@@ -130,6 +138,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
+    set_: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
@@ -147,6 +156,7 @@ def sync_detailed(
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
+        set_ (str | Unset):
         timeout_ms (int | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
@@ -166,6 +176,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         body=body,
         format_=format_,
+        set_=set_,
         timeout_ms=timeout_ms,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
@@ -186,6 +197,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
+    set_: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
@@ -203,6 +215,7 @@ def sync(
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
+        set_ (str | Unset):
         timeout_ms (int | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
@@ -223,6 +236,7 @@ def sync(
         client=client,
         body=body,
         format_=format_,
+        set_=set_,
         timeout_ms=timeout_ms,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
@@ -237,6 +251,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
+    set_: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
@@ -254,6 +269,7 @@ async def asyncio_detailed(
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
+        set_ (str | Unset):
         timeout_ms (int | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
@@ -273,6 +289,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         body=body,
         format_=format_,
+        set_=set_,
         timeout_ms=timeout_ms,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
@@ -291,6 +308,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
+    set_: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
@@ -308,6 +326,7 @@ async def asyncio(
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
+        set_ (str | Unset):
         timeout_ms (int | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
@@ -329,6 +348,7 @@ async def asyncio(
             client=client,
             body=body,
             format_=format_,
+            set_=set_,
             timeout_ms=timeout_ms,
             idempotency_key=idempotency_key,
             callyard_timeout_ms=callyard_timeout_ms,
