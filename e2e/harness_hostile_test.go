@@ -72,12 +72,14 @@ func (b *besieged) know(t testing.TB) {
 	if !found || batch.ID == "" {
 		t.Fatalf("there is no durable call or no batch: %q %q", call, batch.ID)
 	}
+	b.door.ask(t, "PUT", "/sets/known", `{"include":[{"server":"everything"}]}`)
 	id := func(v string) map[string]string { return map[string]string{"id": v} }
 	server := id("everything")
 	b.doorKnows = hostile.Known{
 		"/servers/{id}": server, "/servers/{id}/tools": server, "/servers/{id}/prompts": server, "/servers/{id}/resources": server, "/servers/{id}/resources/templates": server,
 		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
+		"/sets/{name}": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/confirmations/{id}": id(h.ID),
 	}
 	for _, rest := range []string{"", "/calls", "/cancel", "/events", "/held", "/results", "/seal"} {
