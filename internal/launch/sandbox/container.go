@@ -23,7 +23,7 @@ import (
 const (
 	lastOutput = 2 * time.Second        // for a reader to take the last of the output of a container that ended
 	lastWords  = 250 * time.Millisecond // the same for one that was killed
-	oomWait    = 300 * time.Millisecond // for the engine to say that it was the memory
+	oomWait    = 2 * time.Second        // for the engine to say that it was the memory; it may be late on a busy machine
 	removeTry  = 3
 	killedCode = 137
 )
