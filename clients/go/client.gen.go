@@ -327,27 +327,6 @@ func (e HeldCallBy) Valid() bool {
 	}
 }
 
-// Defines values for NamingConflict.
-const (
-	NamingConflictError  NamingConflict = "error"
-	NamingConflictPrefer NamingConflict = "prefer"
-	NamingConflictRename NamingConflict = "rename"
-)
-
-// Valid indicates whether the value is a known member of the NamingConflict enum.
-func (e NamingConflict) Valid() bool {
-	switch e {
-	case NamingConflictError:
-		return true
-	case NamingConflictPrefer:
-		return true
-	case NamingConflictRename:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ProviderToolListFormat.
 const (
 	ProviderToolListFormatAnthropic       ProviderToolListFormat = "anthropic"
@@ -732,6 +711,27 @@ func (e ToolCallsAnswerFormat) Valid() bool {
 	case ToolCallsAnswerFormatOpenai:
 		return true
 	case ToolCallsAnswerFormatOpenaiResponses:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ToolNamingConflict.
+const (
+	ToolNamingConflictError  ToolNamingConflict = "error"
+	ToolNamingConflictPrefer ToolNamingConflict = "prefer"
+	ToolNamingConflictRename ToolNamingConflict = "rename"
+)
+
+// Valid indicates whether the value is a known member of the ToolNamingConflict enum.
+func (e ToolNamingConflict) Valid() bool {
+	switch e {
+	case ToolNamingConflictError:
+		return true
+	case ToolNamingConflictPrefer:
+		return true
+	case ToolNamingConflictRename:
 		return true
 	default:
 		return false
@@ -1738,21 +1738,6 @@ type LineRefusal struct {
 	Index    int64   `json:"index"`
 }
 
-// Naming defines model for Naming.
-type Naming struct {
-	// Conflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
-	Conflict *NamingConflict `json:"conflict,omitempty"`
-
-	// Prefix Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
-	Prefix *string `json:"prefix,omitempty"`
-
-	// Separator Stands between prefix and name.
-	Separator *string `json:"separator,omitempty"`
-}
-
-// NamingConflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
-type NamingConflict string
-
 // Problem defines model for Problem.
 type Problem struct {
 	// CallID The call that failed, if it had an id.
@@ -1945,42 +1930,6 @@ type RestartedServer struct {
 
 // RestartedServerStatus Examples: restarting
 type RestartedServerStatus string
-
-// Selector defines model for Selector.
-type Selector struct {
-	// Destructive The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only.
-	Destructive *bool `json:"destructive,omitempty"`
-
-	// Idempotent The hint idempotentHint must be this.
-	Idempotent *bool `json:"idempotent,omitempty"`
-
-	// MaxRiskLevel The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
-	MaxRiskLevel *int64 `json:"max_risk_level,omitempty"`
-
-	// OpenWorld The hint openWorldHint must be this; where it is absent, it counts as true.
-	OpenWorld *bool `json:"open_world,omitempty"`
-
-	// ReadOnly The server's hint readOnlyHint must be this.
-	ReadOnly *bool `json:"read_only,omitempty"`
-
-	// Server A pattern of server ids: * stands for any characters, ? for one.
-	//
-	// Examples: files
-	Server *string `json:"server,omitempty"`
-
-	// Set Only tools of this set.
-	//
-	// Examples: research
-	Set *string `json:"set,omitempty"`
-
-	// Tags Tags that the tool must have, all of them.
-	Tags []string `json:"tags,omitempty"`
-
-	// Tool A pattern of tool names.
-	//
-	// Examples: read_*
-	Tool *string `json:"tool,omitempty"`
-}
 
 // ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
@@ -2217,26 +2166,6 @@ type ServerWorker struct {
 // ServerWorkerInitializationState Examples: initialized
 type ServerWorkerInitializationState string
 
-// Set defines model for Set.
-type Set struct {
-	// Description What the set is for.
-	//
-	// Examples: Find and read, change nothing.
-	Description *string `json:"description,omitempty"`
-
-	// Exclude Takes tools out again.
-	Exclude []Selector `json:"exclude,omitempty"`
-
-	// Include Selects the tools, in order. A tool that several selectors select counts where it is selected first.
-	Include []Selector `json:"include"`
-
-	// Name The name of the set.
-	//
-	// Examples: research
-	Name  *string `json:"name,omitempty"`
-	Names *Naming `json:"names,omitempty"`
-}
-
 // SetClash defines model for SetClash.
 type SetClash struct {
 	// Name Examples: search
@@ -2253,7 +2182,7 @@ type SetDetail struct {
 	//
 	// Examples: ops
 	By         *string `json:"by,omitempty"`
-	Definition Set     `json:"definition"`
+	Definition ToolSet `json:"definition"`
 
 	// Etag The state of the set, for If-Match; absent for a set of the configuration.
 	//
@@ -2285,7 +2214,7 @@ type SetItem struct {
 	//
 	// Examples: ops
 	By         *string `json:"by,omitempty"`
-	Definition Set     `json:"definition"`
+	Definition ToolSet `json:"definition"`
 
 	// Etag The state of the set, for If-Match; absent for a set of the configuration.
 	//
@@ -2489,6 +2418,11 @@ type ToolItem struct {
 	// Name Examples: echo
 	Name string `json:"name"`
 
+	// NameInSet With set: the name of the tool in the set.
+	//
+	// Examples: demo__echo
+	NameInSet *string `json:"name_in_set,omitempty"`
+
 	// Offline The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool.
 	Offline *string `json:"offline,omitempty"`
 
@@ -2497,11 +2431,6 @@ type ToolItem struct {
 
 	// Server Examples: everything
 	Server string `json:"server"`
-
-	// SetName With set: the name of the tool in the set.
-	//
-	// Examples: demo__echo
-	SetName *string `json:"set_name,omitempty"`
 }
 
 // ToolList defines model for ToolList.
@@ -2516,6 +2445,21 @@ type ToolList struct {
 	// Unknown Servers whose tools are currently unknown and therefore missing.
 	Unknown []string `json:"unknown,omitempty"`
 }
+
+// ToolNaming defines model for ToolNaming.
+type ToolNaming struct {
+	// Conflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+	Conflict *ToolNamingConflict `json:"conflict,omitempty"`
+
+	// Prefix Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+	Prefix *string `json:"prefix,omitempty"`
+
+	// Separator Stands between prefix and name.
+	Separator *string `json:"separator,omitempty"`
+}
+
+// ToolNamingConflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+type ToolNamingConflict string
 
 // ToolPin defines model for ToolPin.
 type ToolPin struct {
@@ -2566,6 +2510,62 @@ type ToolRef struct {
 
 	// Tool Examples: search
 	Tool string `json:"tool"`
+}
+
+// ToolSelector defines model for ToolSelector.
+type ToolSelector struct {
+	// Destructive The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only.
+	Destructive *bool `json:"destructive,omitempty"`
+
+	// Idempotent The hint idempotentHint must be this.
+	Idempotent *bool `json:"idempotent,omitempty"`
+
+	// MaxRiskLevel The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
+	MaxRiskLevel *int64 `json:"max_risk_level,omitempty"`
+
+	// OpenWorld The hint openWorldHint must be this; where it is absent, it counts as true.
+	OpenWorld *bool `json:"open_world,omitempty"`
+
+	// ReadOnly The server's hint readOnlyHint must be this.
+	ReadOnly *bool `json:"read_only,omitempty"`
+
+	// Server A pattern of server ids: * stands for any characters, ? for one.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set Only tools of this set.
+	//
+	// Examples: research
+	Set *string `json:"set,omitempty"`
+
+	// Tags Tags that the tool must have, all of them.
+	Tags []string `json:"tags,omitempty"`
+
+	// Tool A pattern of tool names.
+	//
+	// Examples: read_*
+	Tool *string `json:"tool,omitempty"`
+}
+
+// ToolSet defines model for ToolSet.
+type ToolSet struct {
+	// Description What the set is for.
+	//
+	// Examples: Find and read, change nothing.
+	Description *string `json:"description,omitempty"`
+
+	// Exclude Takes tools out again.
+	Exclude []ToolSelector `json:"exclude,omitempty"`
+
+	// Include Selects the tools, in order. A tool that several selectors select counts where it is selected first.
+	Include []ToolSelector `json:"include"`
+
+	// Name The name of the set.
+	//
+	// Examples: research
+	Name  *string     `json:"name,omitempty"`
+	Names *ToolNaming `json:"names,omitempty"`
 }
 
 // ToolSwitch defines model for ToolSwitch.
@@ -3133,7 +3133,7 @@ type SwitchToolJSONRequestBody = SwitchRequest
 type CallToolJSONRequestBody CallToolJSONBody
 
 // PutSetJSONRequestBody defines body for PutSet for application/json ContentType.
-type PutSetJSONRequestBody = Set
+type PutSetJSONRequestBody = ToolSet
 
 // CreateToolCallsJSONRequestBody defines body for CreateToolCalls for application/json ContentType.
 type CreateToolCallsJSONRequestBody = CreateToolCallsJSONBody

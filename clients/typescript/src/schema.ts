@@ -1531,24 +1531,6 @@ export interface components {
             /** Format: int64 */
             index: number;
         };
-        Naming: {
-            /**
-             * @description What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
-             * @default error
-             * @enum {string}
-             */
-            conflict: "error" | "prefer" | "rename";
-            /**
-             * @description Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
-             * @default {server}
-             */
-            prefix: string;
-            /**
-             * @description Stands between prefix and name.
-             * @default __
-             */
-            separator: string;
-        };
         Problem: {
             /**
              * @description The call that failed, if it had an id.
@@ -1720,38 +1702,6 @@ export interface components {
              * @enum {string}
              */
             status: "restarting";
-        };
-        Selector: {
-            /** @description The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only. */
-            destructive?: boolean;
-            /** @description The hint idempotentHint must be this. */
-            idempotent?: boolean;
-            /**
-             * Format: int64
-             * @description The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
-             */
-            max_risk_level?: number;
-            /** @description The hint openWorldHint must be this; where it is absent, it counts as true. */
-            open_world?: boolean;
-            /** @description The server's hint readOnlyHint must be this. */
-            read_only?: boolean;
-            /**
-             * @description A pattern of server ids: * stands for any characters, ? for one.
-             * @example files
-             */
-            server?: string;
-            /**
-             * @description Only tools of this set.
-             * @example research
-             */
-            set?: string;
-            /** @description Tags that the tool must have, all of them. */
-            tags?: string[];
-            /**
-             * @description A pattern of tool names.
-             * @example read_*
-             */
-            tool?: string;
         };
         /** @description A server: its id and its entry as in a servers file. */
         ServerEntry: {
@@ -1975,24 +1925,6 @@ export interface components {
              */
             slots: number;
         };
-        Set: {
-            /**
-             * @description What the set is for.
-             * @example Find and read, change nothing.
-             */
-            description?: string;
-            /** @description Takes tools out again. */
-            exclude?: components["schemas"]["Selector"][];
-            /** @description Selects the tools, in order. A tool that several selectors select counts where it is selected first. */
-            include: components["schemas"]["Selector"][];
-            /**
-             * @description The name of the set.
-             * @example research
-             */
-            name?: string;
-            /** @description The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool. */
-            names?: components["schemas"]["Naming"];
-        };
         SetClash: {
             /** @example search */
             name: string;
@@ -2009,7 +1941,7 @@ export interface components {
              * @example ops
              */
             by?: string;
-            definition: components["schemas"]["Set"];
+            definition: components["schemas"]["ToolSet"];
             /**
              * @description The state of the set, for If-Match; absent for a set of the configuration.
              * @example "12"
@@ -2038,7 +1970,7 @@ export interface components {
              * @example ops
              */
             by?: string;
-            definition: components["schemas"]["Set"];
+            definition: components["schemas"]["ToolSet"];
             /**
              * @description The state of the set, for If-Match; absent for a set of the configuration.
              * @example "12"
@@ -2213,17 +2145,17 @@ export interface components {
             enabled: boolean;
             /** @example echo */
             name: string;
+            /**
+             * @description With set: the name of the tool in the set.
+             * @example demo__echo
+             */
+            name_in_set?: string;
             /** @description The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool. */
             offline?: string;
             /** @description The reason that the tool is disabled. */
             reason?: string;
             /** @example everything */
             server: string;
-            /**
-             * @description With set: the name of the tool in the set.
-             * @example demo__echo
-             */
-            set_name?: string;
         };
         ToolList: {
             /** @description The cursor of the next page; absent on the last page. */
@@ -2233,6 +2165,24 @@ export interface components {
             tools: components["schemas"]["ToolItem"][];
             /** @description Servers whose tools are currently unknown and therefore missing. */
             unknown?: string[];
+        };
+        ToolNaming: {
+            /**
+             * @description What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+             * @default error
+             * @enum {string}
+             */
+            conflict: "error" | "prefer" | "rename";
+            /**
+             * @description Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+             * @default {server}
+             */
+            prefix: string;
+            /**
+             * @description Stands between prefix and name.
+             * @default __
+             */
+            separator: string;
         };
         ToolPin: {
             /** Format: date-time */
@@ -2278,6 +2228,56 @@ export interface components {
             server: string;
             /** @example search */
             tool: string;
+        };
+        ToolSelector: {
+            /** @description The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only. */
+            destructive?: boolean;
+            /** @description The hint idempotentHint must be this. */
+            idempotent?: boolean;
+            /**
+             * Format: int64
+             * @description The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
+             */
+            max_risk_level?: number;
+            /** @description The hint openWorldHint must be this; where it is absent, it counts as true. */
+            open_world?: boolean;
+            /** @description The server's hint readOnlyHint must be this. */
+            read_only?: boolean;
+            /**
+             * @description A pattern of server ids: * stands for any characters, ? for one.
+             * @example files
+             */
+            server?: string;
+            /**
+             * @description Only tools of this set.
+             * @example research
+             */
+            set?: string;
+            /** @description Tags that the tool must have, all of them. */
+            tags?: string[];
+            /**
+             * @description A pattern of tool names.
+             * @example read_*
+             */
+            tool?: string;
+        };
+        ToolSet: {
+            /**
+             * @description What the set is for.
+             * @example Find and read, change nothing.
+             */
+            description?: string;
+            /** @description Takes tools out again. */
+            exclude?: components["schemas"]["ToolSelector"][];
+            /** @description Selects the tools, in order. A tool that several selectors select counts where it is selected first. */
+            include: components["schemas"]["ToolSelector"][];
+            /**
+             * @description The name of the set.
+             * @example research
+             */
+            name?: string;
+            /** @description The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool. */
+            names?: components["schemas"]["ToolNaming"];
         };
         ToolSwitch: {
             /** Format: date-time */
@@ -4625,7 +4625,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["Set"];
+                "application/json": components["schemas"]["ToolSet"];
             };
         };
         responses: {

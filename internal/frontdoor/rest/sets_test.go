@@ -88,7 +88,7 @@ func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
 		t.Helper()
 		var list struct {
 			Tools []struct {
-				SetName string `json:"set_name"`
+				SetName string `json:"name_in_set"`
 			}
 			Names []struct{ Name string }
 		}

@@ -123,8 +123,8 @@ class SwitchRequestDict(TypedDict):
     """The reason that it is disabled; callers see it."""
 
 
-class SelectorDict(TypedDict):
-    """What Selector says."""
+class ToolSelectorDict(TypedDict):
+    """What ToolSelector says."""
 
     destructive: NotRequired[bool]
     """The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."""
@@ -146,8 +146,8 @@ class SelectorDict(TypedDict):
     """A pattern of tool names."""
 
 
-class NamingDict(TypedDict):
-    """What Naming says."""
+class ToolNamingDict(TypedDict):
+    """What ToolNaming says."""
 
     conflict: NotRequired[Literal["error", "prefer", "rename"]]
     """What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool."""
@@ -157,18 +157,18 @@ class NamingDict(TypedDict):
     """Stands between prefix and name."""
 
 
-class SetDict(TypedDict):
-    """What Set says."""
+class ToolSetDict(TypedDict):
+    """What ToolSet says."""
 
-    include: Sequence[SelectorDict]
+    include: Sequence[ToolSelectorDict]
     """Selects the tools, in order. A tool that several selectors select counts where it is selected first."""
     description: NotRequired[str]
     """What the set is for."""
-    exclude: NotRequired[Sequence[SelectorDict]]
+    exclude: NotRequired[Sequence[ToolSelectorDict]]
     """Takes tools out again."""
     name: NotRequired[str]
     """The name of the set."""
-    names: NotRequired[NamingDict]
+    names: NotRequired[ToolNamingDict]
     """The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."""
 
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -91,6 +92,9 @@ type handlers struct {
 // Register registers the operations on sets. depth bounds how deep a body may nest.
 func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logger) {
 	h := &handlers{sets: c.Sets(), log: log, depth: depth}
+	d.NameSchema(reflect.TypeFor[toolset.Set](), "ToolSet") // "Set" is a collection in many languages
+	d.NameSchema(reflect.TypeFor[toolset.Selector](), "ToolSelector")
+	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
 	httpapi.Get(d, opList(), func(context.Context, *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
 		for _, s := range h.sets.List() {

@@ -196,7 +196,7 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 		list.Tokens += shape.Tokens
 		shown = append(shown, shape)
 		if f == format.MCP {
-			item := ToolItem{Server: t.Server, Name: t.Name, SetName: t.setName, Enabled: true, Offline: t.Offline, Definition: openapi.AnyObject{RawMessage: t.Raw}}
+			item := ToolItem{Server: t.Server, Name: t.Name, NameInSet: t.setName, Enabled: true, Offline: t.Offline, Definition: openapi.AnyObject{RawMessage: t.Raw}}
 			if t.Change != nil {
 				item.Changed = t.Change.Text()
 			}

@@ -35,7 +35,7 @@ const (
 type ToolItem struct {
 	Server     string            `json:"server" example:"everything"`
 	Name       string            `json:"name" example:"echo"`
-	SetName    string            `json:"set_name,omitempty" doc:"With set: the name of the tool in the set." example:"demo__echo"`
+	NameInSet  string            `json:"name_in_set,omitempty" doc:"With set: the name of the tool in the set." example:"demo__echo"`
 	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
 	Reason     string            `json:"reason,omitempty" doc:"The reason that the tool is disabled."`
 	Offline    string            `json:"offline,omitempty" doc:"The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool."`

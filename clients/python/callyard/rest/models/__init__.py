@@ -74,8 +74,6 @@ from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
 from .list_tools_include import ListToolsInclude
-from .naming import Naming
-from .naming_conflict import NamingConflict
 from .problem import Problem
 from .problem_fault import ProblemFault
 from .problem_rpc_error import ProblemRPCError
@@ -97,7 +95,6 @@ from .removed_set import RemovedSet
 from .removed_set_status import RemovedSetStatus
 from .restarted_server import RestartedServer
 from .restarted_server_status import RestartedServerStatus
-from .selector import Selector
 from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
@@ -122,7 +119,6 @@ from .server_sandbox_isolation import ServerSandboxIsolation
 from .server_tools import ServerTools
 from .server_worker import ServerWorker
 from .server_worker_initialization_state import ServerWorkerInitializationState
-from .set_ import Set
 from .set_clash import SetClash
 from .set_detail import SetDetail
 from .set_detail_origin import SetDetailOrigin
@@ -150,11 +146,15 @@ from .tool_definition_output_schema import ToolDefinitionOutputSchema
 from .tool_item import ToolItem
 from .tool_item_definition import ToolItemDefinition
 from .tool_list import ToolList
+from .tool_naming import ToolNaming
+from .tool_naming_conflict import ToolNamingConflict
 from .tool_pin import ToolPin
 from .tool_pin_accepted_definition import ToolPinAcceptedDefinition
 from .tool_pin_definition import ToolPinDefinition
 from .tool_pin_state import ToolPinState
 from .tool_ref import ToolRef
+from .tool_selector import ToolSelector
+from .tool_set import ToolSet
 from .tool_switch import ToolSwitch
 from .version import Version
 from .wide_switch import WideSwitch
@@ -241,8 +241,6 @@ __all__ = (
     "ListCallsStateItem",
     "ListToolsFormat",
     "ListToolsInclude",
-    "Naming",
-    "NamingConflict",
     "Problem",
     "ProblemFault",
     "ProblemRPCError",
@@ -264,7 +262,6 @@ __all__ = (
     "RemovedSetStatus",
     "RestartedServer",
     "RestartedServerStatus",
-    "Selector",
     "ServerEntry",
     "ServerEntryDocker",
     "ServerEntryEnv",
@@ -289,7 +286,6 @@ __all__ = (
     "ServerTools",
     "ServerWorker",
     "ServerWorkerInitializationState",
-    "Set",
     "SetClash",
     "SetDetail",
     "SetDetailOrigin",
@@ -317,11 +313,15 @@ __all__ = (
     "ToolItem",
     "ToolItemDefinition",
     "ToolList",
+    "ToolNaming",
+    "ToolNamingConflict",
     "ToolPin",
     "ToolPinAcceptedDefinition",
     "ToolPinDefinition",
     "ToolPinState",
     "ToolRef",
+    "ToolSelector",
+    "ToolSet",
     "ToolSwitch",
     "Version",
     "WideSwitch",

@@ -14,9 +14,9 @@ from typing import cast
 import datetime
 
 if TYPE_CHECKING:
-    from ..models.set_ import Set
     from ..models.set_clash import SetClash
     from ..models.set_tool import SetTool
+    from ..models.tool_set import ToolSet
 
 
 T = TypeVar("T", bound="SetDetail")
@@ -26,7 +26,7 @@ T = TypeVar("T", bound="SetDetail")
 class SetDetail:
     """
     Attributes:
-        definition (Set):
+        definition (ToolSet):
         name (str):
         origin (SetDetailOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
@@ -37,7 +37,7 @@ class SetDetail:
         left_out (list[SetClash] | Unset): Names that several tools would have, with the tools that are left out for it.
     """
 
-    definition: Set
+    definition: ToolSet
     name: str
     origin: SetDetailOrigin
     tools: list[SetTool]
@@ -48,9 +48,9 @@ class SetDetail:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.set_ import Set  # noqa: PLC0415
         from ..models.set_clash import SetClash  # noqa: PLC0415
         from ..models.set_tool import SetTool  # noqa: PLC0415
+        from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         definition = self.definition.to_dict()
 
@@ -101,12 +101,12 @@ class SetDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.set_ import Set  # noqa: PLC0415
         from ..models.set_clash import SetClash  # noqa: PLC0415
         from ..models.set_tool import SetTool  # noqa: PLC0415
+        from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         d = dict(src_dict)
-        definition = Set.from_dict(d.pop("definition"))
+        definition = ToolSet.from_dict(d.pop("definition"))
 
         name = d.pop("name")
 

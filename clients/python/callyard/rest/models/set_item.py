@@ -14,7 +14,7 @@ from typing import cast
 import datetime
 
 if TYPE_CHECKING:
-    from ..models.set_ import Set
+    from ..models.tool_set import ToolSet
 
 
 T = TypeVar("T", bound="SetItem")
@@ -24,7 +24,7 @@ T = TypeVar("T", bound="SetItem")
 class SetItem:
     """
     Attributes:
-        definition (Set):
+        definition (ToolSet):
         name (str):
         origin (SetItemOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
@@ -33,7 +33,7 @@ class SetItem:
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
     """
 
-    definition: Set
+    definition: ToolSet
     name: str
     origin: SetItemOrigin
     at: datetime.datetime | Unset = UNSET
@@ -42,7 +42,7 @@ class SetItem:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.set_ import Set  # noqa: PLC0415
+        from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         definition = self.definition.to_dict()
 
@@ -78,10 +78,10 @@ class SetItem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.set_ import Set  # noqa: PLC0415
+        from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         d = dict(src_dict)
-        definition = Set.from_dict(d.pop("definition"))
+        definition = ToolSet.from_dict(d.pop("definition"))
 
         name = d.pop("name")
 

@@ -27,10 +27,10 @@ class ToolItem:
         name (str):
         server (str):
         changed (str | Unset): The reason that the definition is not the accepted one, for a server with pin: warn.
+        name_in_set (str | Unset): With set: the name of the tool in the set.
         offline (str | Unset): The reason that no worker can run the tool now: its server is in state error on all
             workers. Calls return 503 with this reason, and lists for models omit the tool.
         reason (str | Unset): The reason that the tool is disabled.
-        set_name (str | Unset): With set: the name of the tool in the set.
     """
 
     definition: ToolItemDefinition
@@ -38,9 +38,9 @@ class ToolItem:
     name: str
     server: str
     changed: str | Unset = UNSET
+    name_in_set: str | Unset = UNSET
     offline: str | Unset = UNSET
     reason: str | Unset = UNSET
-    set_name: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,11 +56,11 @@ class ToolItem:
 
         changed = self.changed
 
+        name_in_set = self.name_in_set
+
         offline = self.offline
 
         reason = self.reason
-
-        set_name = self.set_name
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -74,12 +74,12 @@ class ToolItem:
         )
         if changed is not UNSET:
             field_dict["changed"] = changed
+        if name_in_set is not UNSET:
+            field_dict["name_in_set"] = name_in_set
         if offline is not UNSET:
             field_dict["offline"] = offline
         if reason is not UNSET:
             field_dict["reason"] = reason
-        if set_name is not UNSET:
-            field_dict["set_name"] = set_name
 
         return field_dict
 
@@ -98,11 +98,11 @@ class ToolItem:
 
         changed = d.pop("changed", UNSET)
 
+        name_in_set = d.pop("name_in_set", UNSET)
+
         offline = d.pop("offline", UNSET)
 
         reason = d.pop("reason", UNSET)
-
-        set_name = d.pop("set_name", UNSET)
 
         tool_item = cls(
             definition=definition,
@@ -110,9 +110,9 @@ class ToolItem:
             name=name,
             server=server,
             changed=changed,
+            name_in_set=name_in_set,
             offline=offline,
             reason=reason,
-            set_name=set_name,
         )
 
         tool_item.additional_properties = d

@@ -7,13 +7,13 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
-from ...bodies import SetDict
+from ...bodies import ToolSetDict
 from ... import errors
 
 from ...models.problem import Problem
 from ...models.put_set_if_none_match import PutSetIfNoneMatch
-from ...models.set_ import Set
 from ...models.set_item import SetItem
+from ...models.tool_set import ToolSet
 from ...types import UNSET, Unset
 from typing import cast
 
@@ -21,7 +21,7 @@ from typing import cast
 def _get_kwargs(
     name: str,
     *,
-    body: SetDict | Set,
+    body: ToolSetDict | ToolSet,
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def sync_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SetDict | Set,
+    body: ToolSetDict | ToolSet,
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Response[Problem | SetItem]:
@@ -129,7 +129,7 @@ def sync_detailed(
         name (str):
         if_match (str | Unset):
         if_none_match (PutSetIfNoneMatch | Unset):
-        body (Set):
+        body (ToolSet):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,7 +157,7 @@ def sync(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SetDict | Set,
+    body: ToolSetDict | ToolSet,
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Problem | SetItem | None:
@@ -170,7 +170,7 @@ def sync(
         name (str):
         if_match (str | Unset):
         if_none_match (PutSetIfNoneMatch | Unset):
-        body (Set):
+        body (ToolSet):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -193,7 +193,7 @@ async def asyncio_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SetDict | Set,
+    body: ToolSetDict | ToolSet,
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Response[Problem | SetItem]:
@@ -206,7 +206,7 @@ async def asyncio_detailed(
         name (str):
         if_match (str | Unset):
         if_none_match (PutSetIfNoneMatch | Unset):
-        body (Set):
+        body (ToolSet):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -232,7 +232,7 @@ async def asyncio(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SetDict | Set,
+    body: ToolSetDict | ToolSet,
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Problem | SetItem | None:
@@ -245,7 +245,7 @@ async def asyncio(
         name (str):
         if_match (str | Unset):
         if_none_match (PutSetIfNoneMatch | Unset):
-        body (Set):
+        body (ToolSet):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -12,35 +12,35 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
-    from ..models.naming import Naming
-    from ..models.selector import Selector
+    from ..models.tool_naming import ToolNaming
+    from ..models.tool_selector import ToolSelector
 
 
-T = TypeVar("T", bound="Set")
+T = TypeVar("T", bound="ToolSet")
 
 
 @_attrs_define
-class Set:
+class ToolSet:
     """
     Attributes:
-        include (list[Selector]): Selects the tools, in order. A tool that several selectors select counts where it is
-            selected first.
+        include (list[ToolSelector]): Selects the tools, in order. A tool that several selectors select counts where it
+            is selected first.
         description (str | Unset): What the set is for.
-        exclude (list[Selector] | Unset): Takes tools out again.
+        exclude (list[ToolSelector] | Unset): Takes tools out again.
         name (str | Unset): The name of the set.
-        names (Naming | Unset):
+        names (ToolNaming | Unset):
     """
 
-    include: list[Selector]
+    include: list[ToolSelector]
     description: str | Unset = UNSET
-    exclude: list[Selector] | Unset = UNSET
+    exclude: list[ToolSelector] | Unset = UNSET
     name: str | Unset = UNSET
-    names: Naming | Unset = UNSET
+    names: ToolNaming | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.naming import Naming  # noqa: PLC0415
-        from ..models.selector import Selector  # noqa: PLC0415
+        from ..models.tool_naming import ToolNaming  # noqa: PLC0415
+        from ..models.tool_selector import ToolSelector  # noqa: PLC0415
 
         include = []
         for include_item_data in self.include:
@@ -82,38 +82,38 @@ class Set:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.naming import Naming  # noqa: PLC0415
-        from ..models.selector import Selector  # noqa: PLC0415
+        from ..models.tool_naming import ToolNaming  # noqa: PLC0415
+        from ..models.tool_selector import ToolSelector  # noqa: PLC0415
 
         d = dict(src_dict)
         include = []
         _include = d.pop("include")
         for include_item_data in _include:
-            include_item = Selector.from_dict(include_item_data)
+            include_item = ToolSelector.from_dict(include_item_data)
 
             include.append(include_item)
 
         description = d.pop("description", UNSET)
 
         _exclude = d.pop("exclude", UNSET)
-        exclude: list[Selector] | Unset = UNSET
+        exclude: list[ToolSelector] | Unset = UNSET
         if _exclude is not UNSET:
             exclude = []
             for exclude_item_data in _exclude:
-                exclude_item = Selector.from_dict(exclude_item_data)
+                exclude_item = ToolSelector.from_dict(exclude_item_data)
 
                 exclude.append(exclude_item)
 
         name = d.pop("name", UNSET)
 
         _names = d.pop("names", UNSET)
-        names: Naming | Unset
+        names: ToolNaming | Unset
         if isinstance(_names, Unset):
             names = UNSET
         else:
-            names = Naming.from_dict(_names)
+            names = ToolNaming.from_dict(_names)
 
-        set_ = cls(
+        tool_set = cls(
             include=include,
             description=description,
             exclude=exclude,
@@ -121,8 +121,8 @@ class Set:
             names=names,
         )
 
-        set_.additional_properties = d
-        return set_
+        tool_set.additional_properties = d
+        return tool_set
 
     @property
     def additional_keys(self) -> list[str]:

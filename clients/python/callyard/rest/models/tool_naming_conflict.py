@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class NamingConflict(StrEnum):
+class ToolNamingConflict(StrEnum):
     ERROR = "error"
     PREFER = "prefer"
     RENAME = "rename"

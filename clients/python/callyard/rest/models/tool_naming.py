@@ -8,26 +8,26 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.naming_conflict import NamingConflict
+from ..models.tool_naming_conflict import ToolNamingConflict
 from ..types import UNSET, Unset
 
 
-T = TypeVar("T", bound="Naming")
+T = TypeVar("T", bound="ToolNaming")
 
 
 @_attrs_define
-class Naming:
+class ToolNaming:
     """
     Attributes:
-        conflict (NamingConflict | Unset): What becomes of tools that would have the same name. error leaves all of them
-            out and reports them, prefer gives the name to the one that is selected first, rename names them by server and
-            tool. Default: NamingConflict.ERROR.
+        conflict (ToolNamingConflict | Unset): What becomes of tools that would have the same name. error leaves all of
+            them out and reports them, prefer gives the name to the one that is selected first, rename names them by server
+            and tool. Default: ToolNamingConflict.ERROR.
         prefix (str | Unset): Stands before the separator; {server} in it is replaced by the server. With an empty
             prefix, the name is the tool's own. Default: '{server}'.
         separator (str | Unset): Stands between prefix and name. Default: '__'.
     """
 
-    conflict: NamingConflict | Unset = NamingConflict.ERROR
+    conflict: ToolNamingConflict | Unset = ToolNamingConflict.ERROR
     prefix: str | Unset = "{server}"
     separator: str | Unset = "__"
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -57,24 +57,24 @@ class Naming:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
         _conflict = d.pop("conflict", UNSET)
-        conflict: NamingConflict | Unset
+        conflict: ToolNamingConflict | Unset
         if isinstance(_conflict, Unset):
             conflict = UNSET
         else:
-            conflict = NamingConflict(_conflict)
+            conflict = ToolNamingConflict(_conflict)
 
         prefix = d.pop("prefix", UNSET)
 
         separator = d.pop("separator", UNSET)
 
-        naming = cls(
+        tool_naming = cls(
             conflict=conflict,
             prefix=prefix,
             separator=separator,
         )
 
-        naming.additional_properties = d
-        return naming
+        tool_naming.additional_properties = d
+        return tool_naming
 
     @property
     def additional_keys(self) -> list[str]:

@@ -12,11 +12,11 @@ from ..types import UNSET, Unset
 from typing import cast
 
 
-T = TypeVar("T", bound="Selector")
+T = TypeVar("T", bound="ToolSelector")
 
 
 @_attrs_define
-class Selector:
+class ToolSelector:
     """
     Attributes:
         destructive (bool | Unset): The hint destructiveHint must be this; where it is absent, a tool counts as
@@ -109,7 +109,7 @@ class Selector:
 
         tool = d.pop("tool", UNSET)
 
-        selector = cls(
+        tool_selector = cls(
             destructive=destructive,
             idempotent=idempotent,
             max_risk_level=max_risk_level,
@@ -121,8 +121,8 @@ class Selector:
             tool=tool,
         )
 
-        selector.additional_properties = d
-        return selector
+        tool_selector.additional_properties = d
+        return tool_selector
 
     @property
     def additional_keys(self) -> list[str]:
