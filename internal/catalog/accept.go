@@ -103,11 +103,7 @@ func pinnedServer(c *Catalog, id string) (*server, error) {
 // accepted; other errors as [Catalog.Pins].
 func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by string) (changed []Acceptance, err error) {
 	c := o.c
-	unstored := func(err error) error {
-		e := schema.Errorf(schema.KindUnavailable, "The acceptance could not be stored, so nothing changed: %w", err)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
-	}
+	unstored := func(err error) error { return notStored("acceptance", err) }
 	for range acceptTries {
 		now, err := acceptable(c, id, all)
 		if err != nil {

@@ -237,9 +237,7 @@ func (s Sets) stored(err error) error {
 	case errors.Is(err, bus.ErrConflict):
 		return ErrSetChanged
 	case err != nil:
-		e := schema.Errorf(schema.KindUnavailable, "The change could not be stored, so nothing changed: %w", err)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return notStored("change", err)
 	}
 	s.changed()
 	return nil

@@ -74,12 +74,18 @@ func (s Switches) Many(ctx context.Context, server, tool, set string, enabled bo
 
 func (s Switches) put(ctx context.Context, sw switchtable.Switch) error {
 	if err := s.c.switches.Put(ctx, sw); err != nil {
-		e := schema.Errorf(schema.KindUnavailable, "The change could not be stored, so nothing changed: %w", err)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return notStored("change", err)
 	}
 	s.c.switched()
 	return nil
+}
+
+// notStored is the error of a change that a table did not take: nothing changed, and it may
+// be sent again. what names the change.
+func notStored(what string, err error) error {
+	e := schema.Errorf(schema.KindUnavailable, "The %s could not be stored, so nothing changed: %w", what, err)
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
 }
 
 // List returns what is turned off: tools, and patterns and sets of tools.
