@@ -24,6 +24,7 @@ const maxHeld = 1000
 type heldCalls struct {
 	l       *lease
 	results *results
+	copies  sync.WaitGroup // ends that are copied; none begins once the table of calls is closed
 }
 
 // hold puts the question whether the call may run, and leaves the call until it is
@@ -81,7 +82,7 @@ func (h *heldCalls) released(index uint64) {
 
 // watchEnd copies the end of a held call, where it has ended.
 func (h *heldCalls) watchEnd(it *item) {
-	h.l.calls.whileHeld(it, func() { h.l.window.flying.Go(func() { h.copyEnd(it) }) })
+	h.l.calls.whileHeld(it, func() { h.copies.Go(func() { h.copyEnd(it) }) })
 }
 
 // copyEnd copies how a held call ended into the journal, once it has. What cannot be
@@ -90,8 +91,9 @@ func (h *heldCalls) copyEnd(it *item) {
 	for n := 0; ; n++ {
 		rec, ended, err := h.endOf(it)
 		if err == nil {
-			if ended && h.l.calls.drop(it) {
+			if ended && h.l.calls.claimEnd(it) {
 				h.results.store(it, rec)
+				h.l.calls.endStored(it)
 			}
 			return // of one that has not ended the watch tells
 		}
@@ -238,7 +240,7 @@ func (h *heldCalls) find() error {
 // error says that nobody knows.
 func (h *heldCalls) withdraw(it *item) error {
 	if !h.l.calls.drop(it) {
-		return nil // its end was copied
+		return nil // its end is being copied, or was
 	}
 	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()

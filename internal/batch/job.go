@@ -125,6 +125,7 @@ func (j *job) attend() {
 func (j *job) finish() {
 	j.l.calls.close()
 	j.l.window.flying.Wait()
+	j.held.copies.Wait()
 }
 
 // handOver runs a call of a lane.

@@ -20,12 +20,13 @@ type callTable struct {
 	mu        sync.Mutex
 	running   map[uint64]*item
 	held      map[uint64]*item
+	ending    map[uint64]struct{} // held, and its end is being stored
 	canceling map[uint64]struct{} // before they were read
 	closed    bool                // nothing more begins
 }
 
 func newCallTable(ended func(index uint64) bool) *callTable {
-	return &callTable{ended: ended, changed: make(chan struct{}, 1), running: make(map[uint64]*item), held: make(map[uint64]*item), canceling: make(map[uint64]struct{})}
+	return &callTable{ended: ended, changed: make(chan struct{}, 1), running: make(map[uint64]*item), held: make(map[uint64]*item), ending: make(map[uint64]struct{}), canceling: make(map[uint64]struct{})}
 }
 
 // enlist notes that a call is under way here. False means that it must not be: it
@@ -67,10 +68,12 @@ func (t *callTable) park(it *item) {
 	t.held[it.rec.Index] = it
 }
 
-// drop forgets that a call is held; false means that somebody else did.
+// drop forgets that a call is held; false means that its end is being stored, or was, or that
+// somebody else dropped it.
 func (t *callTable) drop(it *item) bool {
 	t.mu.Lock()
-	mine := t.held[it.rec.Index] == it
+	_, ending := t.ending[it.rec.Index]
+	mine := t.held[it.rec.Index] == it && !ending
 	if mine {
 		delete(t.held, it.rec.Index)
 	}
@@ -81,6 +84,30 @@ func (t *callTable) drop(it *item) bool {
 	it.waits.Store(false)
 	notify(t.changed)
 	return true
+}
+
+// claimEnd is asked by who knows how a held call ended: true means that the end is theirs to
+// store. The call counts as held until [callTable.endStored], so that nobody who finds it
+// neither held nor ended stores that it was canceled.
+func (t *callTable) claimEnd(it *item) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	index := it.rec.Index
+	if _, twice := t.ending[index]; twice || t.held[index] != it {
+		return false
+	}
+	t.ending[index] = struct{}{}
+	it.waits.Store(false)
+	return true
+}
+
+// endStored forgets a held call whose end is stored, or could not be.
+func (t *callTable) endStored(it *item) {
+	t.mu.Lock()
+	delete(t.held, it.rec.Index)
+	delete(t.ending, it.rec.Index)
+	t.mu.Unlock()
+	notify(t.changed)
 }
 
 // heldCall returns the call where it is held here, else nil.

@@ -66,6 +66,31 @@ func TestACallThatIsHeldNoMoreIsDroppedOnce(t *testing.T) {
 	}
 }
 
+// Whoever ends the rest of a canceled batch takes a call that is not held for one that never
+// ran, or whose end is stored.
+func TestACallCountsAsHeldUntilItsEndIsStored(t *testing.T) {
+	table, it := newCallTable(noneEnded), callAt(1)
+	table.park(it)
+	if !table.claimEnd(it) || table.claimEnd(it) {
+		t.Error("the end of a held call is nobody's to store, or two people's")
+	}
+	if table.drop(it) || table.heldCall(1) != it || table.unsettled() != 1 {
+		t.Error("a call whose end is being stored is not held any more")
+	}
+	if it.waits.Load() {
+		t.Error("a call that has ended is said to wait for an approval")
+	}
+	table.endStored(it)
+	if table.heldCall(1) != nil || table.unsettled() != 0 || table.claimEnd(it) {
+		t.Error("a call whose end is stored is still held")
+	}
+	select {
+	case <-table.changed:
+	default:
+		t.Error("nobody is told")
+	}
+}
+
 func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
 	table, it := newCallTable(noneEnded), callAt(1)
 	begun := 0

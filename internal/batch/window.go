@@ -17,7 +17,7 @@ type window struct {
 	bytes    *semaphore.Weighted
 	maxBytes int64
 
-	flying sync.WaitGroup // calls under way, and ends of held calls that are copied
+	flying sync.WaitGroup // calls under way
 	count  atomic.Int64   // calls under way
 }
 
