@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate notices govulncheck release-check diagrams lint prose fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached images generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -80,6 +80,10 @@ schemathesis: ## requests made from the OpenAPI documents; N examples for each o
 hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
 	scripts/test.sh --setup
 	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
+
+attached: ## N attached programs (50) that end well and badly under load FOR a time (10m)
+	scripts/test.sh --setup
+	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad' -count=1 -v -timeout 1h
 
 images: ## the images of deploy/compose.yaml, from this machine alone
 	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done

@@ -22,8 +22,9 @@ type child struct {
 	done chan struct{} // closed when it has ended and was waited for
 }
 
-// startChild starts the program at path. Its output goes to the file log.
-func startChild(name, path string, args []string, log string) (*child, error) {
+// startChild starts the program at path with more environment. Its output goes to the file
+// log.
+func startChild(name, path string, args []string, log string, env ...string) (*child, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, fmt.Errorf("making the log of %s: %w", name, err)
@@ -31,7 +32,7 @@ func startChild(name, path string, args []string, log string) (*child, error) {
 	defer out.Close()
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = childEnvironment(os.Environ())
+	cmd.Env = append(childEnvironment(os.Environ()), env...)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}

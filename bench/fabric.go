@@ -69,14 +69,14 @@ func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (T
 	return f, f.answers(ctx)
 }
 
-// launchUp starts the process and does not wait for it.
-func launchUp(bin binaries, servers, dir string) (*fabric, error) {
+// launchUp starts the process, with more environment, and does not wait for it.
+func launchUp(bin binaries, servers, dir string, env ...string) (*fabric, error) {
 	addresses, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	f := &fabric{address: addresses[0]}
-	return f, f.start("callyard", bin.callyard, dir,
+	return f, f.start("callyard", bin.callyard, dir, env,
 		"up", "--servers", servers, "--data", filepath.Join(dir, "data"), "--log-level", "warn",
 		"--listen", addresses[0], "--approver-listen", addresses[1])
 }
@@ -95,28 +95,28 @@ func startThree(ctx context.Context, bin binaries, servers, dir string) (Target,
 		return nil, fmt.Errorf("writing the settings of nats-server: %w", err)
 	}
 	f := &fabric{address: addresses[0], nats: addresses[1]}
-	if err := f.start("nats", bin.nats, dir, "--config", file); err != nil {
+	if err := f.start("nats", bin.nats, dir, nil, "--config", file); err != nil {
 		return nil, err
 	}
 	if err := f.await(ctx, "listening", func() bool { return listens(ctx, addresses[1]) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	nats := "nats://" + addresses[1]
-	if err := f.start("worker", bin.worker, dir, "--nats", nats, "--servers", servers, "--log-level", "warn"); err != nil {
+	if err := f.start("worker", bin.worker, dir, nil, "--nats", nats, "--servers", servers, "--log-level", "warn"); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := f.start("front door", bin.frontdoor, dir, "--nats", nats, "--listen", addresses[0], "--log-level", "warn"); err != nil {
+	if err := f.start("front door", bin.frontdoor, dir, nil, "--nats", nats, "--listen", addresses[0], "--log-level", "warn"); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f.ready(ctx, ThreeProcesses)
 }
 
 // start adds a child.
-func (f *fabric) start(name, path, dir string, args ...string) error {
+func (f *fabric) start(name, path, dir string, env []string, args ...string) error {
 	if path == "" {
 		return fmt.Errorf("the program for %s is not there", name)
 	}
-	c, err := startChild(name, path, args, filepath.Join(dir, name+".log"))
+	c, err := startChild(name, path, args, filepath.Join(dir, name+".log"), env...)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func figures() []figure {
 	return []figure{
 		{"batch", batchFigure}, {"flat", flatFigure}, {"ingest", ingestFigure}, {"servers", serversFigure},
 		{"fairness", fairnessFigure}, {"overload", overloadFigure}, {"cluster", clusterFigure},
+		{"attach", attachFigure},
 	}
 }
 
@@ -46,6 +47,7 @@ func FigureNames() (names []string) {
 // stage is what figures stand on, and what they found.
 type stage struct {
 	o        Options
+	root     string // of the repository
 	bin      binaries
 	scripted string   // the scripted server of the tests
 	command  []string // of the everything server
@@ -126,6 +128,7 @@ func (s *stage) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	s.root = root
 	if s.peers, err = s.o.peers(); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *stage) cluster(ctx context.Context) (*fabric, *batchClient, error) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("writing the settings of nats-server: %w", err), f.Close())
 		}
-		if err := f.start(name, s.bin.nats, dir, "--config", file); err != nil {
+		if err := f.start(name, s.bin.nats, dir, nil, "--config", file); err != nil {
 			return nil, nil, errors.Join(err, f.Close())
 		}
 	}
@@ -87,10 +87,10 @@ func (s *stage) cluster(ctx context.Context) (*fabric, *batchClient, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("writing the configuration: %w", err), f.Close())
 	}
-	if err := f.start("worker", s.bin.worker, dir, "--config", config, "--servers", servers, "--log-level", "warn"); err != nil {
+	if err := f.start("worker", s.bin.worker, dir, nil, "--config", config, "--servers", servers, "--log-level", "warn"); err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	if err := f.start("front door", s.bin.frontdoor, dir, "--config", config, "--listen", f.address, "--log-level", "warn"); err != nil {
+	if err := f.start("front door", s.bin.frontdoor, dir, nil, "--config", config, "--listen", f.address, "--log-level", "warn"); err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	if _, err := f.ready(ctx, ThreeProcesses); err != nil {

@@ -135,28 +135,44 @@ func (l *socketLink) write() {
 		ends, l.ends = l.ends, ends[:0]
 		l.s.mu.Unlock()
 		from := 0
-		for _, end := range ends {
-			if !l.writeOne(out[from:end]) {
+		for rest := ends; len(rest) > 0; {
+			n := together(from, rest)
+			if !l.writeSome(out, from, rest[:n]) {
 				return
 			}
-			from = end
+			from, rest = rest[n-1], rest[n:]
 		}
 	}
 }
 
-// writeOne writes one message. Once the session is out of use none is begun: what no write
-// has begun can go to another session.
-func (l *socketLink) writeOne(message []byte) bool {
+// writeTogether is how many bytes of messages are begun as one write. When the connection
+// breaks, none of them can go to another session.
+const writeTogether = 16 << 10
+
+// together returns the number of messages, at least one, to write as one. The messages end at
+// these places, and the first begins at from.
+func together(from int, ends []int) int {
+	n := 1
+	for n < len(ends) && ends[n]-from <= writeTogether {
+		n++
+	}
+	return n
+}
+
+// writeSome writes the messages of b that end at these places, the first of which begins at
+// from. Once the session is out of use none is begun: what no write has
+// begun can go to another session.
+func (l *socketLink) writeSome(b []byte, from int, ends []int) bool {
 	s := l.s
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return false
 	}
-	l.handed++
+	l.handed += int64(len(ends))
 	l.writing = true
 	s.mu.Unlock()
-	err := l.conn.Write(message)
+	err := l.conn.Write(b, from, ends)
 	s.mu.Lock()
 	l.writing = false
 	l.wrote.Broadcast()

@@ -3,6 +3,7 @@
  * dials a worker. It needs the packages ws and @modelcontextprotocol/server.
  */
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
@@ -73,6 +74,8 @@ function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSi
   const watchdog = setTimeout(() => socket.terminate(), silence);
   return new Promise<string>((ended, failed) => {
     let why = "";
+    let wire: Socket | undefined;
+    socket.on("upgrade", (response) => (wire = response.socket));
     socket.on("unexpected-response", (_, response) => {
       response.setEncoding("utf8").on("data", (part: string) => (why += part)).on("end", () => {
         socket.terminate();
@@ -87,7 +90,7 @@ function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSi
     socket.on("open", () => {
       if (stop.aborted) drain();
       else stop.addEventListener("abort", drain);
-      factory().connect(new SocketTransport(socket)).catch((error: Error) => {
+      factory().connect(new SocketTransport(socket, wire)).catch((error: Error) => {
         why = error.message;
         socket.close(1011);
       });
@@ -104,7 +107,9 @@ class SocketTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
 
-  constructor(private readonly socket: WebSocket) {}
+  private holding = false;
+
+  constructor(private readonly socket: WebSocket, private readonly wire: Socket | undefined) {}
 
   async start(): Promise<void> {
     this.socket.on("message", (data: WebSocket.RawData) => {
@@ -118,7 +123,19 @@ class SocketTransport implements Transport {
   }
 
   send(message: JSONRPCMessage): Promise<void> {
+    this.hold();
     return new Promise((sent, failed) => this.socket.send(JSON.stringify(message), (error) => (error ? failed(error) : sent())));
+  }
+
+  /** Lets the messages of one turn of the event loop leave together. */
+  private hold(): void {
+    if (this.holding || this.wire === undefined) return;
+    this.holding = true;
+    this.wire.cork();
+    setImmediate(() => {
+      this.holding = false;
+      this.wire?.uncork();
+    });
   }
 
   async close(): Promise<void> {

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Figures are the names that --figures takes besides "all".
-const Figures = "batch,flat,ingest,servers,fairness,overload,cluster"
+const Figures = "batch,flat,ingest,servers,fairness,overload,cluster,attach"
 
 // Add adds the flags to the set; parsing it fills the options.
 func (o *Options) Add(f *pflag.FlagSet) {

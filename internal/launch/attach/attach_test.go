@@ -1,13 +1,16 @@
 package attach_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,10 +71,41 @@ func FuzzHeadersOfAProgramAreReadOrRefused(f *testing.F) {
 // program with the worker's end.
 func upgraded(t *testing.T, most int) (net.Conn, *attach.Conn) {
 	t.Helper()
+	conn, c, _ := upgradedCounting(t, most)
+	return conn, c
+}
+
+// countingListener counts what is written to the connections that it accepts, in calls.
+type countingListener struct {
+	net.Listener
+	writes atomic.Int64
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countingConn{conn, &l.writes}, nil
+}
+
+type countingConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countingConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
+
+// upgradedCounting is upgraded with the number of writes to the connection so far.
+func upgradedCounting(t *testing.T, most int) (net.Conn, *attach.Conn, *atomic.Int64) {
+	t.Helper()
 	ends := make(chan *attach.Conn, 1)
 	var serving sync.WaitGroup
 	serving.Add(1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer serving.Done()
 		c, err := attach.Accept(w, r, attach.Options{MaxMessage: most})
 		if err != nil {
@@ -79,6 +113,9 @@ func upgraded(t *testing.T, most int) (net.Conn, *attach.Conn) {
 		}
 		ends <- c
 	}))
+	listener := &countingListener{Listener: server.Listener}
+	server.Listener = listener
+	server.Start()
 	t.Cleanup(func() { serving.Wait(); server.Close() })
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
@@ -103,7 +140,38 @@ func upgraded(t *testing.T, most int) (net.Conn, *attach.Conn) {
 	if !strings.HasPrefix(string(answer), "HTTP/1.1 101 ") || !strings.Contains(string(answer), "Sec-Websocket-Protocol: mcp\r\n") {
 		t.Fatalf("the answer is %q", answer)
 	}
-	return conn, c
+	return conn, c, &listener.writes
+}
+
+func TestMessagesThatWaitTogetherLeaveInOneWrite(t *testing.T) {
+	conn, c, writes := upgradedCounting(t, 1000)
+	var b, want []byte
+	var ends []int
+	for i := range 100 {
+		b = fmt.Appendf(b, `{"id":%d}`, i)
+		ends = append(ends, len(b))
+	}
+	for from, i := 0, 0; i < len(ends); from, i = ends[i], i+1 {
+		want = append(append(want, text, byte(ends[i]-from)), b[from:ends[i]]...)
+	}
+	before := writes.Load()
+	if err := c.Write(b, 0, ends); err != nil {
+		t.Fatal(err)
+	}
+	if n := writes.Load() - before; n != 1 {
+		t.Errorf("100 messages left in %d writes", n)
+	}
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	long := bytes.Repeat([]byte("x"), 1<<20)
+	go func() { _ = c.Write(long, 0, []int{10, len(long) - 10, len(long)}) }()
+	const heads = 2 + 10 + 2
+	got = make([]byte, len(long)+heads)
+	if _, err := io.ReadFull(conn, got); err != nil || bytes.Count(got, []byte("x")) != len(long) {
+		t.Errorf("of three messages, one of them long, %d bytes came: %v", bytes.Count(got, []byte("x")), err)
+	}
 }
 
 // frame is a masked frame of a client, with the mask 0.

@@ -43,6 +43,7 @@ type Options struct {
 // may write; the other methods are safe for concurrent use.
 type Conn struct {
 	ws    *websocket.Conn
+	wire  *gathering
 	ping  time.Duration
 	heard atomic.Int64 // when bytes came last, Unix nanoseconds
 	buf   []byte
@@ -57,7 +58,8 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	}
 	c.hear()
 	var err error
-	c.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{
+	wire := &hijacked{ResponseWriter: w}
+	c.ws, err = websocket.Accept(wire, r, &websocket.AcceptOptions{
 		Subprotocols:   []string{Subprotocol},
 		OnPingReceived: func(context.Context, []byte) bool { c.hear(); return true },
 		OnPongReceived: func(context.Context, []byte) { c.hear() },
@@ -65,6 +67,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.wire = wire.conn
 	c.ws.SetReadLimit(int64(o.MaxMessage))
 	return c, nil
 }
@@ -124,9 +127,20 @@ func readError(err error) error {
 	return errors.New("its connection broke, or it sent frames that are not WebSocket")
 }
 
-// Write sends one message. It blocks while the program does not read; [Conn.Abort] ends it.
-func (c *Conn) Write(message []byte) error {
-	return c.ws.Write(context.Background(), websocket.MessageText, message)
+// Write sends messages: the first begins at from in b, and they end at the given places, one
+// after the other. They leave together, in as few system calls as they fit in. It blocks while
+// the program does not read; [Conn.Abort] ends it.
+func (c *Conn) Write(b []byte, from int, ends []int) error {
+	if len(ends) > 1 {
+		c.wire.hold()
+	}
+	for _, end := range ends {
+		if err := c.ws.Write(context.Background(), websocket.MessageText, b[from:end]); err != nil {
+			return err
+		}
+		from = end
+	}
+	return c.wire.release()
 }
 
 // KeepAlive pings the program until ctx ends, which returns nil, or until it is gone.
