@@ -121,7 +121,7 @@ func (l *eventLink) read() {
 }
 
 func (l *eventLink) send(r *Running) bool {
-	return l.s.begin(l.ctx, r, &l.work, func(ctx context.Context, _ context.CancelFunc, id int64) {
+	return l.s.begin(l.ctx, r, l.work.Go, func(ctx context.Context, _ context.CancelFunc, id int64) {
 		if o, ok := l.push(ctx, appendRequest(nil, l.s.env.forCall(r), id, r.req)); !ok && l.s.take(id) != nil {
 			r.end(o)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 const nativeGrace = 5 * time.Second
 
 // nativeLink calls the functions of a server in this process. Each call has a goroutine
-// of its own; there is no JSON-RPC.
+// for itself; there is no JSON-RPC.
 type nativeLink struct {
 	s       *session
 	server  *native.Server
@@ -30,7 +29,7 @@ type nativeLink struct {
 	unwatch func()
 	ctx     context.Context
 	end     context.CancelFunc
-	work    sync.WaitGroup
+	runners *runners
 	running atomic.Int64 // functions that have not returned
 }
 
@@ -41,7 +40,7 @@ func (o opening) overFunctions() error {
 	if err != nil {
 		return err
 	}
-	l := &nativeLink{s: s, server: server, closer: closer}
+	l := &nativeLink{s: s, server: server, closer: closer, runners: newRunners()}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	s.link = l
 	info := l.server.Info()
@@ -61,7 +60,7 @@ func (l *nativeLink) send(r *Running) bool {
 			Detail: fmt.Sprintf("All places of the server %q are taken by calls that ignore that they were canceled or timed out; the call was not started.", s.pool.cfg.Spec.ID)}})
 		return true
 	}
-	return s.begin(l.ctx, r, &l.work, func(ctx context.Context, _ context.CancelFunc, id int64) {
+	return s.begin(l.ctx, r, l.run, func(ctx context.Context, _ context.CancelFunc, id int64) {
 		l.running.Add(1)
 		o := l.exchange(ctx, r.req)
 		l.running.Add(-1) // before the place is free for the next call
@@ -71,6 +70,8 @@ func (l *nativeLink) send(r *Running) bool {
 		}
 	})
 }
+
+func (l *nativeLink) run(f func()) { l.runners.run(l.ctx, f) }
 
 // exchange answers one request.
 func (l *nativeLink) exchange(ctx context.Context, req *Request) Outcome {
@@ -154,7 +155,7 @@ func (l *nativeLink) close() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.work.Wait()
+		l.runners.work.Wait()
 	}()
 	timer := time.NewTimer(nativeGrace)
 	defer timer.Stop()

@@ -52,7 +52,7 @@ func newRemoteLink(s *session, client *http.Client, protocol, id string) *remote
 
 func (l *remoteLink) send(r *Running) bool {
 	s := l.s
-	return s.begin(l.ctx, r, &l.work, func(ctx context.Context, stop context.CancelFunc, id int64) {
+	return s.begin(l.ctx, r, l.work.Go, func(ctx context.Context, stop context.CancelFunc, id int64) {
 		o, resp := l.exchange(ctx, r, id)
 		o = s.asked(r.req, o)
 		l.settle(ctx, r.req)

@@ -127,10 +127,10 @@ func (s *session) register(r *Running) (id int64, ok bool) {
 	return id, true
 }
 
-// begin registers a call and runs exchange for it on a goroutine of work, with a context
+// begin registers a call and runs exchange for it by run, on another goroutine, with a context
 // that ends with the given one, when the call is stopped, or when exchange calls stop. It
 // returns what register says.
-func (s *session) begin(ctx context.Context, r *Running, work *sync.WaitGroup, exchange func(ctx context.Context, stop context.CancelFunc, id int64)) bool {
+func (s *session) begin(ctx context.Context, r *Running, run func(func()), exchange func(ctx context.Context, stop context.CancelFunc, id int64)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, ok := s.register(r)
@@ -139,7 +139,7 @@ func (s *session) begin(ctx context.Context, r *Running, work *sync.WaitGroup, e
 	}
 	ctx, stop := context.WithCancel(ctx)
 	r.stop = stop
-	work.Go(func() {
+	run(func() {
 		defer stop()
 		exchange(ctx, stop, id)
 	})

@@ -1,0 +1,45 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// idleRunners is the number of goroutines that wait for the next call of a native server.
+const idleRunners = 64
+
+// runners run functions on goroutines that are kept for the next one: a new goroutine begins
+// with a small stack, and decoding arguments makes it grow, which costs more than the call.
+// It is safe for concurrent use.
+type runners struct {
+	next chan func()
+	idle atomic.Int64
+	work sync.WaitGroup
+}
+
+func newRunners() *runners { return &runners{next: make(chan func())} }
+
+// run runs f on a goroutine of its own, which waits for another function until ctx ends.
+func (r *runners) run(ctx context.Context, f func()) {
+	select {
+	case r.next <- f:
+		return
+	default:
+	}
+	r.work.Go(func() {
+		for {
+			f()
+			if r.idle.Add(1) > idleRunners {
+				r.idle.Add(-1)
+				return
+			}
+			select {
+			case f = <-r.next:
+				r.idle.Add(-1)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
