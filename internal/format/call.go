@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -17,6 +18,9 @@ type Call struct {
 	Arguments []byte
 	// Err says why the call cannot be run whatever its tool is; nil mostly.
 	Err *schema.Error
+	// Source is the block of the call as it stood in the message; nil for a call that was
+	// found in a text.
+	Source []byte
 
 	legacy bool // OpenAI's function_call, whose answer has another role
 	rpc    bool // a JSON-RPC request, whose id is ID as it was spelled
@@ -53,13 +57,20 @@ func (f Format) Calls(raw []byte) ([]Call, error) {
 		return nil, err
 	}
 	for i := range calls {
-		calls[i].Arguments = bytes.Clone(calls[i].Arguments)
+		calls[i].Arguments, calls[i].Source = bytes.Clone(calls[i].Arguments), bytes.Clone(calls[i].Source)
 	}
 	return calls, nil
 }
 
 func (f Format) calls(v *value) ([]Call, error) {
-	r := callReader{}
+	r := f.readCalls(v)
+	if len(r.calls) > MaxCalls {
+		return nil, tooMany(len(r.calls))
+	}
+	return r.calls, nil
+}
+
+func (f Format) readCalls(v *value) (r callReader) {
 	switch f {
 	case OpenAI:
 		r.openAI(v)
@@ -72,10 +83,7 @@ func (f Format) calls(v *value) ([]Call, error) {
 	case MCP:
 		r.mcp(v)
 	}
-	if len(r.calls) > MaxCalls {
-		return nil, tooMany(len(r.calls))
-	}
-	return r.calls, nil
+	return r
 }
 
 // tooMany is the error of more tool calls than are taken at once, of KindTooLarge.
@@ -83,7 +91,13 @@ func tooMany(n int) *schema.Error {
 	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls, which exceeds the limit of %d. Send the others in a batch.", n, MaxCalls)
 }
 
-type callReader struct{ calls []Call }
+type callReader struct {
+	calls []Call
+	parts []callParts // of each call
+}
+
+// callParts are the values that a call was read from.
+type callParts struct{ block, id, name, arguments *value }
 
 // each calls f for v, or for its items.
 func each(v *value, f func(*value)) {
@@ -96,17 +110,28 @@ func each(v *value, f func(*value)) {
 	}
 }
 
-func (r *callReader) add(c Call, name, arguments *value, where string) {
-	c.Name = name.text()
-	switch {
-	case c.Name == "":
-		c.Err = unreadable("The tool call has no name in %s.", where)
-	case arguments == nil || arguments.kind == 'n':
-		c.Arguments = []byte("{}")
-	default:
-		c.Arguments = arguments.source()
+func (r *callReader) add(c Call, p callParts, where string) {
+	c.Name = p.name.text()
+	if c.ID == "" {
+		c.ID = p.id.text()
 	}
-	r.calls = append(r.calls, c)
+	if c.Arguments == nil {
+		c.Arguments = []byte("{}")
+		if p.arguments != nil && p.arguments.kind != 'n' {
+			c.Arguments = p.arguments.source()
+		}
+	}
+	if c.Name == "" && c.Err == nil {
+		c.Err = unreadable("The tool call has no name in %s.", where)
+	}
+	c.Source = p.block.source()
+	r.calls, r.parts = append(r.calls, c), append(r.parts, p)
+}
+
+// odd adds a block that stands where tool calls stand and is none that can be run, so that
+// it is reported and not passed over.
+func (r *callReader) odd(p callParts, format string, args ...any) {
+	r.add(Call{Err: unreadable(format, args...)}, p, "")
 }
 
 // source is the text of a value as it was read, with the spelling of all inside.
@@ -118,21 +143,17 @@ func (v *value) source() []byte {
 }
 
 // written reads arguments that are JSON in a string, as OpenAI has them.
-func (r *callReader) written(c Call, name, arguments *value, where string) {
-	if !arguments.isString() {
-		r.add(c, name, arguments, where) // some who speak OpenAI's form send the object
-		return
+func (r *callReader) written(c Call, p callParts, where string) {
+	if p.arguments.isString() { // some who speak OpenAI's form send the object
+		c.Arguments = []byte(p.arguments.text())
+		if len(bytes.TrimSpace(c.Arguments)) == 0 {
+			c.Arguments = []byte("{}")
+		}
+		if p.name.text() != "" && !json.Valid(c.Arguments) {
+			c.Err = schema.Errorf(schema.KindInvalidArguments, "The arguments are not JSON; write one JSON object.")
+		}
 	}
-	inner := []byte(arguments.text())
-	if len(bytes.TrimSpace(inner)) == 0 {
-		inner = []byte("{}")
-	}
-	r.add(c, name, nil, where)
-	last := &r.calls[len(r.calls)-1]
-	last.Arguments = inner
-	if last.Err == nil && !json.Valid(inner) {
-		last.Err = schema.Errorf(schema.KindInvalidArguments, "The arguments are not JSON; write one JSON object.")
-	}
+	r.add(c, p, where)
 }
 
 func (r *callReader) openAI(v *value) {
@@ -147,28 +168,47 @@ func (r *callReader) openAI(v *value) {
 			r.openAI(m)
 			return
 		}
-		if many := v.get("tool_calls"); many.isList() {
-			each(many, r.openAICall)
+		if many := v.get("tool_calls"); many != nil && many.kind != 'n' {
+			r.openAICalls(many)
 			return
 		}
 		if one := v.get("function_call"); one.isObject() {
-			r.written(Call{legacy: true}, one.get("name"), one.get("arguments"), "function_call")
+			r.written(Call{legacy: true}, callParts{block: one, name: one.get("name"), arguments: one.get("arguments")}, "function_call")
 			return
 		}
 		r.openAICall(v)
 	})
 }
 
-func (r *callReader) openAICall(v *value) {
-	c := Call{ID: v.get("id").text()}
-	if f := v.get("function"); f.isObject() {
-		r.written(c, f.get("name"), f.get("arguments"), "function.name")
-	} else if v.get("custom").isObject() {
-		c.Err = unreadable("The call is for a custom tool; only functions are supported.")
-		c.Name = v.get("custom").get("name").text()
-		r.calls = append(r.calls, c)
+// openAICalls reads the member tool_calls: everything in it is a call, or is meant to be one.
+func (r *callReader) openAICalls(many *value) {
+	items := []*value{many}
+	if many.isList() {
+		items = many.items
+	}
+	for _, item := range items {
+		if !r.openAICall(item) {
+			r.odd(callParts{block: item, id: item.get("id"), name: item.get("name")}, "The tool call cannot be read: it has no function.")
+		}
 	}
 }
+
+// openAICall reads one call, and says whether it is one.
+func (r *callReader) openAICall(v *value) bool {
+	if f := v.get("function"); f.isObject() {
+		r.written(Call{}, callParts{v, v.get("id"), f.get("name"), f.get("arguments")}, "function.name")
+		return true
+	}
+	if custom := v.get("custom"); custom.isObject() {
+		r.odd(callParts{block: v, id: v.get("id"), name: custom.get("name")}, "The call is for a custom tool; only functions are supported.")
+		return true
+	}
+	return false
+}
+
+// callerRuns are the types of items of Responses that are calls for the caller and not for
+// OpenAI itself, and no functions.
+var callerRuns = []string{"custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
 
 func (r *callReader) responses(v *value) {
 	each(v, func(v *value) {
@@ -176,12 +216,19 @@ func (r *callReader) responses(v *value) {
 			r.responses(out)
 			return
 		}
-		if v.get("type").text() == "function_call" {
-			id := v.get("call_id")
-			if id == nil {
-				id = v.get("id")
+		id := v.get("call_id")
+		if id == nil {
+			id = v.get("id")
+		}
+		switch kind := v.get("type").text(); {
+		case kind == "function_call":
+			r.written(Call{}, callParts{v, id, v.get("name"), v.get("arguments")}, "name")
+		case slices.Contains(callerRuns, kind):
+			name := v.get("name")
+			if name.text() == "" {
+				name = v.get("type")
 			}
-			r.written(Call{ID: id.text()}, v.get("name"), v.get("arguments"), "name")
+			r.odd(callParts{block: v, id: id, name: name}, "The call is of type %s; only functions are supported.", kind)
 		}
 	})
 }
@@ -193,7 +240,7 @@ func (r *callReader) anthropic(v *value) {
 			return
 		}
 		if v.get("type").text() == "tool_use" {
-			r.add(Call{ID: v.get("id").text()}, v.get("name"), v.get("input"), "name")
+			r.add(Call{}, callParts{v, v.get("id"), v.get("name"), v.get("input")}, "name")
 		}
 	})
 }
@@ -215,9 +262,12 @@ func (r *callReader) gemini(v *value) {
 		for _, name := range []string{"functionCall", "function_call"} {
 			// OpenAI's function_call has arguments, and they are text.
 			if f := v.get(name); f.isObject() && f.get("arguments") == nil {
-				r.add(Call{ID: f.get("id").text()}, f.get("name"), f.get("args"), "functionCall.name")
+				r.add(Call{}, callParts{v, f.get("id"), f.get("name"), f.get("args")}, "functionCall.name")
 				return
 			}
+		}
+		if f := v.get("functionCall"); f != nil && f.kind != 'n' && !f.isObject() {
+			r.odd(callParts{block: v}, "The tool call cannot be read: functionCall is not an object.")
 		}
 	})
 }
@@ -225,16 +275,16 @@ func (r *callReader) gemini(v *value) {
 func (r *callReader) mcp(v *value) {
 	each(v, func(v *value) {
 		if v.get("method").text() == schema.MethodCallTool {
-			c := Call{rpc: true}
-			if id := v.get("id"); id != nil {
+			c, id := Call{rpc: true}, v.get("id")
+			if id != nil {
 				c.ID = string(id.encode(nil))
 			}
 			params := v.get("params")
-			r.add(c, params.get("name"), params.get("arguments"), "params.name")
+			r.add(c, callParts{v, id, params.get("name"), params.get("arguments")}, "params.name")
 			return
 		}
 		if v.get("method") == nil && v.get("name").isString() && v.get("type") == nil {
-			r.add(Call{ID: v.get("id").text()}, v.get("name"), v.get("arguments"), "name")
+			r.add(Call{}, callParts{v, v.get("id"), v.get("name"), v.get("arguments")}, "name")
 		}
 	})
 }

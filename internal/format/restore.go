@@ -20,7 +20,19 @@ func (f Format) Restore(schema, arguments []byte) []byte {
 		return arguments
 	}
 	r := restorer{format: f, root: root, steps: restoreSteps}
-	r.walk(v, []*value{root})
+	return r.rewritten(v, arguments)
+}
+
+// rename is the opposite of [Format.Restore]: it returns the arguments with the names of
+// properties that [Format.Schema] gives them. Other bytes stay as they are.
+func (f Format) rename(root, v *value, arguments []byte) []byte {
+	r := restorer{format: f, root: root, steps: restoreSteps, forward: true}
+	return r.rewritten(v, arguments)
+}
+
+// rewritten returns the arguments, of which v was read, with what has to change.
+func (r *restorer) rewritten(v *value, arguments []byte) []byte {
+	r.walk(v, []*value{r.root})
 	if len(r.edits) == 0 {
 		return arguments
 	}
@@ -50,6 +62,8 @@ type restorer struct {
 	root   *value
 	steps  int
 	edits  []edit
+	// forward gives properties the provider's names, and leaves null where it is.
+	forward bool
 }
 
 // sure adds the schemas that surely speak of one value: itself, what it refers to,
@@ -120,10 +134,10 @@ func (r *restorer) walk(v *value, schemas []*value) {
 }
 
 func (r *restorer) object(v *value, schemas []*value, certain int) {
-	own := make(map[string]string) // the provider's name to the tool's
+	own, shownAs := make(map[string]string), make(map[string]string) // the provider's name to the tool's, and back
 	for _, s := range schemas {
 		for name, shown := range r.format.renamed(s.get("properties")) {
-			own[shown] = name
+			own[shown], shownAs[name] = name, shown
 		}
 	}
 	gone := make([]bool, len(v.members))
@@ -132,9 +146,11 @@ func (r *restorer) object(v *value, schemas []*value, certain int) {
 			return
 		}
 		name := m.name
-		if was, ok := own[name]; ok && !named(schemas, name) && v.get(was) == nil {
+		if was, ok := own[name]; ok && !r.forward && !named(schemas, name) && v.get(was) == nil {
 			name = was
 			r.edits = append(r.edits, edit{m.nameAt, m.nameTo, quote(name)})
+		} else if to, ok := shownAs[name]; ok && r.forward && v.get(to) == nil {
+			r.edits = append(r.edits, edit{m.nameAt, m.nameTo, quote(to)})
 		}
 		var of []*value
 		for _, s := range schemas {
@@ -144,7 +160,7 @@ func (r *restorer) object(v *value, schemas []*value, certain int) {
 				of = append(of, more)
 			}
 		}
-		if m.value.kind == 'n' && named(schemas, name) && !required(schemas[:certain], name) && !slices.ContainsFunc(of, func(p *value) bool { return !r.refusesNull(p, 0) }) {
+		if m.value.kind == 'n' && !r.forward && named(schemas, name) && !required(schemas[:certain], name) && !slices.ContainsFunc(of, func(p *value) bool { return !r.refusesNull(p, 0) }) {
 			gone[i] = true
 			continue
 		}

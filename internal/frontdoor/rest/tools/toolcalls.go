@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/format"
@@ -60,7 +62,13 @@ type toolCallHandlers struct {
 }
 
 func (h *toolCallHandlers) register(d *httpapi.Document) {
+	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "ConversionRequest") })
 	d.Handle(h.opToolCalls(d), h.toolCalls)
+	httpapi.HandleValue(d, opConvert(d), "The converted tools and calls, with the differences.", map[string]any{
+		"from": "openai", "to": "anthropic",
+		"tools": []any{map[string]any{"name": "echo", "input_schema": map[string]any{"type": "object", "properties": map[string]any{"message": map[string]any{"type": "string"}}}}},
+		"notes": []any{map[string]any{"kind": "dropped", "pointer": "/tools/0/function/strict", "message": "The tool is not in strict mode here."}},
+	}, h.convert)
 }
 
 // toolCallsMost is the most that a body of tool calls may take: arguments are

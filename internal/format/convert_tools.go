@@ -1,0 +1,418 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// toolParts are the values that a definition is read from.
+type toolParts struct {
+	block                                     *value
+	name, title, description, schema, results *value
+	strict                                    *value
+	openAPI                                   bool // the schemas are in Gemini's form
+}
+
+// tools converts the tools of the document and notes their schemas.
+func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
+	if !v.isList() && v.get("tools").isList() {
+		v = v.get("tools")
+	}
+	var own []json.RawMessage // of the same format
+	var all []Tool
+	seen := make(map[string]bool)
+	each(v, func(item *value) {
+		if c.from == c.to {
+			c.take(item)
+			own = append(own, item.source())
+			return
+		}
+		for _, p := range c.toolsOf(item) {
+			if seen[p.name.text()] {
+				c.on(p.block, NoteChanged, "Another tool has the name %s too, and the provider accepts each name once.", quote(p.name.text()))
+			}
+			seen[p.name.text()] = true
+			all = append(all, c.tool(p, schemas))
+		}
+	})
+	if v.isList() { // what is no object is no tool
+		for _, item := range v.items {
+			if !item.isObject() && c.from != c.to {
+				c.note(item, NoteSkipped, "", "It is not a tool: it is not an object.")
+			}
+		}
+	} else if !v.isObject() {
+		c.note(v, NoteSkipped, "", "It is not a list of tools.")
+	}
+	if c.from == c.to {
+		return jsonList(own)
+	}
+	return c.to.Wrap(all)
+}
+
+func jsonList(items []json.RawMessage) json.RawMessage {
+	b := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	return append(b, ']')
+}
+
+// toolsOf finds the definitions in an item of a list of tools. What is none gets a note.
+func (c *converter) toolsOf(v *value) []toolParts {
+	if c.from != Gemini {
+		if p, ok := c.parts(v); ok {
+			return []toolParts{p}
+		}
+		return nil
+	}
+	declarations := v
+	for _, name := range []string{"functionDeclarations", "function_declarations"} {
+		if list := v.get(name); list != nil {
+			declarations = list
+		}
+	}
+	if declarations == v && v.get("name") == nil {
+		c.note(v, NoteSkipped, "", "It is not a tool with function declarations; only functions can be converted.")
+		return nil
+	}
+	var all []toolParts
+	each(declarations, func(d *value) {
+		if p, ok := c.parts(d); ok {
+			all = append(all, p)
+		}
+	})
+	return all
+}
+
+// parts reads one definition.
+func (c *converter) parts(v *value) (p toolParts, ok bool) {
+	p = toolParts{block: v}
+	kind := v.get("type").text()
+	switch c.from {
+	case OpenAI, Responses:
+		of := v
+		if f := v.get("function"); f.isObject() {
+			of = f
+		} else if kind != "" && kind != "function" {
+			return p, c.noFunction(v, kind)
+		}
+		p.name, p.description, p.schema, p.strict = of.get("name"), of.get("description"), of.get("parameters"), of.get("strict")
+		if p.strict == nil {
+			p.strict = v.get("strict")
+		}
+	case Anthropic:
+		if kind != "" && kind != "custom" {
+			return p, c.noFunction(v, kind)
+		}
+		p.name, p.description, p.schema, p.strict = v.get("name"), v.get("description"), v.get("input_schema"), v.get("strict")
+	case Gemini:
+		p.name, p.description = v.get("name"), v.get("description")
+		if p.schema = first(v, "parametersJsonSchema", "parameters_json_schema"); p.schema == nil {
+			p.schema, p.openAPI = v.get("parameters"), true
+		}
+		if p.results = first(v, "responseJsonSchema", "response_json_schema"); p.results == nil {
+			p.results = v.get("response")
+		}
+	case MCP:
+		p.name, p.title, p.description, p.schema = v.get("name"), v.get("title"), v.get("description"), v.get("inputSchema")
+	}
+	if p.name.text() == "" {
+		c.note(v, NoteSkipped, "", "The tool has no name.")
+		return p, false
+	}
+	return p, true
+}
+
+func (c *converter) noFunction(v *value, kind string) bool {
+	c.note(v, NoteSkipped, "", "The tool is of type %s; only functions can be converted.", quote(kind))
+	return false
+}
+
+func first(v *value, names ...string) *value {
+	for _, name := range names {
+		if m := v.get(name); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// tool converts one definition.
+func (c *converter) tool(p toolParts, schemas map[string]*value) Tool {
+	c.take(p.name)
+	definition := object().set("name", p.name)
+	if p.description.isString() {
+		c.take(p.description)
+		definition.set("description", p.description)
+	} else if p.title.isString() && c.to != MCP { // it stands for the description
+		c.take(p.title)
+		definition.set("description", p.title)
+	}
+	input := c.schema(p)
+	schemas[p.name.text()] = input
+	strict := c.strict(p)
+	name := c.named(p.name)
+	if c.to == MCP {
+		definition.set("name", str(name)).set("inputSchema", c.mcpSchema(p, input))
+		if out := c.results(p); out != nil {
+			definition.set("outputSchema", out)
+		}
+		return Tool{Name: name, JSON: definition.encodeWritten()}
+	}
+	var raw []byte
+	if input != nil {
+		raw = input.source()
+	}
+	tool := c.to.Tool(name, &schema.Tool{Name: p.name.text(), Raw: definition.encode(nil), Input: raw}, strict)
+	if text := definition.get("description"); text != nil && len(tool.Loosened) > 0 && !bytes.Contains(tool.JSON, text.encode(nil)) {
+		c.note(text, NoteChanged, "", "The description also tells what the schema does not express, or is truncated.")
+	}
+	for _, l := range tool.Loosened {
+		if l.Pointer == "" {
+			c.on(p.block, NoteChanged, "%s", "Not expressed as it was: "+l.Message+".")
+		} else {
+			c.note(p.schema, NoteDropped, l.Pointer, "%s", "The schema does not express it; the description does: "+l.Message+".")
+		}
+	}
+	if input != nil {
+		c.renames(p.schema, input)
+		shape := c.to.Schema(raw, strict)
+		if input == p.schema && !sameJSON(shape.Schema, raw) {
+			c.note(p.schema, NoteChanged, "", "The schema is written in the form that %s accepts.", c.to)
+		}
+	}
+	return tool
+}
+
+func sameJSON(a, b []byte) bool {
+	x, errX := read(a)
+	y, errY := read(b)
+	return errX == nil && errY == nil && same(x, y)
+}
+
+// strict reads whether the definition asks for strict mode, and notes where that is lost.
+func (c *converter) strict(p toolParts) bool {
+	if p.strict == nil || p.strict.kind != 't' && p.strict.kind != 'f' {
+		return false
+	}
+	c.take(p.strict)
+	if !p.strict.isTrue() {
+		return false
+	}
+	if c.to == OpenAI || c.to == Responses {
+		return true
+	}
+	c.note(p.strict, NoteDropped, "", "The tool is not in strict mode here.")
+	return false
+}
+
+// schema returns the input schema as JSON Schema, nil where there is none.
+func (c *converter) schema(p toolParts) *value {
+	switch {
+	case p.schema == nil || p.schema.isNull():
+		return nil
+	case !p.schema.isObject():
+		c.note(p.schema, NoteDropped, "", "It is not a JSON Schema object; the tool accepts any arguments here.")
+		return nil
+	}
+	c.take(p.schema)
+	if tooLarge(p.schema) {
+		c.note(p.schema, NoteDropped, "", "The schema is too large to be converted; the tool accepts any arguments here.")
+		return nil
+	}
+	return c.jsonSchema(p.schema, p.openAPI)
+}
+
+// tooLarge says that a schema is beyond what is converted.
+func tooLarge(s *value) bool {
+	return s.end-s.start > maxSchemaBytes || s.size(maxSchemaValues) > maxSchemaValues
+}
+
+// jsonSchema returns a schema that may be in Gemini's form as JSON Schema.
+func (c *converter) jsonSchema(v *value, openAPI bool) *value {
+	if !openAPI {
+		return v
+	}
+	converted := c.plainSchema(v, v, "", 0)
+	if same(converted, v) {
+		return v
+	}
+	c.note(v, NoteChanged, "", "The schema is written as JSON Schema.")
+	again, err := read(converted.encode(nil))
+	if err != nil { // not after what was read
+		return v
+	}
+	return again
+}
+
+// mcpSchema is the input schema of a definition in MCP: an object schema.
+func (c *converter) mcpSchema(p toolParts, input *value) *value {
+	if input == nil {
+		return typed("object")
+	}
+	if input.get("type").text() == "object" {
+		return input
+	}
+	out := input.clone()
+	out.whole = nil // it is not the text any more
+	out.drop("type")
+	out.members = append([]member{{name: "type", value: str("object")}}, out.members...)
+	c.note(p.schema, NoteChanged, "", "The type is object here, because MCP accepts no other.")
+	return out
+}
+
+// results is the output schema of a definition in MCP, nil where there is none that fits.
+func (c *converter) results(p toolParts) *value {
+	if !p.results.isObject() {
+		return nil
+	}
+	if tooLarge(p.results) {
+		c.note(p.results, NoteDropped, "", "The schema is too large to be converted.")
+		return nil
+	}
+	out := c.jsonSchema(p.results, p.openAPI)
+	if out.get("type").text() != "object" {
+		c.note(p.results, NoteDropped, "", "MCP accepts output schemas of type object only.")
+		return nil
+	}
+	c.take(p.results)
+	return out
+}
+
+// renames notes the properties that have another name in the target. at is where the schema
+// stood, which is root or what root was made of.
+func (c *converter) renames(at, root *value) {
+	var walk func(s *value, below string, depth int)
+	walk = func(s *value, below string, depth int) {
+		if depth > maxDepth || !s.isObject() {
+			return
+		}
+		if to := c.to.renamed(s.get("properties")); to != nil {
+			for _, m := range s.get("properties").members {
+				if shown, ok := to[m.name]; ok {
+					c.note(at, NoteChanged, below+"/properties/"+escape(m.name), "The property is named %s here.", quote(shown))
+				}
+			}
+		}
+		eachSchema(s, below, func(sub *value, below string) { walk(sub, below, depth+1) })
+	}
+	walk(root, "", 0)
+}
+
+// encodeWritten is encode with every value that was read as it stood.
+func (v *value) encodeWritten() []byte {
+	if v.whole != nil {
+		return v.source()
+	}
+	b := []byte{'{'}
+	for i, m := range v.members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, quote(m.name)...), ':')
+		if m.value.isObject() && m.value.whole == nil {
+			b = m.value.encode(b)
+		} else {
+			b = append(b, m.value.source()...)
+		}
+	}
+	return append(b, '}')
+}
+
+// words of Gemini's schemas that JSON Schema writes in another way.
+var geminiWords = map[string]string{
+	"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength", "max_length": "maxLength",
+	"min_properties": "minProperties", "max_properties": "maxProperties", "property_ordering": "propertyOrdering",
+}
+
+// plainSchema writes a schema of Gemini, a part of OpenAPI 3.0, as JSON Schema. Words that
+// it does not know stay.
+func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
+	if !s.isObject() || depth > maxDepth {
+		return s
+	}
+	out := object()
+	nullable := s.get("nullable").isTrue()
+	for _, m := range s.members {
+		name := m.name
+		if w, ok := geminiWords[name]; ok {
+			name = w
+		}
+		here := at + "/" + escape(m.name)
+		sub := func(v *value, here string) *value { return c.plainSchema(v, root, here, depth+1) }
+		switch name {
+		case "nullable":
+		case "type":
+			out.set(name, plainType(m.value, nullable))
+		case "enum":
+			values := list(m.value.items...)
+			if nullable {
+				values.items = append(values.items, null())
+			}
+			out.set(name, values)
+		case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties":
+			out.set(name, plainNumber(m.value))
+		case "example":
+			out.set("examples", list(m.value))
+		case "propertyOrdering":
+			c.note(root, NoteDropped, here, "JSON Schema has no order of properties.")
+		default:
+			out.set(name, plainInside(name, m.value, here, sub))
+		}
+	}
+	if any := out.get("anyOf"); nullable && any.isList() && out.get("type") == nil {
+		any.items = append(any.items, typed("null"))
+	}
+	return out
+}
+
+// plainInside converts what a word of a schema holds, where that is schemas.
+func plainInside(name string, v *value, at string, sub func(*value, string) *value) *value {
+	alone := object().set(name, v)
+	out := v.clone()
+	i := 0
+	eachSchema(alone, "", func(s *value, below string) {
+		_, below, _ = strings.Cut(strings.TrimPrefix(below, "/"), "/")
+		if below != "" {
+			below = "/" + below
+		}
+		converted := sub(s, at+below)
+		switch {
+		case s == v:
+			out = converted
+		case out.isList():
+			out.items[i] = converted
+		default:
+			out.members[i].value = converted
+		}
+		i++
+	})
+	return out
+}
+
+func plainType(v *value, nullable bool) *value {
+	if !v.isString() {
+		return v
+	}
+	name := str(strings.ToLower(v.text()))
+	if nullable && name.text() != "null" {
+		return list(name, str("null"))
+	}
+	return name
+}
+
+// plainNumber takes the quotes away in which protocol buffers write large numbers.
+func plainNumber(v *value) *value {
+	text := v.text()
+	if text == "" || len(text) > 18 || strings.Trim(text, "0123456789") != "" || len(text) > 1 && text[0] == '0' {
+		return v
+	}
+	return number(text)
+}
