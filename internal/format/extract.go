@@ -402,6 +402,9 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 	if !v.isObject() {
 		return nil
 	}
+	if one := v.get("tool_call"); one.isObject() && one.get("tool_name") != nil {
+		return x.callsOf(one, false) // nothing but a call has this form, so one of an unknown tool counts too
+	}
 	for _, inside := range []string{"tool_calls", "function_call", "functionCall", "tool_call", "tool_uses", "action"} {
 		if inner := v.get(inside); inner.isObject() || inner.isList() {
 			return x.callsOf(inner, strict)
@@ -432,6 +435,7 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 	if name == "" {
 		return nil
 	}
+	name = onServer(v, name)
 	if _, known := x.lookup(name); strict && (!known || arguments == nil) {
 		return nil
 	}
@@ -446,6 +450,20 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 		c.Err = unreadable("The arguments of the tool call are not an object. Write one JSON object.")
 	}
 	return []Call{c}
+}
+
+// serverKeys are names under which models write the server of a tool.
+var serverKeys = []string{"server_id", "server_name", "server"}
+
+// onServer is the name of the tool with the server that the call gives next to it: without
+// it, the tool of that name could be another server's.
+func onServer(v *value, name string) string {
+	for _, key := range serverKeys {
+		if server := v.get(key).text(); server != "" && !strings.HasPrefix(name, server+separator) {
+			return Name(server, name)
+		}
+	}
+	return name
 }
 
 // written reads arguments that are JSON in a string.

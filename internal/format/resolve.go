@@ -30,22 +30,58 @@ const writtenMost = 512
 // shownCandidates is how many tools an error for an ambiguous name lists.
 const shownCandidates = 5
 
-// Resolve returns the tool that a model means by the name: the one whose [Name] it
-// is, else the only one that it can mean. Models write other separators
-// (server.tool, server/tool, server:tool), put a namespace before it (functions.x,
-// mcp__server__tool) or leave the server out. The error is of KindNotFound and,
-// for a name that several tools have, names them.
+// namespaces are what models put before the name of a tool.
+var namespaces = []string{"functions.", "functions::", "functions/", "default_api.", "default_api:", "tools.", "tool.", "mcp__", "mcp_", "mcp."}
+
+// Resolve returns the tool that a model means by the name: the only one of
+// [Directory.Candidates]. The error is of KindNotFound and, for a name that several tools
+// have, names them.
 func (d Directory) Resolve(name string) (Ref, error) {
+	found := d.Candidates(name)
+	switch len(found) {
+	case 0:
+		return Ref{}, Unknown(name)
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, len(found))
+	for i, ref := range found {
+		names[i] = Name(ref.Server, ref.Tool)
+	}
+	return Ref{}, Ambiguous(name, names)
+}
+
+// Unknown is the error for a name that no tool has, of KindNotFound.
+func Unknown(name string) *schema.Error {
+	return schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
+}
+
+// Ambiguous is the error for a name that several tools have, of KindNotFound. candidates are
+// their own names.
+func Ambiguous(name string, candidates []string) *schema.Error {
+	return schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(candidates), cut(name, 128), strings.Join(candidates[:min(len(candidates), shownCandidates)], ", "))
+}
+
+// Candidates returns the tools that a model can mean by the name: the one whose [Name] it
+// is, else all that it can stand for. Models write other separators (server.tool,
+// server/tool, server:tool), put a namespace before it (functions.x, mcp__server__tool) or
+// leave the server out.
+func (d Directory) Candidates(name string) []Ref {
 	if len(name) > writtenMost {
-		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
+		return nil
 	}
 	if ref, ok := d.exact(name); ok {
-		return ref, nil
+		return []Ref{ref}
 	}
-	for _, prefix := range []string{"functions.", "functions::", "functions/", "default_api.", "default_api:", "tools.", "tool.", "mcp__", "mcp_", "mcp."} {
+	var several []Ref // that the rest behind a namespace can mean
+	for _, prefix := range namespaces {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
-			if ref, err := d.Resolve(rest); err == nil {
-				return ref, nil
+			found := d.Candidates(rest)
+			if len(found) == 1 {
+				return found
+			}
+			if len(several) == 0 {
+				several = found
 			}
 		}
 	}
@@ -57,17 +93,10 @@ func (d Directory) Resolve(name string) (Ref, error) {
 			}
 		}
 	}
-	switch len(found) {
-	case 0:
-		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
-	case 1:
-		return found[0], nil
+	if len(found) == 0 {
+		return several
 	}
-	names := make([]string, 0, shownCandidates)
-	for _, ref := range found[:min(len(found), shownCandidates)] {
-		names = append(names, Name(ref.Server, ref.Tool))
-	}
-	return Ref{}, schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(found), cut(name, 128), strings.Join(names, ", "))
+	return found
 }
 
 // exact finds the tool whose name it is.

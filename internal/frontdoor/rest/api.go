@@ -134,7 +134,7 @@ func New(o Options) (*API, error) {
 		AcceptGroups: o.AcceptGroups, Accepted: o.Accepted,
 		Draining: o.Draining, Heartbeat: o.Heartbeat,
 	})
-	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log})
+	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat})
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	if o.Batches != nil {

@@ -13,9 +13,12 @@ import (
 type message struct {
 	ID      string          `json:"tool_call_id"`
 	CallID  string          `json:"call_id"`
+	OwnID   json.RawMessage `json:"id"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	Output  json.RawMessage `json:"output"`
+	Result  json.RawMessage `json:"result"`
+	Answer  json.RawMessage `json:"response"`
 	Error   json.RawMessage `json:"error"`
 	Failed  bool            `json:"is_error"`
 	Failed2 bool            `json:"isError"`
@@ -34,6 +37,45 @@ func pick(text []byte, id string) (*message, error) {
 	if !json.Valid(text) {
 		return nil, &unreadable{"it is not JSON."}
 	}
+	var found []*message
+	for _, raw := range messages(text) {
+		m := &message{}
+		if json.Unmarshal(raw, m) != nil || m.Role != "" && m.Role != "tool" && m.Role != "function" {
+			continue
+		}
+		m.tidy(id)
+		if m.ID == id {
+			return m, nil
+		}
+		if m.ID == "" && (m.Content != nil || m.Output != nil || m.Error != nil) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return nil, &unreadable{"it contains no tool message for the call."}
+}
+
+// tidy puts what endpoints give under other names where the usual ones are.
+func (m *message) tidy(id string) {
+	var own string
+	if m.ID == "" {
+		m.ID = m.CallID
+	}
+	if m.ID == "" && json.Unmarshal(m.OwnID, &own) == nil && own == id { // else it is the message's
+		m.ID = own
+	}
+	for _, content := range []json.RawMessage{m.Result, m.Answer} {
+		if isNull(m.Content) && isNull(m.Output) && !isNull(content) {
+			m.Content = content
+		}
+	}
+}
+
+// messages returns the messages that an answer holds: a list of them, an object with such a
+// list, or one. Each may stand in an object of its own, as its tool_response.
+func messages(text json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	switch text[0] {
 	case '[':
@@ -50,26 +92,31 @@ func pick(text []byte, id string) (*message, error) {
 			list = []json.RawMessage{text}
 		}
 	}
-	var found []*message
-	for _, raw := range list {
-		m := &message{}
-		if json.Unmarshal(raw, m) != nil || m.Role != "" && m.Role != "tool" && m.Role != "function" {
-			continue
-		}
-		if m.ID == "" {
-			m.ID = m.CallID
-		}
-		if m.ID == id {
-			return m, nil
-		}
-		if m.ID == "" && (m.Content != nil || m.Output != nil || m.Error != nil) {
-			found = append(found, m)
-		}
+	for i, raw := range list {
+		list[i] = inside(raw)
 	}
-	if len(found) == 1 {
-		return found[0], nil
+	return list
+}
+
+// inside is the message in an object that holds it as tool_response; others stay. What is
+// only text there is the content of the message.
+func inside(raw json.RawMessage) json.RawMessage {
+	var held struct {
+		ID       json.RawMessage `json:"tool_call_id"`
+		Content  json.RawMessage `json:"content"`
+		Response json.RawMessage `json:"tool_response"`
 	}
-	return nil, &unreadable{"it contains no tool message for the call."}
+	if json.Unmarshal(raw, &held) != nil || isNull(held.Response) || !isNull(held.Content) {
+		return raw
+	}
+	var members map[string]json.RawMessage
+	if isNull(held.ID) && json.Unmarshal(held.Response, &members) == nil {
+		return held.Response
+	}
+	if isNull(held.ID) {
+		held.ID = json.RawMessage(`""`)
+	}
+	return json.RawMessage(`{"tool_call_id":` + string(held.ID) + `,"content":` + string(held.Response) + `}`)
 }
 
 // part is a part of the content of a message.

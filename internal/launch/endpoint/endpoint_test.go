@@ -98,6 +98,13 @@ func TestACallBecomesOneToolCallAndItsMessageTheResult(t *testing.T) {
 		"result object":   {`{"tool_responses":[{"tool_call_id":"ID","output":{"result":{"n":9007199254740993},"error":null}}]}`, `{"content":[{"type":"text","text":"{\"n\":9007199254740993}"}],"structuredContent":{"n":9007199254740993}}`},
 		"error in output": {`{"tool_responses":[{"tool_call_id":"ID","output":{"error":"no"}}]}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
 		"its own object":  {`{"tool_responses":[{"tool_call_id":"ID","output":{"result":"3","more":1}}]}`, `{"content":[{"type":"text","text":"{\"result\":\"3\",\"more\":1}"}],"structuredContent":{"result":"3","more":1}}`},
+		"tool response":   {`{"tool_response":{"tool_call_id":"ID","content":"3"}}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"text response":   {`{"tool_response":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"beside its id":   {`{"tool_call_id":"ID","tool_response":{"n":1.0}}`, `{"content":[{"type":"text","text":"{\"n\":1.0}"}],"structuredContent":{"n":1.0}}`},
+		"list of held":    {`{"tool_responses":[{"tool_response":{"tool_call_id":"x","content":"no"}},{"tool_response":{"id":"ID","result":"3"}}]}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"by tool name":    {`{"tool_responses":[{"tool_name":"add","response":{"n":1}}]}`, `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`},
+		"id of a message": {`{"id":"msg_1","content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"id as a number":  {`{"id":7,"tool_call_id":"ID","content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
 		"nameless":        {`{"content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
 		"object":          {`{"role":"tool","tool_call_id":"ID","content":"{\"n\": 9007199254740993}"}`, `{"content":[{"type":"text","text":"{\"n\": 9007199254740993}"}],"structuredContent":{"n": 9007199254740993}}`},
 		"plain object":    {`{"role":"tool","tool_call_id":"ID","content":{"n":1.0}}`, `{"content":[{"type":"text","text":"{\"n\":1.0}"}],"structuredContent":{"n":1.0}}`},
@@ -123,7 +130,7 @@ func TestACallBecomesOneToolCallAndItsMessageTheResult(t *testing.T) {
 }
 
 func TestAnswersThatAreNoneAreErrorsOfTheTool(t *testing.T) {
-	for _, answer := range []string{``, `<html>`, `[]`, `{"messages":[{"role":"tool","tool_call_id":"x","content":"no"}]}`, `[{"content":"a"},{"content":"b"}]`, `7`, `null`, `{"role":"assistant","content":"no"}`} {
+	for _, answer := range []string{``, `<html>`, `[]`, `{"messages":[{"role":"tool","tool_call_id":"x","content":"no"}]}`, `[{"content":"a"},{"content":"b"}]`, `7`, `null`, `"3"`, `{"tool_responses":[{"content":"a"},{"tool_response":"b"}]}`, `{"tool_response":null}`, `{"role":"assistant","content":"no"}`} {
 		s := open(t, func(w http.ResponseWriter, _ *http.Request, _ string) { fmt.Fprint(w, answer) })
 		got, err := s.Call(t.Context(), "add", json.RawMessage(`{}`))
 		if err != nil || !strings.Contains(string(got), `"isError":true`) {
@@ -176,6 +183,7 @@ func TestAListThatIsFetchedIsKeptWhenItCannotBeReadAgain(t *testing.T) {
 func FuzzAnyAnswerIsAResultOrUnreadable(f *testing.F) {
 	f.Add(`{"messages":[{"role":"tool","tool_call_id":"id","content":[{"type":"image_url"}]}]}`)
 	f.Add(`[{"content":{"a":1}}]`)
+	f.Add(`{"tool_responses":[{"tool_response":{"id":"id","result":1}},{"tool_call_id":7,"tool_response":"x"}]}`)
 	f.Add(`{"tool_outputs":7,"content":"\ud800"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := pick([]byte(text), "id")

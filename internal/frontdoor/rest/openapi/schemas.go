@@ -14,6 +14,12 @@ func (AnyObject) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
+// Anything is JSON of any kind that somebody else made.
+type Anything struct{ json.RawMessage }
+
+// Schema describes it; see [huma.SchemaProvider].
+func (Anything) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
 // SchemaProblem is the name of the schema of problem documents.
 const SchemaProblem = "Problem"
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/callyard/callyard/internal/calls"
@@ -48,7 +47,7 @@ func New(d *httpapi.Document, o Options) *Runner {
 // Run submits the call and answers with what came of it, as a stream of events where the
 // caller asked for one and does not want the call stored.
 func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w Wish) error {
-	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.atOnce()}
+	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.AtOnce()}
 	ctx := r.Context()
 	if x.Span != nil {
 		note(x, call)
@@ -83,13 +82,9 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 		x.Set("Idempotency-Replayed", "true")
 	}
 	if w.preference.durable() {
-		applied := "respond-async"
-		if w.waits {
-			applied = "wait=" + strconv.Itoa(int(w.wait/time.Second))
-		}
-		x.Set("Preference-Applied", applied)
+		x.Set("Preference-Applied", w.Applied())
 	}
-	if w.atOnce() {
+	if w.AtOnce() {
 		return u.accepted(x, r, c.CallID)
 	}
 	var s *calls.Status

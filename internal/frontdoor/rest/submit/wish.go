@@ -39,8 +39,23 @@ func ReadWish(r *http.Request, body []byte) (w Wish, err error) {
 	return w, nil
 }
 
-// atOnce says that the caller does not wait for the end.
-func (w *Wish) atOnce() bool { return w.async && !w.waits }
+// AtOnce says that the caller does not wait for the end.
+func (w *Wish) AtOnce() bool { return w.async && !w.waits }
+
+// Preferred says that the caller asked for a stored call with Prefer.
+func (w *Wish) Preferred() bool { return w.preference.durable() }
+
+// Wait returns how long the caller waits for the end of a stored call; false: as long as it
+// takes.
+func (w *Wish) Wait() (time.Duration, bool) { return min(w.wait, MaxWait), w.waits }
+
+// Applied is what Preference-Applied says of a stored call.
+func (w *Wish) Applied() string {
+	if w.waits {
+		return "wait=" + strconv.Itoa(int(w.wait/time.Second))
+	}
+	return "respond-async"
+}
 
 // preference is what a caller says of how it wants its answer (RFC 7240).
 type preference struct {

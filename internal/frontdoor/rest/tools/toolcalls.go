@@ -1,12 +1,13 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -33,6 +34,16 @@ type ToolCallsAnswer struct {
 	Format   string              `json:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"The provider of the tool calls."`
 	Messages []openapi.AnyObject `json:"messages" nullable:"false" doc:"The provider's messages that answer the calls, in order. Append them to the message with the calls."`
 	Calls    []ToolCallItem      `json:"calls" nullable:"false" doc:"The outcome of each call, in order."`
+	OwnCalls []OwnToolCall       `json:"own_calls,omitempty" nullable:"false" doc:"The calls of tools that the parameter own names. They have not run: run them, and add their messages."`
+}
+
+// OwnToolCall is a call of a tool that the caller runs itself.
+type OwnToolCall struct {
+	Index     int               `json:"index" doc:"The position among all calls of the message."`
+	ID        string            `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc124"`
+	Name      string            `json:"name" doc:"The name of the tool, as own has it." example:"ask_user"`
+	Arguments openapi.AnyObject `json:"arguments,omitzero" doc:"The arguments; absent if they are not a JSON object."`
+	Call      openapi.AnyObject `json:"call,omitzero" doc:"The call, exactly as it is in the message; absent for calls that were extracted from a text."`
 }
 
 // ToolCallItem is what came of one tool call.
@@ -43,7 +54,8 @@ type ToolCallItem struct {
 	Server       string                      `json:"server,omitempty" example:"everything"`
 	Tool         string                      `json:"tool,omitempty" example:"echo"`
 	CallID       string                      `json:"call_id,omitempty" doc:"The id of the call, if it was admitted." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	State        string                      `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived."`
+	State        string                      `json:"state" enum:"succeeded,failed,held,unknown,accepted" doc:"failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path."`
+	Location     string                      `json:"location,omitempty" doc:"For an accepted or held call, the path that returns its state." example:"/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	ToolError    bool                        `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
 	Arguments    openapi.AnyObject           `json:"arguments,omitzero" doc:"The parsed arguments, for calls that were extracted from a text."`
 	Repaired     bool                        `json:"repaired,omitempty" doc:"Whether the text of the call was invalid JSON and was repaired."`
@@ -59,6 +71,9 @@ type toolCallHandlers struct {
 	catalog  *catalog.Catalog
 	problems *httpapi.Problems
 	limits   calls.Limits
+	log      *slog.Logger
+	// heartbeat is how often a quiet stream of answers sends a comment.
+	heartbeat time.Duration
 }
 
 func (h *toolCallHandlers) register(d *httpapi.Document) {
@@ -91,28 +106,56 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if err := validate.Value(body, toolCallsMost(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
 		return err
 	}
-	key, err := httpapi.IdempotencyKey(r)
-	if err != nil {
+	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{catalog: h.catalog, set: x.Query.Get("set")}}
+	if b.wish, err = submit.ReadWish(r, body); err != nil {
 		return err
 	}
-	if key != "" && !h.calls.CanStore() {
-		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key.")
+	if b.key, err = httpapi.IdempotencyKey(r); err != nil {
+		return err
 	}
-	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, key: key, set: x.Query.Get("set")}
-	if key != "" {
+	if (b.key != "" || b.wish.Preferred()) && !h.calls.CanStore() {
+		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key and Prefer.")
+	}
+	if b.key != "" {
 		b.print = httpapi.Fingerprint(r, body)
 	}
-	if b.set != "" {
-		if _, err := h.catalog.Sets().Get(b.set); err != nil {
+	if b.names.own, err = ownNames(x.Query.Get("own")); err != nil {
+		return err
+	}
+	if b.names.set != "" {
+		if _, err := h.catalog.Sets().Get(b.names.set); err != nil {
 			return err
 		}
 	}
 	if err := b.read(body, x.Query.Get("format")); err != nil {
 		return err
 	}
+	if !b.wish.Preferred() && submit.WantsEvents(r.Header["Accept"]) {
+		return b.stream(x)
+	}
 	b.run()
-	x.SendJSON(http.StatusOK, b.encode())
+	b.send(x)
 	return nil
+}
+
+// ownMost is how many tools of its own a caller may name.
+const ownMost = 512
+
+// ownNames reads the parameter own: names with commas between them.
+func ownNames(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	all := strings.Split(list, ",")
+	for i := range all {
+		if all[i] = strings.TrimSpace(all[i]); all[i] == "" {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: a name is empty; separate names by one comma.")
+		}
+	}
+	if len(all) > ownMost {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: there are %d names, which exceeds the limit of %d.", len(all), ownMost)
+	}
+	return all, nil
 }
 
 // block is the tool calls of one request on their way.
@@ -122,12 +165,16 @@ type block struct {
 	base     *schema.Call    // what all calls share
 	key      string          // the Idempotency-Key, "" for none
 	print    string
-	set      string // whose tools and names are meant, "" for those of all servers
+	wish     submit.Wish
+	names    names
 
 	format  format.Format
 	plain   bool // they were found in a text
 	answers []format.Answer
-	items   []ToolCallItem
+	items   []ToolCallItem // of each answer
+	own     []OwnToolCall  // for the caller to run
+	// ended is called once for each answer that is there; nil: nobody waits for them.
+	ended func(i int)
 }
 
 // read finds the calls in the body.
@@ -151,224 +198,78 @@ func (b *block) read(body []byte, name string) (err error) {
 		if len(all) > format.MaxCalls { // the total has not been counted
 			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
-		for _, found := range all {
-			b.answers = append(b.answers, format.Answer{Call: found.Call})
-			item := ToolCallItem{ID: found.ID, Name: httpapi.Printable(found.Name, 256), Repaired: found.Repaired}
+		for i, found := range all {
+			item := ToolCallItem{Index: i, ID: found.ID, Name: httpapi.Printable(found.Name, 256), Repaired: found.Repaired}
 			if found.Err == nil {
 				item.Arguments = openapi.AnyObject{RawMessage: found.Arguments}
 			}
-			b.items = append(b.items, item)
+			b.add(found.Call, item)
 		}
-	} else {
-		calls, err := b.format.Calls(body)
-		if err != nil {
-			return err
-		}
-		for _, c := range calls {
-			b.answers = append(b.answers, format.Answer{Call: c})
-			item := ToolCallItem{ID: c.ID, Name: c.Name}
-			if b.format == format.MCP { // the id of JSON-RPC, as it was spelled
-				_ = json.Unmarshal([]byte(c.ID), &item.ID) // one that is no text stays
-			}
-			b.items = append(b.items, item)
-		}
+		return nil
 	}
-	for i := range b.items {
-		b.items[i].Index = i
+	calls, err := b.format.Calls(body)
+	if err != nil {
+		return err
+	}
+	for i, c := range calls {
+		item := ToolCallItem{Index: i, ID: c.ID, Name: c.Name}
+		if b.format == format.MCP { // the id of JSON-RPC, as it was spelled
+			_ = json.Unmarshal([]byte(c.ID), &item.ID) // one that is no text stays
+		}
+		b.add(c, item)
 	}
 	return nil
 }
 
-// plainText returns the text of a body {"text": "…"}.
+// add adds a call to those that run here, or to those of the caller.
+func (b *block) add(c format.Call, item ToolCallItem) {
+	if len(b.names.own) > 0 {
+		if _, own, _, err := b.names.find(c.Name); err == nil && own != "" {
+			call := OwnToolCall{Index: item.Index, ID: item.ID, Name: own, Call: openapi.AnyObject{RawMessage: c.Source}}
+			if c.Err == nil {
+				call.Arguments.RawMessage = objectOf(c.Arguments)
+			}
+			b.own = append(b.own, call)
+			return
+		}
+	}
+	b.answers, b.items = append(b.answers, format.Answer{Call: c}), append(b.items, item)
+}
+
+// objectOf returns the text if it is a JSON object.
+func objectOf(text []byte) []byte {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
+		return trimmed
+	}
+	return nil
+}
+
+// plainText returns the text of a body {"text": "…"}. A body {"tool_call": {…}} is the text of
+// a model that was told to write its calls so.
 func plainText(body []byte) (string, bool) {
 	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
+		return "", false
+	}
+	if call := bytes.TrimSpace(members["tool_call"]); len(call) > 0 && call[0] == '{' {
+		return string(body), true
+	}
 	var text string
-	if json.Unmarshal(body, &members) != nil || len(members) != 1 || json.Unmarshal(members["text"], &text) != nil {
+	if len(members) != 1 || json.Unmarshal(members["text"], &text) != nil {
 		return "", false
 	}
 	return text, true
 }
 
-// lookup finds the input schema of the tool that a text names.
+// lookup finds the input schema of the tool that a text names. A name with several
+// meanings counts as one of a tool: its call is reported.
 func (b *block) lookup(name string) ([]byte, bool) {
-	t, err := b.find(name)
-	if err != nil {
+	t, own, ambiguous, err := b.names.find(name)
+	switch {
+	case own != "" || ambiguous:
+		return nil, true
+	case err != nil:
 		return nil, false
 	}
 	return t.Input, true
-}
-
-// find returns the tool that a model means by the name: one of the set, where the request
-// names a set.
-func (b *block) find(name string) (catalog.Tool, error) {
-	if b.set != "" {
-		return b.handlers.catalog.Sets().Tool(b.set, name)
-	}
-	return Find(b.handlers.catalog, name)
-}
-
-// Find returns the tool that a model means by the name.
-func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
-	directory := format.Directory{
-		Servers: func() []string {
-			servers := c.Servers()
-			ids := make([]string, len(servers))
-			for i := range servers {
-				ids[i] = servers[i].ID
-			}
-			return ids
-		},
-		Tools: func(server string) []string {
-			tools, err := c.Tools(server)
-			if err != nil {
-				return nil
-			}
-			names := make([]string, len(tools))
-			for i := range tools {
-				names[i] = tools[i].Name
-			}
-			return names
-		},
-		Has: func(server, tool string) bool {
-			_, err := c.Tool(server, tool)
-			return err == nil
-		},
-	}
-	ref, err := directory.Resolve(name)
-	if err == nil {
-		return c.Tool(ref.Server, ref.Tool)
-	}
-	// A server that is not ready is said to be that, and not to have no such tool.
-	if server, tool, ok := strings.Cut(name, "__"); ok {
-		if _, why := c.Tool(server, tool); schema.KindOf(why) == schema.KindUnavailable {
-			return catalog.Tool{}, why
-		}
-	}
-	return catalog.Tool{}, err
-}
-
-// run runs all calls, some of them side by side, and returns when all have ended.
-func (b *block) run() {
-	var wait sync.WaitGroup
-	places := make(chan struct{}, sideBySide)
-	for i := range b.answers {
-		places <- struct{}{}
-		wait.Go(func() {
-			b.one(i)
-			<-places
-		})
-	}
-	wait.Wait()
-}
-
-// one runs one call and notes what came of it.
-func (b *block) one(i int) {
-	answer, item := &b.answers[i], &b.items[i]
-	if answer.Call.Err != nil {
-		b.failed(i, answer.Call.Err)
-		return
-	}
-	tool, err := b.find(answer.Call.Name)
-	if err != nil {
-		b.failed(i, err)
-		return
-	}
-	call := *b.base
-	call.ID, call.Server, call.Tool = schema.NewCallID(), tool.Server, tool.Name
-	call.Arguments = b.format.Restore(tool.Input, answer.Call.Arguments)
-	item.Server, item.Tool, item.CallID = call.Server, call.Tool, call.ID
-	out, err := b.submit(&call, i)
-	item.CallID = call.ID
-	switch {
-	case err != nil:
-		if id := schema.AsError(err).CallID; id != "" {
-			item.CallID = id
-		}
-		b.failed(i, err)
-	case out.Held != nil:
-		b.held(i, out.Held)
-	default:
-		item.State, answer.Result = "succeeded", out.Result.Body
-		var of struct {
-			IsError bool `json:"isError"`
-		}
-		item.ToolError = json.Unmarshal(answer.Result, &of) == nil && of.IsError
-	}
-}
-
-// submit submits the call, like every other, and waits for its end where the policy or
-// the caller wants it stored.
-func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
-	c := b.handlers.calls
-	req := calls.Request{Call: call}
-	if b.key != "" {
-		req.Key, req.Fingerprint = b.key+"#"+strconv.Itoa(i), b.print
-	}
-	out, err := c.Submit(b.ctx, req)
-	if err != nil || out.Accepted == nil {
-		return out, err
-	}
-	id, who := out.Accepted.CallID, b.base.Principal
-	var s *calls.Status
-	if !out.Accepted.Replayed {
-		s, err = c.Await(b.ctx, out.Accepted, who)
-	} else if s, err = c.Get(b.ctx, id, who); err == nil && (s.State != schema.StateHeld || s.Held == nil) {
-		s, err = c.Wait(b.ctx, id, who, submit.MaxWait)
-	}
-	switch {
-	case err != nil:
-		return out, schema.AsError(err).WithCall(id)
-	case s.State == schema.StateHeld && s.Held != nil:
-		return calls.Outcome{Held: s.Held}, nil
-	case !s.State.Ended():
-		return out, schema.Errorf(schema.KindConflict, "The call is still running; GET /calls/%s returns its state.", id).WithCall(id)
-	}
-	out.Result, err = c.Result(b.ctx, s)
-	return out, err
-}
-
-// failed notes a call that has no result.
-func (b *block) failed(i int, err error) {
-	e := schema.AsError(err)
-	item, answer := &b.items[i], &b.answers[i]
-	item.Problem = b.handlers.problems.Of(e)
-	item.State = "failed"
-	if e.Kind == schema.KindOutcomeUnknown {
-		item.State = "unknown"
-	}
-	answer.Text, answer.Failed = format.ErrorText(e), true
-}
-
-// held notes a call that waits for an approval. The model is told to wait; the token is for
-// its caller only.
-func (b *block) held(i int, h *calls.Held) {
-	item, answer := &b.items[i], &b.answers[i]
-	c := b.handlers.runner.Confirmation(h)
-	item.State, item.CallID, item.Confirmation = "held", c.CallID, &c
-	answer.Text = "This call has not run. It is held until a person approves it"
-	if len(c.Reasons) > 0 {
-		answer.Text += " (" + strings.Join(c.Reasons, "; ") + ")"
-	}
-	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + c.CallID + " returns its outcome."
-}
-
-// encode writes the answer. Messages stand in it as they were made.
-func (b *block) encode() []byte {
-	var messages []byte
-	if b.plain {
-		messages = b.format.PlainMessages(b.answers)
-	} else {
-		var notes [][]string
-		messages, notes = b.format.Messages(b.answers)
-		for i := range notes {
-			b.items[i].Notes = notes[i]
-		}
-	}
-	if b.items == nil {
-		b.items = make([]ToolCallItem, 0)
-	}
-	out := append([]byte(`{"format":`), httpapi.Encode(b.format)...)
-	out = append(append(out, `,"messages":`...), messages...)
-	out = append(append(out, `,"calls":`...), httpapi.Encode(b.items)...)
-	return append(out, '}')
 }

@@ -99,6 +99,8 @@ type Options struct {
 	Runner   *submit.Runner
 	Problems *httpapi.Problems
 	Log      *slog.Logger
+	// Heartbeat is how often a quiet stream of events sends a comment.
+	Heartbeat time.Duration
 }
 
 // Register registers the operations on tools and on tool calls of models. It returns
@@ -106,7 +108,7 @@ type Options struct {
 func Register(d *httpapi.Document, o Options) *Shapes {
 	limits, kept := o.Calls.Limits(), newShapes()
 	(&toolHandlers{catalog: o.Catalog, log: o.Log, shapes: kept, depth: limits.ArgumentDepth}).register(d)
-	(&toolCallHandlers{runner: o.Runner, calls: o.Calls, catalog: o.Catalog, problems: o.Problems, limits: limits}).register(d)
+	(&toolCallHandlers{runner: o.Runner, calls: o.Calls, catalog: o.Catalog, problems: o.Problems, limits: limits, log: o.Log, heartbeat: o.Heartbeat}).register(d)
 	return kept
 }
 
