@@ -66,6 +66,12 @@ func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage)
 	}
 }
 
+// Entry returns the entry of a server that was added over the API, as it was sent.
+func (o Operator) Entry(id string) (json.RawMessage, bool) {
+	row, ok := o.c.added.Get(servertable.Key(id))
+	return row.Definition, ok
+}
+
 // startOn starts the server on every worker that takes servers over the API.
 func (o Operator) startOn(ctx context.Context, id string, entry json.RawMessage) error {
 	c := o.c

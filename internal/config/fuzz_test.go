@@ -79,8 +79,21 @@ func sameRisk(t *testing.T, data []byte, entries []ServerEntry) {
 	}
 	var byID map[string]map[string]json.RawMessage
 	for _, key := range []string{"mcpServers", "servers"} {
-		if list, ok := root[key]; ok && json.Unmarshal(list, &byID) != nil {
+		list, ok := root[key]
+		if !ok || json.Unmarshal(list, &byID) == nil {
+			continue
+		}
+		var items []map[string]json.RawMessage // each with its name inside
+		if json.Unmarshal(list, &items) != nil {
 			return
+		}
+		byID = make(map[string]map[string]json.RawMessage)
+		for _, item := range items {
+			var id string
+			if name, ok := item["id"]; !ok || json.Unmarshal(name, &id) != nil {
+				_ = json.Unmarshal(item["name"], &id) // without one it is no server
+			}
+			byID[id] = item
 		}
 	}
 	for _, e := range entries {

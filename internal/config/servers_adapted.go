@@ -114,13 +114,16 @@ func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 	r.onlyForAttach(d, e.Type)
 	if e.Type == TypeAttach {
 		r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
-		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv")
+		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv", "apiKey")
 		r.attached(d, e)
 		return
 	}
 	if e.Type == TypeBuiltin {
 		r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
 		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv")
+		if d.has("apiKey") {
+			r.fault(d, "apiKey", "is for a server that is reached by url; write \"api_key\" for a search engine.")
+		}
 		r.builtin(d, e)
 		return
 	}

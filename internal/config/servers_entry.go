@@ -137,7 +137,7 @@ func (r *serverReader) checkProcess(d *draft, e *ServerEntry) {
 	if strings.ContainsRune(e.Command, 0) || slices.ContainsFunc(e.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
 		r.fault(d, "command", "it or its arguments hold a NUL character; remove it.")
 	}
-	for _, key := range []string{"auth", "bearerTokenEnv"} {
+	for _, key := range []string{"auth", "bearerTokenEnv", "apiKey"} {
 		if d.has(key) {
 			r.fault(d, key, "a server that is started here gets no bearer token; pass it in \"env\".")
 		}
@@ -200,9 +200,17 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 			return
 		}
 	}
+	if d.has("apiKey") {
+		if key != "" {
+			r.fault(d, "apiKey", "%s gives a bearer token as well; keep one of them.", key)
+		}
+		key, token = "apiKey", string(d.shape.RemoteKey)
+	}
 	switch {
 	case key == "":
 		return
+	case key == "apiKey" && token == "":
+		r.fault(d, key, "is empty; write \"${NAME}\" with the name of a variable that holds the key.")
 	case have:
 		r.fault(d, key, "the headers have an Authorization already; keep one of them.")
 	case token == "":

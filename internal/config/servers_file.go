@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
@@ -119,8 +120,12 @@ func likelyRoot(root *node) string {
 }
 
 func (r *serverReader) list(path string, n *node) {
+	if n.kind == yamldoc.List {
+		r.unnamed(path, n)
+		return
+	}
 	if n.kind != yamldoc.Map {
-		r.faults.add(n.at, path, "must be a map of server names to their settings, not %s.", n.kind)
+		r.faults.add(n.at, path, "must be a map of server names to their settings, or a list of servers, not %s.", n.kind)
 		return
 	}
 	if len(n.members) == 0 {
@@ -131,13 +136,57 @@ func (r *serverReader) list(path string, n *node) {
 	for _, m := range n.members {
 		if !done[m.key] {
 			done[m.key] = true
-			r.entry(path, m)
+			r.entry(joinName(path, m.key), m)
 		}
 	}
 }
 
-func (r *serverReader) entry(root string, m member) {
-	d := &draft{id: m.key, path: joinName(root, m.key), at: m.at, set: map[string]place{}}
+// unnamed reads a list of servers, each with its name inside: as id, else as name.
+func (r *serverReader) unnamed(root string, n *node) {
+	if len(n.items) == 0 {
+		r.note(n.at, "there are no servers in %s", root)
+	}
+	seen := map[string]place{}
+	for i, item := range n.items {
+		path := root + "[" + strconv.Itoa(i) + "]"
+		if item.kind != yamldoc.Map {
+			r.faults.add(item.at, path, "must be a map with \"id\" and \"command\" or \"url\", not %s.", item.kind)
+			continue
+		}
+		key := "id"
+		if item.get(key) == nil {
+			key = "name"
+		}
+		name := item.get(key)
+		switch {
+		case name == nil:
+			r.faults.add(item.at, path, "the server has no name; add \"id\".")
+			continue
+		case name.value.kind != yamldoc.Text:
+			r.faults.add(name.at, join(path, key), "must be a string, the name of the server, not %s.", name.value.kind)
+			continue
+		}
+		id := name.value.text
+		if first, ok := seen[id]; ok {
+			r.faults.add(name.at, join(path, key), "the server %s occurs twice, first in line %d; remove one of them.", quote(id), first.line)
+			continue
+		}
+		seen[id] = name.at
+		rest := &node{kind: item.kind, at: item.at}
+		for i := range item.members {
+			switch m := &item.members[i]; {
+			case m.key != key:
+				rest.members = append(rest.members, *m)
+			case m != name:
+				r.faults.add(m.at, join(path, key), "the key occurs twice, first in line %d; remove one of them.", name.at.line)
+			}
+		}
+		r.entry(path, member{key: id, at: name.at, value: rest})
+	}
+}
+
+func (r *serverReader) entry(path string, m member) {
+	d := &draft{id: m.key, path: path, at: m.at, set: map[string]place{}}
 	if fault := idFault(m.key); fault != "" {
 		r.faults.add(m.at, "", "the server name %s %s", quote(m.key), fault)
 	}

@@ -20,6 +20,7 @@ type entryShape struct {
 	Headers        map[string]looseString `yaml:"headers"`
 	Auth           authShape              `yaml:"auth"`
 	BearerTokenEnv string                 `yaml:"bearerTokenEnv"`
+	RemoteKey      looseString            `yaml:"apiKey"`
 	RiskLevel      int                    `yaml:"riskLevel"`
 	Docker         *Docker                `yaml:"docker"`
 	Sandbox        string                 `yaml:"sandbox"`

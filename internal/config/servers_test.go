@@ -135,6 +135,18 @@ func TestFaultsOfServerVariablesNameThem(t *testing.T) {
 	golden(t, filepath.Join("testdata", "server_variables.golden"), err.Error()+"\n")
 }
 
+func TestAnAPIKeyIsSentAsABearerToken(t *testing.T) {
+	for _, entry := range []string{
+		`{"url": "https://h.example/mcp", "apiKey": "k"}`, `{"openapi": "https://h.example/openapi.json", "apiKey": "k"}`,
+		`{"tool_endpoint": {"url": "https://h.example", "tools_url": "https://h.example/tools"}, "apiKey": "k", "headers": {"X-API-Key": "other"}}`,
+	} {
+		e, err := ParseServer("a", []byte(entry))
+		if err != nil || e.Headers["Authorization"] != "Bearer k" || strings.Contains(e.String(), "Bearer") {
+			t.Errorf("%s: %v, %v", entry, e, err)
+		}
+	}
+}
+
 func TestAnEntryFromElsewhereCannotReadTheEnvironment(t *testing.T) {
 	t.Setenv("GH_TOKEN", "hunter2")
 	for _, entry := range []string{

@@ -111,7 +111,7 @@ func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 		{`{"id":"h","command":"cat","args":{"a":1}}`, "`/args"},
 		{`{"id":"h","command":"cat"},"other":{"command":"cat"}`, "unexpected data follows"},
 		{`{"id":"","command":"cat"}`, "cannot be added"},
-		{`{"command":"cat"}`, "id is missing"},
+		{`{"args":["x"]}`, "neither a command nor a url"},
 		{`{"id":7}`, "must be a string"},
 		{`[]`, "not a JSON object"},
 		{``, "is empty"},
@@ -120,5 +120,33 @@ func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 		if problemOf(t, got); got.status != http.StatusBadRequest || !strings.Contains(strings.NewReplacer("\\\"", "`", "\"", "`").Replace(string(got.body)), row.says) {
 			t.Errorf("%s: %d %s", row.body, got.status, got.body)
 		}
+	}
+}
+
+func TestAServerWithoutAnIDIsNamedAfterWhatItRuns(t *testing.T) {
+	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
+	add := func(body string) (id string, status int) {
+		t.Helper()
+		a := f.do("POST", "/servers", body)
+		var added struct{ ID string }
+		if err := json.Unmarshal(a.body, &added); err != nil {
+			t.Fatalf("%s: %s", body, a.body)
+		}
+		if a.status == http.StatusCreated && a.header.Get("Location") != "/servers/"+added.ID {
+			t.Errorf("%s: Location %q", body, a.header.Get("Location"))
+		}
+		return added.ID, a.status
+	}
+	for _, row := range []struct{ body, id string }{
+		{`{"command":"npx","args":["-y","@org/notes@1"],"env":{"TOKEN":"a"}}`, "notes"},
+		{`{"command":"npx","args":["-y","@org/notes@2"]}`, "notes-2"},
+		{`{"command":"demo"}`, "demo-2"}, // of a servers file
+	} {
+		if id, status := add(row.body); status != http.StatusCreated || id != row.id {
+			t.Errorf("%s: %d %q", row.body, status, id)
+		}
+	}
+	if _, status := add(`{"args":["-y","@org/notes@1"],"command":"npx","env":{"TOKEN":"a"}}`); status != http.StatusConflict {
+		t.Errorf("the same entry again: %d", status)
 	}
 }

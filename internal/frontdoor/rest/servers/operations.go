@@ -16,15 +16,16 @@ const schemaEntry = "ServerEntry"
 // describe puts the shape of an entry into the document, which is read member by member.
 func (s *serverHandlers) describe(d *httpapi.Document) {
 	d.Schemas()[schemaEntry] = openapi.OpenObject("A server: its id and its entry as in a servers file.", map[string]*huma.Schema{
-		"id": openapi.Text("The id of the new server."), "command": openapi.Text("The command of a stdio server."),
+		"id": openapi.Text("The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."), "command": openapi.Text("The command of a stdio server."),
 		"args": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(3.0), Description: "1 low, 2 medium, 3 high."},
+		"apiKey":    openapi.Text("The API key of a remote server, sent as Authorization: Bearer."),
 		"pin":       openapi.Words("off", "warn", "quarantine"),
 		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),
-	}, "id")
+	})
 }
 
 func opListServers() huma.Operation {

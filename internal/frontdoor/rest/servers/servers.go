@@ -94,6 +94,7 @@ type serverHandlers struct {
 	depth        int  // of a server's entry
 	addServer    func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	removeServer func(ctx context.Context, id string) error
+	naming       naming
 }
 
 func newServerHandlers(o *Options) *serverHandlers {
@@ -164,13 +165,17 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 		return none, err
 	}
 	var id string
-	if err := httpapi.ReadMember(members, "id", true, "a string, the id of the new server", &id); err != nil {
+	if err := httpapi.ReadMember(members, "id", false, "a string, the id of the new server", &id); err != nil {
 		return none, err
 	}
+	_, given := members["id"]
 	delete(members, "id")
 	entry, err := json.Marshal(members)
 	if err != nil {
 		return none, schema.Errorf(schema.KindInvalidRequest, "The body is not a valid server.")
+	}
+	if !given {
+		id = "server" // until the entry is known
 	}
 	parsed, err := config.ParseServer(id, entry)
 	if err != nil {
@@ -178,6 +183,13 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 	}
 	if parsed.Risk == 3 && (parsed.Docker == nil || parsed.Docker.Image == "") {
 		return none, schema.Errorf(schema.KindInvalidRequest, "A server with high risk (riskLevel 3) runs only in a container: set its image in docker.image.")
+	}
+	if !given {
+		var done func()
+		if id, done, err = s.naming.reserve(s.catalog, config.SuggestedID(parsed), entry); err != nil {
+			return none, err
+		}
+		defer done()
 	}
 	return s.catalog.Operator().Add(ctx, id, by, entry)
 }

@@ -1,0 +1,53 @@
+package servers
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// naming gives ids to servers that are added without one. It is safe for concurrent use.
+type naming struct {
+	mu      sync.Mutex
+	pending map[string]json.RawMessage // entries that are being added, by id
+}
+
+// reserve returns the first free id of name, name-2, name-3 and so on, and what gives it back
+// once the server was added or not. The error is of KindConflict where one of those before it
+// was added with the same entry: a request that is sent again adds no second server.
+func (n *naming) reserve(c *catalog.Catalog, name string, entry json.RawMessage) (id string, done func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id = name
+	for i := 2; ; i++ {
+		same, taken := n.pending[id]
+		if !taken {
+			if same, taken = c.Operator().Entry(id); !taken {
+				_, unknown := c.Server(id)
+				taken = unknown == nil
+			}
+		}
+		switch {
+		case !taken:
+			if n.pending == nil {
+				n.pending = make(map[string]json.RawMessage)
+			}
+			n.pending[id] = entry
+			return id, func() { n.release(id) }, nil
+		case bytes.Equal(same, entry):
+			return "", nil, schema.Errorf(schema.KindConflict, "Server %q was added with this entry. Send an id to add another one, or remove it with DELETE /servers/%s.", id, url.PathEscape(id))
+		}
+		id = name + "-" + strconv.Itoa(i)
+	}
+}
+
+func (n *naming) release(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.pending, id)
+}
