@@ -79,7 +79,7 @@ func (b *besieged) know(t testing.TB) {
 		"/servers/{id}": server, "/servers/{id}/tools": server, "/servers/{id}/prompts": server, "/servers/{id}/resources": server, "/servers/{id}/resources/templates": server,
 		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
-		"/sets/{name}": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
+		"/sets/{name}": {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/confirmations/{id}": id(h.ID),
 	}
 	for _, rest := range []string{"", "/calls", "/cancel", "/events", "/held", "/results", "/seal"} {

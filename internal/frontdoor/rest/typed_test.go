@@ -124,3 +124,36 @@ func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
 		problemOf(t, f.do("GET", path, ""))
 	}
 }
+
+func TestTheDocumentOfASetHasItsToolsUnderItsNames(t *testing.T) {
+	f := openFabric(t, nil)
+	if made := f.do("PUT", "/sets/mine", `{"include":[{"server":"demo","tool":"strict"},{"server":"demo","tool":"a/b"}],"names":{"prefix":"my"}}`); made.status != 200 {
+		t.Fatalf("%d %s", made.status, made.body)
+	}
+	a := f.do("GET", "/sets/mine/openapi.json", "")
+	var document struct {
+		Info  struct{ Title string }
+		Paths map[string]struct{ Post struct{ OperationID string } }
+	}
+	if err := json.Unmarshal(a.body, &document); err != nil || a.status != http.StatusOK || a.header.Get("Content-Type") != "application/openapi+json" {
+		t.Fatalf("%d %v %s", a.status, err, a.body)
+	}
+	if document.Info.Title != "Tools of the set mine" || len(document.Paths) != 2 || document.Paths["/servers/demo/tools/strict"].Post.OperationID != "my__strict" {
+		t.Errorf("%s", a.body)
+	}
+	odd := document.Paths["/servers/demo/tools/a%2Fb"].Post.OperationID
+	if !strings.HasPrefix(odd, "my__a-b") {
+		t.Errorf("the operation of a/b is %q", odd)
+	}
+	for path := range document.Paths {
+		if got := f.do("POST", path, `{"n":1}`); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	// The names of operations are those that POST /tool-calls takes for the set.
+	_, out := toolCallsOf(t, f, "/tool-calls?set=mine", `{"tool_calls":[`+openAICall("c", odd, `{}`)+`]}`)
+	if out.Calls[0].State != "succeeded" || out.Calls[0].Tool != "a/b" {
+		t.Errorf("%+v", out.Calls[0])
+	}
+	problemOf(t, f.do("GET", "/sets/none/openapi.json", ""))
+}

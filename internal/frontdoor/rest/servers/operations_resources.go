@@ -53,6 +53,15 @@ func opServerDocument() huma.Operation {
 	return op
 }
 
+func opSetDocument() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/sets/{name}/openapi.json", "get-set-openapi", openapi.TagSets, "Get the tools of a set as an OpenAPI document",
+		"The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{openapi.PathParam("name", "The name of a set.", "research")}
+	op.Responses["200"] = &huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/openapi+json": {Schema: openapi.Object("An OpenAPI 3.1 document.")}}}
+	return op
+}
+
 func (h *resourceHandlers) opListResources() huma.Operation {
 	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})

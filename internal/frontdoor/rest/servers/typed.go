@@ -20,7 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// typedHandlers serve the documents in which each tool of a server is an operation of its own.
+// typedHandlers serve the documents in which each tool of a server, or of a set, is an operation
+// of its own.
 type typedHandlers struct {
 	catalog *catalog.Catalog
 	common  func() (*typedCommon, error) // what these documents have of that of the API
@@ -30,6 +31,13 @@ func (h *typedHandlers) register(d *httpapi.Document) {
 	// The document of the API is complete once all operations are registered.
 	h.common = sync.OnceValues(func() (*typedCommon, error) { return newTypedCommon(d.JSON()) })
 	d.Handle(opServerDocument(), h.document)
+	d.Handle(opSetDocument(), h.setDocument)
+}
+
+// documented is a tool with the name of its operation.
+type documented struct {
+	*schema.Tool
+	operation string
 }
 
 // document is GET /servers/{id}/openapi.json.
@@ -39,17 +47,37 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	own := make([]documented, 0, len(tools))
+	for i := range tools {
+		if t := &tools[i]; !t.Quarantined() {
+			own = append(own, documented{t.Tool, format.Name(t.Server, t.Name)})
+		}
+	}
+	return h.send(x, "server", id, own)
+}
+
+// setDocument is GET /sets/{name}/openapi.json.
+func (h *typedHandlers) setDocument(x *httpapi.Exchange, r *http.Request) error {
+	name := r.PathValue("name")
+	view, err := h.catalog.Sets().View(name)
+	if err != nil {
+		return err
+	}
+	tools := make([]documented, 0, len(view.Tools))
+	for i := range view.Tools {
+		if t := &view.Tools[i]; !t.Quarantined() {
+			tools = append(tools, documented{t.Tool.Tool, format.NameAs(t.Name, t.Server, t.Tool.Name)})
+		}
+	}
+	return h.send(x, "set", name, tools)
+}
+
+func (h *typedHandlers) send(x *httpapi.Exchange, kind, name string, tools []documented) error {
 	common, err := h.common()
 	if err != nil {
 		return err
 	}
-	own := make([]*schema.Tool, 0, len(tools))
-	for i := range tools {
-		if !tools[i].Quarantined() {
-			own = append(own, tools[i].Tool)
-		}
-	}
-	document, err := common.of(id, own)
+	document, err := common.of(kind, name, tools)
 	if err != nil {
 		return err
 	}
@@ -61,7 +89,7 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 // the answer is. A call takes the others of the API's document as well.
 var typedParameters = []string{"timeout_ms", "Prefer", "Idempotency-Key"}
 
-// typedCommon is what all documents of servers have in common, each part as the document of the
+// typedCommon is what all these documents have in common, each part as the document of the
 // API has it: they cannot differ.
 type typedCommon struct {
 	OpenAPI string `json:"openapi"`
@@ -130,8 +158,8 @@ type typedTool struct {
 	} `json:"annotations"`
 }
 
-// of returns the document of a server.
-func (c *typedCommon) of(server string, tools []*schema.Tool) ([]byte, error) {
+// of returns the document of a server or a set, which kind says.
+func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) {
 	paths := make(map[string]any, len(tools))
 	schemas := make(map[string]json.RawMessage)
 	for _, t := range tools {
@@ -139,7 +167,7 @@ func (c *typedCommon) of(server string, tools []*schema.Tool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		paths["/servers/"+segment(server)+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
+		paths["/servers/"+segment(t.Server)+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
 	}
 	responses := make(map[string]json.RawMessage)
 	c.follow(httpapi.Encode(paths), schemas, responses)
@@ -149,16 +177,19 @@ func (c *typedCommon) of(server string, tools []*schema.Tool) ([]byte, error) {
 	return httpapi.Encode(map[string]any{
 		"openapi": c.OpenAPI,
 		"info": map[string]any{
-			"title": "Tools of " + server, "version": c.Info.Version, "license": c.Info.License,
-			"description": "Each tool of the server as an operation with its own schemas. The body is the arguments object, and the answer is the tool's result. " +
+			"title": titles[kind] + name, "version": c.Info.Version, "license": c.Info.License,
+			"description": "Each tool of the " + kind + " as an operation with its own schemas. The body is the arguments object, and the answer is the tool's result. " +
 				"A tool that fails returns a result with isError true and status 200. Every operation is that of POST " + callPath + " in /openapi.json, which lists all of its parameters.",
 		},
 		"servers": c.Servers, "security": c.Security,
-		"tags":       []any{map[string]any{"name": openapi.TagCalls, "description": "The tools of the server."}},
+		"tags":       []any{map[string]any{"name": openapi.TagCalls, "description": "The tools of the " + kind + "."}},
 		"paths":      paths,
 		"components": map[string]any{"schemas": schemas, "responses": responses, "securitySchemes": c.Components.Security},
 	}), nil
 }
+
+// titles begin the titles of documents, by kind.
+var titles = map[string]string{"server": "Tools of ", "set": "Tools of the set "}
 
 // segment is a part of a path. The names "." and ".." are escaped: they would lead elsewhere.
 func segment(name string) string {
@@ -169,11 +200,11 @@ func segment(name string) string {
 }
 
 // operation returns the operation of a tool, and adds its schemas.
-func (c *typedCommon) operation(t *schema.Tool, schemas map[string]json.RawMessage) (*typedOperation, error) {
+func (c *typedCommon) operation(t documented, schemas map[string]json.RawMessage) (*typedOperation, error) {
 	var def typedTool
 	_ = json.Unmarshal(t.Raw, &def) // an odd definition is shown as far as it can be read
 	op := c.call
-	op.OperationID, op.Description = format.Name(t.Server, t.Name), def.Description
+	op.OperationID, op.Description = t.operation, def.Description
 	op.Summary = t.Name
 	for _, title := range []string{def.Annotations.Title, def.Title} {
 		if title != "" {

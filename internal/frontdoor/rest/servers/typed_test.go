@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -60,11 +61,12 @@ func TestTheDocumentOfEveryRecordedServerPassesTheLinter(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := strings.TrimSuffix(filepath.Base(file), ".ndjson")
-		var tools []*schema.Tool
+		var tools []documented
 		for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
-			tools = append(tools, toolOf(t, server, line))
+			tool := toolOf(t, server, line)
+			tools = append(tools, documented{tool, format.Name(server, tool.Name)})
 		}
-		document, err := common.of(server, tools)
+		document, err := common.of("server", server, tools)
 		if err != nil {
 			t.Fatal(err)
 		}
