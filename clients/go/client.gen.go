@@ -231,6 +231,81 @@ func (e ConfirmationRequestOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ConversionNoteKind.
+const (
+	ConversionNoteKindChanged ConversionNoteKind = "changed"
+	ConversionNoteKindDropped ConversionNoteKind = "dropped"
+	ConversionNoteKindSkipped ConversionNoteKind = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ConversionNoteKind enum.
+func (e ConversionNoteKind) Valid() bool {
+	switch e {
+	case ConversionNoteKindChanged:
+		return true
+	case ConversionNoteKindDropped:
+		return true
+	case ConversionNoteKindSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConversionRequestFrom.
+const (
+	ConversionRequestFromAnthropic       ConversionRequestFrom = "anthropic"
+	ConversionRequestFromGemini          ConversionRequestFrom = "gemini"
+	ConversionRequestFromMcp             ConversionRequestFrom = "mcp"
+	ConversionRequestFromOpenai          ConversionRequestFrom = "openai"
+	ConversionRequestFromOpenaiResponses ConversionRequestFrom = "openai-responses"
+)
+
+// Valid indicates whether the value is a known member of the ConversionRequestFrom enum.
+func (e ConversionRequestFrom) Valid() bool {
+	switch e {
+	case ConversionRequestFromAnthropic:
+		return true
+	case ConversionRequestFromGemini:
+		return true
+	case ConversionRequestFromMcp:
+		return true
+	case ConversionRequestFromOpenai:
+		return true
+	case ConversionRequestFromOpenaiResponses:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConversionRequestTo.
+const (
+	ConversionRequestToAnthropic       ConversionRequestTo = "anthropic"
+	ConversionRequestToGemini          ConversionRequestTo = "gemini"
+	ConversionRequestToMcp             ConversionRequestTo = "mcp"
+	ConversionRequestToOpenai          ConversionRequestTo = "openai"
+	ConversionRequestToOpenaiResponses ConversionRequestTo = "openai-responses"
+)
+
+// Valid indicates whether the value is a known member of the ConversionRequestTo enum.
+func (e ConversionRequestTo) Valid() bool {
+	switch e {
+	case ConversionRequestToAnthropic:
+		return true
+	case ConversionRequestToGemini:
+		return true
+	case ConversionRequestToMcp:
+		return true
+	case ConversionRequestToOpenai:
+		return true
+	case ConversionRequestToOpenaiResponses:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -668,6 +743,7 @@ func (e StatusStatus) Valid() bool {
 
 // Defines values for ToolCallItemState.
 const (
+	ToolCallItemStateAccepted  ToolCallItemState = "accepted"
 	ToolCallItemStateFailed    ToolCallItemState = "failed"
 	ToolCallItemStateHeld      ToolCallItemState = "held"
 	ToolCallItemStateSucceeded ToolCallItemState = "succeeded"
@@ -677,6 +753,8 @@ const (
 // Valid indicates whether the value is a known member of the ToolCallItemState enum.
 func (e ToolCallItemState) Valid() bool {
 	switch e {
+	case ToolCallItemStateAccepted:
+		return true
 	case ToolCallItemStateFailed:
 		return true
 	case ToolCallItemStateHeld:
@@ -1583,6 +1661,70 @@ type ContentBlock struct {
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
 
+// Conversion defines model for Conversion.
+type Conversion struct {
+	// Calls The converted calls: tool_calls of a message, items of output, content blocks, parts, or for mcp requests; absent if the request has no calls.
+	Calls []map[string]interface{} `json:"calls,omitempty"`
+
+	// From Examples: openai
+	From string `json:"from"`
+
+	// Notes Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others.
+	Notes []ConversionNote `json:"notes"`
+
+	// To Examples: anthropic
+	To string `json:"to"`
+
+	// Tools The converted tools, as the tools member of a request to the provider, or for mcp the tools of tools/list; absent if the request has no tools.
+	Tools []map[string]interface{} `json:"tools,omitempty"`
+}
+
+// ConversionNote defines model for ConversionNote.
+type ConversionNote struct {
+	// Kind skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs.
+	Kind ConversionNoteKind `json:"kind"`
+
+	// Message Examples: The schema does not express it; the description does: multipleOf 5.
+	Message string `json:"message"`
+
+	// Pointer A JSON pointer (RFC 6901) into the request.
+	//
+	// Examples: /tools/0/function/parameters/properties/count/multipleOf
+	Pointer string `json:"pointer"`
+}
+
+// ConversionNoteKind skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs.
+type ConversionNoteKind string
+
+// ConversionRequest defines model for ConversionRequest.
+type ConversionRequest struct {
+	// Calls Tool calls: a list of them. The whole answer of the provider and its assistant message are accepted too.
+	Calls interface{} `json:"calls,omitempty"`
+
+	// From The format of tools and calls.
+	//
+	// Examples: openai
+	From ConversionRequestFrom `json:"from"`
+
+	// To The format to convert them to.
+	//
+	// Examples: anthropic
+	To ConversionRequestTo `json:"to"`
+
+	// Tools Tool definitions, as the tools member of a request to the provider, or for mcp the tools of tools/list. An object with this list as its member tools is accepted too.
+	Tools interface{} `json:"tools,omitempty"`
+}
+
+// ConversionRequestFrom The format of tools and calls.
+//
+// Examples: openai
+type ConversionRequestFrom string
+
+// ConversionRequestTo The format to convert them to.
+//
+// Examples: anthropic
+type ConversionRequestTo string
+
 // Decision defines model for Decision.
 type Decision struct {
 	Allow   *Allowance `json:"allow,omitempty"`
@@ -1736,6 +1878,28 @@ type LineRefusal struct {
 	CustomID *string `json:"custom_id,omitempty"`
 	Detail   string  `json:"detail"`
 	Index    int64   `json:"index"`
+}
+
+// OwnToolCall defines model for OwnToolCall.
+type OwnToolCall struct {
+	// Arguments The arguments; absent if they are not a JSON object.
+	Arguments map[string]interface{} `json:"arguments,omitempty"`
+
+	// Call The call, exactly as it is in the message; absent for calls that were extracted from a text.
+	Call map[string]interface{} `json:"call,omitempty"`
+
+	// ID The provider's id of the call.
+	//
+	// Examples: call_abc124
+	ID *string `json:"id,omitempty"`
+
+	// Index The position among all calls of the message.
+	Index int64 `json:"index"`
+
+	// Name The name of the tool, as own has it.
+	//
+	// Examples: ask_user
+	Name string `json:"name"`
 }
 
 // Problem defines model for Problem.
@@ -1933,7 +2097,9 @@ type RestartedServerStatus string
 
 // ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
-	Args []string `json:"args,omitempty"`
+	// APIKey The API key of a remote server, sent as Authorization: Bearer.
+	APIKey *string  `json:"apiKey,omitempty"`
+	Args   []string `json:"args,omitempty"`
 
 	// Command The command of a stdio server.
 	Command *string `json:"command,omitempty"`
@@ -1943,8 +2109,8 @@ type ServerEntry struct {
 	Env     map[string]string   `json:"env,omitempty"`
 	Headers map[string]string   `json:"headers,omitempty"`
 
-	// ID The id of the new server.
-	ID  string          `json:"id"`
+	// ID The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken.
+	ID  *string         `json:"id,omitempty"`
 	Pin *ServerEntryPin `json:"pin,omitempty"`
 
 	// RiskLevel 1 low, 2 medium, 3 high.
@@ -2344,6 +2510,11 @@ type ToolCallItem struct {
 	ID    *string `json:"id,omitempty"`
 	Index int64   `json:"index"`
 
+	// Location For an accepted or held call, the path that returns its state.
+	//
+	// Examples: /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
+	Location *string `json:"location,omitempty"`
+
 	// Name The name of the tool in the model's call.
 	//
 	// Examples: everything__echo
@@ -2359,7 +2530,7 @@ type ToolCallItem struct {
 	// Server Examples: everything
 	Server *string `json:"server,omitempty"`
 
-	// State failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
+	// State failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path.
 	State ToolCallItemState `json:"state"`
 
 	// Tool Examples: echo
@@ -2369,7 +2540,7 @@ type ToolCallItem struct {
 	ToolError *bool `json:"tool_error,omitempty"`
 }
 
-// ToolCallItemState failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
+// ToolCallItemState failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path.
 type ToolCallItemState string
 
 // ToolCallsAnswer defines model for ToolCallsAnswer.
@@ -2382,6 +2553,9 @@ type ToolCallsAnswer struct {
 
 	// Messages The provider's messages that answer the calls, in order. Append them to the message with the calls.
 	Messages []map[string]interface{} `json:"messages"`
+
+	// OwnCalls The calls of tools that the parameter own names. They have not run: run them, and add their messages.
+	OwnCalls []OwnToolCall `json:"own_calls,omitempty"`
 }
 
 // ToolCallsAnswerFormat The provider of the tool calls.
@@ -3036,8 +3210,14 @@ type CreateToolCallsParams struct {
 	// Set The set whose tools and names are meant; other tools are not found.
 	Set *string `form:"set,omitempty" json:"set,omitempty"`
 
+	// Own The names of tools that the caller runs itself, with commas between them. Their calls do not run here, and own_calls has them. A name that a tool here has too means the caller's.
+	Own *string `form:"own,omitempty" json:"own,omitempty"`
+
 	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
+
+	// Prefer respond-async: store each call and answer at once with 202 and the paths of the calls; wait=SECONDS: do so for calls that take longer (RFC 7240).
+	Prefer *string `json:"Prefer,omitempty"`
 
 	// IdempotencyKey The same key and body return the same answers, and nothing runs twice. The calls become durable.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
@@ -3116,6 +3296,9 @@ type ConfirmCallsJSONRequestBody = ConfirmCalls
 
 // ConfirmCallJSONRequestBody defines body for ConfirmCall for application/json ContentType.
 type ConfirmCallJSONRequestBody = ConfirmRequest
+
+// ConvertToolsJSONRequestBody defines body for ConvertTools for application/json ContentType.
+type ConvertToolsJSONRequestBody = ConversionRequest
 
 // AddServerJSONRequestBody defines body for AddServer for application/json ContentType.
 type AddServerJSONRequestBody = ServerEntry
@@ -3475,6 +3658,14 @@ func (a *ServerEntry) UnmarshalJSON(b []byte) error {
 		return err
 	}
 
+	if raw, found := object["apiKey"]; found {
+		err = json.Unmarshal(raw, &a.APIKey)
+		if err != nil {
+			return fmt.Errorf("error reading 'apiKey': %w", err)
+		}
+		delete(object, "apiKey")
+	}
+
 	if raw, found := object["args"]; found {
 		err = json.Unmarshal(raw, &a.Args)
 		if err != nil {
@@ -3574,6 +3765,13 @@ func (a ServerEntry) MarshalJSON() ([]byte, error) {
 	var err error
 	object := make(map[string]json.RawMessage)
 
+	if a.APIKey != nil {
+		object["apiKey"], err = json.Marshal(a.APIKey)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'apiKey': %w", err)
+		}
+	}
+
 	if a.Args != nil {
 		object["args"], err = json.Marshal(a.Args)
 		if err != nil {
@@ -3609,9 +3807,11 @@ func (a ServerEntry) MarshalJSON() ([]byte, error) {
 		}
 	}
 
-	object["id"], err = json.Marshal(a.ID)
-	if err != nil {
-		return nil, fmt.Errorf("error marshaling 'id': %w", err)
+	if a.ID != nil {
+		object["id"], err = json.Marshal(a.ID)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'id': %w", err)
+		}
 	}
 
 	if a.Pin != nil {
@@ -4832,6 +5032,24 @@ type ClientInterface interface {
 	// Corresponds with POST /confirmations/{id} (the `ConfirmCall` operationId).
 	ConfirmCall(ctx context.Context, id string, params *ConfirmCallParams, body ConfirmCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ConvertToolsWithBody Convert tool definitions and tool calls
+	//
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /convert (the `ConvertTools` operationId).
+	ConvertToolsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConvertTools Convert tool definitions and tool calls
+	//
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /convert (the `ConvertTools` operationId).
+	ConvertTools(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetEvents Follow the fleet
 	//
 	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
@@ -5073,9 +5291,16 @@ type ClientInterface interface {
 	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
 	PutSet(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetSetOpenapi Get the tools of a set as an OpenAPI document
+	//
+	// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+	//
+	// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
+	GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateToolCallsWithBody Run the tool calls of a model
 	//
-	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5084,7 +5309,7 @@ type ClientInterface interface {
 
 	// CreateToolCalls Run the tool calls of a model
 	//
-	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5524,6 +5749,44 @@ func (c *Client) ConfirmCallWithBody(ctx context.Context, id string, params *Con
 // Corresponds with POST /confirmations/{id} (the `ConfirmCall` operationId).
 func (c *Client) ConfirmCall(ctx context.Context, id string, params *ConfirmCallParams, body ConfirmCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewConfirmCallRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConvertToolsWithBody Convert tool definitions and tool calls
+//
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /convert (the `ConvertTools` operationId).
+func (c *Client) ConvertToolsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConvertToolsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConvertTools Convert tool definitions and tool calls
+//
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /convert (the `ConvertTools` operationId).
+func (c *Client) ConvertTools(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConvertToolsRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6085,9 +6348,26 @@ func (c *Client) PutSet(ctx context.Context, name string, params *PutSetParams, 
 	return c.Client.Do(req)
 }
 
+// GetSetOpenapi Get the tools of a set as an OpenAPI document
+//
+// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+//
+// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
+func (c *Client) GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSetOpenapiRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreateToolCallsWithBody Run the tool calls of a model
 //
-// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6106,7 +6386,7 @@ func (c *Client) CreateToolCallsWithBody(ctx context.Context, params *CreateTool
 
 // CreateToolCalls Run the tool calls of a model
 //
-// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7320,6 +7600,46 @@ func NewConfirmCallRequestWithBody(server string, id string, params *ConfirmCall
 		}
 
 	}
+
+	return req, nil
+}
+
+// NewConvertToolsRequest calls the generic ConvertTools builder with application/json body
+func NewConvertToolsRequest(server string, body ConvertToolsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConvertToolsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewConvertToolsRequestWithBody constructs an http.Request for the ConvertTools method, with any body, and a specified content type
+func NewConvertToolsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/convert")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -8589,6 +8909,40 @@ func NewPutSetRequestWithBody(server string, name string, params *PutSetParams, 
 	return req, nil
 }
 
+// NewGetSetOpenapiRequest constructs an http.Request for the GetSetOpenapi method
+func NewGetSetOpenapiRequest(server string, name string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sets/%s/openapi.json", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewCreateToolCallsRequest calls the generic CreateToolCalls builder with application/json body
 func NewCreateToolCallsRequest(server string, params *CreateToolCallsParams, body CreateToolCallsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8652,6 +9006,18 @@ func NewCreateToolCallsRequestWithBody(server string, params *CreateToolCallsPar
 
 		}
 
+		if params.Own != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "own", *params.Own, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.TimeoutMs != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "timeout_ms", *params.TimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8679,59 +9045,70 @@ func NewCreateToolCallsRequestWithBody(server string, params *CreateToolCallsPar
 
 	if params != nil {
 
-		if params.IdempotencyKey != nil {
+		if params.Prefer != nil {
 			var headerParam0 string
 
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("Idempotency-Key", headerParam0)
+			req.Header.Set("Prefer", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
 		}
 
 		if params.CallyardTimeoutMs != nil {
-			var headerParam1 string
+			var headerParam2 string
 
-			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Callyard-Timeout-Ms", *params.CallyardTimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Callyard-Timeout-Ms", *params.CallyardTimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("Callyard-Timeout-Ms", headerParam1)
+			req.Header.Set("Callyard-Timeout-Ms", headerParam2)
 		}
 
 		if params.CacheControl != nil {
-			var headerParam2 string
+			var headerParam3 string
 
-			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Cache-Control", *params.CacheControl, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "Cache-Control", *params.CacheControl, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("Cache-Control", headerParam2)
+			req.Header.Set("Cache-Control", headerParam3)
 		}
 
 		if params.Traceparent != nil {
-			var headerParam3 string
+			var headerParam4 string
 
-			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "traceparent", *params.Traceparent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam4, err = runtime.StyleParamWithOptions("simple", false, "traceparent", *params.Traceparent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("traceparent", headerParam3)
+			req.Header.Set("traceparent", headerParam4)
 		}
 
 		if params.Tracestate != nil {
-			var headerParam4 string
+			var headerParam5 string
 
-			headerParam4, err = runtime.StyleParamWithOptions("simple", false, "tracestate", *params.Tracestate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam5, err = runtime.StyleParamWithOptions("simple", false, "tracestate", *params.Tracestate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("tracestate", headerParam4)
+			req.Header.Set("tracestate", headerParam5)
 		}
 
 	}
@@ -9264,6 +9641,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /confirmations/{id} (the `ConfirmCall` operationId).
 	ConfirmCallWithResponse(ctx context.Context, id string, params *ConfirmCallParams, body ConfirmCallJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmCallResponse, error)
 
+	// ConvertToolsWithBodyWithResponse Convert tool definitions and tool calls
+	//
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /convert (the `ConvertTools` operationId).
+	ConvertToolsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConvertToolsResponse, error)
+
+	// ConvertToolsWithResponse Convert tool definitions and tool calls
+	//
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /convert (the `ConvertTools` operationId).
+	ConvertToolsWithResponse(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*ConvertToolsResponse, error)
+
 	// GetEventsWithResponse Follow the fleet
 	//
 	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
@@ -9543,9 +9938,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
 	PutSetWithResponse(ctx context.Context, name string, params *PutSetParams, body PutSetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSetResponse, error)
 
+	// GetSetOpenapiWithResponse Get the tools of a set as an OpenAPI document
+	//
+	// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
+	GetSetOpenapiWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetOpenapiResponse, error)
+
 	// CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 	//
-	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9554,7 +9958,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateToolCallsWithResponse Run the tool calls of a model
 	//
-	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11463,6 +11867,117 @@ func (r ConfirmCallResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ConfirmCallResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ConvertToolsResponse401Headers the declared response headers of an HTTP 401 response for ConvertTools
+type ConvertToolsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ConvertToolsResponse503Headers the declared response headers of an HTTP 503 response for ConvertTools
+type ConvertToolsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ConvertToolsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Conversion
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ConvertToolsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ConvertToolsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConvertToolsResponse) GetJSON200() *Conversion {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ConvertToolsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConvertToolsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConvertToolsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConvertToolsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -14095,6 +14610,115 @@ func (r PutSetResponse) ContentType() string {
 	return ""
 }
 
+// GetSetOpenapiResponse401Headers the declared response headers of an HTTP 401 response for GetSetOpenapi
+type GetSetOpenapiResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetSetOpenapiResponse503Headers the declared response headers of an HTTP 503 response for GetSetOpenapi
+type GetSetOpenapiResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetSetOpenapiResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationOpenapiJSON200 the response for an HTTP 200 `application/openapi+json` response
+	ApplicationOpenapiJSON200 *map[string]interface{}
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSetOpenapiResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetSetOpenapiResponse503Headers
+}
+
+// GetApplicationOpenapiJSON200 returns the response for an HTTP 200 `application/openapi+json` response
+func (r GetSetOpenapiResponse) GetApplicationOpenapiJSON200() *map[string]interface{} {
+	return r.ApplicationOpenapiJSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSetOpenapiResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSetOpenapiResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSetOpenapiResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSetOpenapiResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreateToolCallsResponse202Headers the declared response headers of an HTTP 202 response for CreateToolCalls
+type CreateToolCallsResponse202Headers struct {
+	Location *string
+}
+
 // CreateToolCallsResponse401Headers the declared response headers of an HTTP 401 response for CreateToolCalls
 type CreateToolCallsResponse401Headers struct {
 	WWWAuthenticate *string
@@ -14110,6 +14734,8 @@ type CreateToolCallsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ToolCallsAnswer
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *ToolCallsAnswer
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -14128,6 +14754,8 @@ type CreateToolCallsResponse struct {
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *CreateToolCallsResponse202Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateToolCallsResponse401Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -14137,6 +14765,11 @@ type CreateToolCallsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r CreateToolCallsResponse) GetJSON200() *ToolCallsAnswer {
 	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r CreateToolCallsResponse) GetJSON202() *ToolCallsAnswer {
+	return r.JSON202
 }
 
 // GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
@@ -14972,6 +15605,36 @@ func (c *ClientWithResponses) ConfirmCallWithResponse(ctx context.Context, id st
 	return ParseConfirmCallResponse(rsp)
 }
 
+// ConvertToolsWithBodyWithResponse Convert tool definitions and tool calls
+//
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /convert (the `ConvertTools` operationId).
+func (c *ClientWithResponses) ConvertToolsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConvertToolsResponse, error) {
+	rsp, err := c.ConvertToolsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConvertToolsResponse(rsp)
+}
+
+// ConvertToolsWithResponse Convert tool definitions and tool calls
+//
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /convert (the `ConvertTools` operationId).
+func (c *ClientWithResponses) ConvertToolsWithResponse(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*ConvertToolsResponse, error) {
+	rsp, err := c.ConvertTools(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConvertToolsResponse(rsp)
+}
+
 // GetEventsWithResponse Follow the fleet
 //
 // Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
@@ -15437,9 +16100,24 @@ func (c *ClientWithResponses) PutSetWithResponse(ctx context.Context, name strin
 	return ParsePutSetResponse(rsp)
 }
 
+// GetSetOpenapiWithResponse Get the tools of a set as an OpenAPI document
+//
+// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
+func (c *ClientWithResponses) GetSetOpenapiWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetOpenapiResponse, error) {
+	rsp, err := c.GetSetOpenapi(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSetOpenapiResponse(rsp)
+}
+
 // CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 //
-// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15454,7 +16132,7 @@ func (c *ClientWithResponses) CreateToolCallsWithBodyWithResponse(ctx context.Co
 
 // CreateToolCallsWithResponse Run the tool calls of a model
 //
-// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17358,6 +18036,111 @@ func ParseConfirmCallResponse(rsp *http.Response) (*ConfirmCallResponse, error) 
 		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ConfirmCallResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseConvertToolsResponse parses an HTTP response from a ConvertToolsWithResponse call
+func ParseConvertToolsResponse(rsp *http.Response) (*ConvertToolsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConvertToolsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Conversion
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ConvertToolsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers ConvertToolsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -19922,6 +20705,104 @@ func ParsePutSetResponse(rsp *http.Response) (*PutSetResponse, error) {
 	return response, nil
 }
 
+// ParseGetSetOpenapiResponse parses an HTTP response from a GetSetOpenapiWithResponse call
+func ParseGetSetOpenapiResponse(rsp *http.Response) (*GetSetOpenapiResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSetOpenapiResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationOpenapiJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetSetOpenapiResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetSetOpenapiResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseCreateToolCallsResponse parses an HTTP response from a CreateToolCallsWithResponse call
 func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -19942,6 +20823,13 @@ func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest ToolCallsAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest Problem400
@@ -20006,9 +20894,22 @@ func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse,
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	case rsp.StatusCode == 200:
+		// Content-type (text/event-stream) unsupported
+
 	}
 
 	switch {
+	case rsp.StatusCode == 202:
+		var headers CreateToolCallsResponse202Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers202 = &headers
 	case rsp.StatusCode == 401:
 		var headers CreateToolCallsResponse401Headers
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {

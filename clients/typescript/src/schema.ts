@@ -312,6 +312,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/convert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Convert tool definitions and tool calls
+         * @description Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+         */
+        post: operations["convert-tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -716,6 +736,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sets/{name}/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the tools of a set as an OpenAPI document
+         * @description The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+         */
+        get: operations["get-set-openapi"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tool-calls": {
         parameters: {
             query?: never;
@@ -727,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Run the tool calls of a model
-         * @description The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
+         * @description The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
          */
         post: operations["create-tool-calls"];
         delete?: never;
@@ -1376,6 +1416,54 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Conversion: {
+            /** @description The converted calls: tool_calls of a message, items of output, content blocks, parts, or for mcp requests; absent if the request has no calls. */
+            calls?: {
+                [key: string]: unknown;
+            }[];
+            /** @example openai */
+            from: string;
+            /** @description Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others. */
+            notes: components["schemas"]["ConversionNote"][];
+            /** @example anthropic */
+            to: string;
+            /** @description The converted tools, as the tools member of a request to the provider, or for mcp the tools of tools/list; absent if the request has no tools. */
+            tools?: {
+                [key: string]: unknown;
+            }[];
+        };
+        ConversionNote: {
+            /**
+             * @description skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs.
+             * @enum {string}
+             */
+            kind: "skipped" | "dropped" | "changed";
+            /** @example The schema does not express it; the description does: multipleOf 5. */
+            message: string;
+            /**
+             * @description A JSON pointer (RFC 6901) into the request.
+             * @example /tools/0/function/parameters/properties/count/multipleOf
+             */
+            pointer: string;
+        };
+        ConversionRequest: {
+            /** @description Tool calls: a list of them. The whole answer of the provider and its assistant message are accepted too. */
+            calls?: unknown;
+            /**
+             * @description The format of tools and calls.
+             * @example openai
+             * @enum {string}
+             */
+            from: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
+            /**
+             * @description The format to convert them to.
+             * @example anthropic
+             * @enum {string}
+             */
+            to: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
+            /** @description Tool definitions, as the tools member of a request to the provider, or for mcp the tools of tools/list. An object with this list as its member tools is accepted too. */
+            tools?: unknown;
+        };
         Decision: {
             allow?: components["schemas"]["Allowance"];
             /** Format: date-time */
@@ -1530,6 +1618,31 @@ export interface components {
             detail: string;
             /** Format: int64 */
             index: number;
+        };
+        OwnToolCall: {
+            /** @description The arguments; absent if they are not a JSON object. */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /** @description The call, exactly as it is in the message; absent for calls that were extracted from a text. */
+            call?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The provider's id of the call.
+             * @example call_abc124
+             */
+            id?: string;
+            /**
+             * Format: int64
+             * @description The position among all calls of the message.
+             */
+            index: number;
+            /**
+             * @description The name of the tool, as own has it.
+             * @example ask_user
+             */
+            name: string;
         };
         Problem: {
             /**
@@ -1705,6 +1818,8 @@ export interface components {
         };
         /** @description A server: its id and its entry as in a servers file. */
         ServerEntry: {
+            /** @description The API key of a remote server, sent as Authorization: Bearer. */
+            apiKey?: string;
             args?: string[];
             /** @description The command of a stdio server. */
             command?: string;
@@ -1724,8 +1839,8 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
-            /** @description The id of the new server. */
-            id: string;
+            /** @description The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken. */
+            id?: string;
             /** @enum {string} */
             pin?: "off" | "warn" | "quarantine";
             /** @description 1 low, 2 medium, 3 high. */
@@ -2080,6 +2195,11 @@ export interface components {
             /** Format: int64 */
             index: number;
             /**
+             * @description For an accepted or held call, the path that returns its state.
+             * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
+             */
+            location?: string;
+            /**
              * @description The name of the tool in the model's call.
              * @example everything__echo
              */
@@ -2092,10 +2212,10 @@ export interface components {
             /** @example everything */
             server?: string;
             /**
-             * @description failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
+             * @description failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path.
              * @enum {string}
              */
-            state: "succeeded" | "failed" | "held" | "unknown";
+            state: "succeeded" | "failed" | "held" | "unknown" | "accepted";
             /** @example echo */
             tool?: string;
             /** @description Whether the tool's result is an error. */
@@ -2113,6 +2233,8 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
+            /** @description The calls of tools that the parameter own names. They have not run: run them, and add their messages. */
+            own_calls?: components["schemas"]["OwnToolCall"][];
         };
         /** @description A tool, exactly as the server sent it. */
         ToolDefinition: {
@@ -3433,6 +3555,88 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "convert-tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What to convert: tools, calls or both. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "openai",
+                 *       "to": "anthropic",
+                 *       "tools": [
+                 *         {
+                 *           "function": {
+                 *             "name": "echo",
+                 *             "parameters": {
+                 *               "properties": {
+                 *                 "message": {
+                 *                   "type": "string"
+                 *                 }
+                 *               },
+                 *               "type": "object"
+                 *             },
+                 *             "strict": true
+                 *           },
+                 *           "type": "function"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ConversionRequest"];
+            };
+        };
+        responses: {
+            /** @description The converted tools and calls, with the differences. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "from": "openai",
+                     *       "notes": [
+                     *         {
+                     *           "kind": "dropped",
+                     *           "message": "The tool is not in strict mode here.",
+                     *           "pointer": "/tools/0/function/strict"
+                     *         }
+                     *       ],
+                     *       "to": "anthropic",
+                     *       "tools": [
+                     *         {
+                     *           "input_schema": {
+                     *             "properties": {
+                     *               "message": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "type": "object"
+                     *           },
+                     *           "name": "echo"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Conversion"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
     "get-events": {
         parameters: {
             query?: {
@@ -4722,6 +4926,41 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "get-set-openapi": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a set.
+                 * @example research
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/openapi+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
     "create-tool-calls": {
         parameters: {
             query?: {
@@ -4736,12 +4975,22 @@ export interface operations {
                  */
                 set?: string;
                 /**
+                 * @description The names of tools that the caller runs itself, with commas between them. Their calls do not run here, and own_calls has them. A name that a tool here has too means the caller's.
+                 * @example ask_user,get_location
+                 */
+                own?: string;
+                /**
                  * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
+                /**
+                 * @description respond-async: store each call and answer at once with 202 and the paths of the calls; wait=SECONDS: do so for calls that take longer (RFC 7240).
+                 * @example respond-async
+                 */
+                Prefer?: string;
                 /**
                  * @description The same key and body return the same answers, and nothing runs twice. The calls become durable.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
@@ -4823,6 +5072,28 @@ export interface operations {
                      *       ]
                      *     }
                      */
+                    "application/json": components["schemas"]["ToolCallsAnswer"];
+                    /**
+                     * @example event: call
+                     *     data: {"index":0,"id":"call_abc123","name":"everything__echo","state":"succeeded","messages":[…]}
+                     *
+                     *     event: end
+                     *     data: {"format":"openai","messages":[…],"calls":[…]}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Some calls are stored and continue without the caller, as Prefer requested: those in state accepted. */
+            202: {
+                headers: {
+                    /**
+                     * @description The path of the call, if the message has one call only.
+                     * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
+                     */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/json": components["schemas"]["ToolCallsAnswer"];
                 };
             };

@@ -78,11 +78,22 @@ class ConfirmRequestDict(TypedDict):
     confirm: bool
 
 
+ConversionRequestDict = TypedDict(
+    "ConversionRequestDict",
+    {
+        "from": Literal["mcp", "openai", "openai-responses", "anthropic", "gemini"],
+        "to": Literal["mcp", "openai", "openai-responses", "anthropic", "gemini"],
+        "calls": NotRequired[Any],
+        "tools": NotRequired[Any],
+    },
+)
+
+
 class ServerEntryDict(TypedDict):
     """A server: its id and its entry as in a servers file."""
 
-    id: str
-    """The id of the new server."""
+    apiKey: NotRequired[str]
+    """The API key of a remote server, sent as Authorization: Bearer."""
     args: NotRequired[Sequence[str]]
     command: NotRequired[str]
     """The command of a stdio server."""
@@ -90,6 +101,8 @@ class ServerEntryDict(TypedDict):
     """The container of a high-risk server."""
     env: NotRequired[Mapping[str, str]]
     headers: NotRequired[Mapping[str, str]]
+    id: NotRequired[str]
+    """The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."""
     pin: NotRequired[Literal["off", "warn", "quarantine"]]
     riskLevel: NotRequired[int]
     """1 low, 2 medium, 3 high."""

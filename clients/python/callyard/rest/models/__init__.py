@@ -51,6 +51,14 @@ from .confirmation_request_outcome import ConfirmationRequestOutcome
 from .confirmed_calls import ConfirmedCalls
 from .content_block import ContentBlock
 from .content_block_resource import ContentBlockResource
+from .conversion import Conversion
+from .conversion_calls_item import ConversionCallsItem
+from .conversion_note import ConversionNote
+from .conversion_note_kind import ConversionNoteKind
+from .conversion_request import ConversionRequest
+from .conversion_request_from import ConversionRequestFrom
+from .conversion_request_to import ConversionRequestTo
+from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
 from .fleet import Fleet
@@ -58,6 +66,7 @@ from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
 from .get_server_openapi_response_200 import GetServerOpenapiResponse200
+from .get_set_openapi_response_200 import GetSetOpenapiResponse200
 from .health import Health
 from .health_losses import HealthLosses
 from .health_part import HealthPart
@@ -74,6 +83,9 @@ from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
 from .list_tools_include import ListToolsInclude
+from .own_tool_call import OwnToolCall
+from .own_tool_call_arguments import OwnToolCallArguments
+from .own_tool_call_call import OwnToolCallCall
 from .problem import Problem
 from .problem_fault import ProblemFault
 from .problem_rpc_error import ProblemRPCError
@@ -218,6 +230,14 @@ __all__ = (
     "ConfirmRequest",
     "ContentBlock",
     "ContentBlockResource",
+    "Conversion",
+    "ConversionCallsItem",
+    "ConversionNote",
+    "ConversionNoteKind",
+    "ConversionRequest",
+    "ConversionRequestFrom",
+    "ConversionRequestTo",
+    "ConversionToolsItem",
     "CreateToolCallsFormat",
     "Decision",
     "Fleet",
@@ -225,6 +245,7 @@ __all__ = (
     "GetPromptResult",
     "GetPromptResultMessagesItem",
     "GetServerOpenapiResponse200",
+    "GetSetOpenapiResponse200",
     "Health",
     "HealthLosses",
     "HealthPart",
@@ -241,6 +262,9 @@ __all__ = (
     "ListCallsStateItem",
     "ListToolsFormat",
     "ListToolsInclude",
+    "OwnToolCall",
+    "OwnToolCallArguments",
+    "OwnToolCallCall",
     "Problem",
     "ProblemFault",
     "ProblemRPCError",

@@ -27,24 +27,27 @@ class ServerEntry:
     """A server: its id and its entry as in a servers file.
 
     Attributes:
-        id (str): The id of the new server.
+        api_key (str | Unset): The API key of a remote server, sent as Authorization: Bearer.
         args (list[str] | Unset):
         command (str | Unset): The command of a stdio server.
         docker (ServerEntryDocker | Unset): The container of a high-risk server.
         env (ServerEntryEnv | Unset):
         headers (ServerEntryHeaders | Unset):
+        id (str | Unset): The id of the new server. Without it, the server is named after its package, program or host;
+            a number is added if the name is taken.
         pin (ServerEntryPin | Unset):
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
         type_ (ServerEntryType | Unset):
         url (str | Unset): The URL of a remote server.
     """
 
-    id: str
+    api_key: str | Unset = UNSET
     args: list[str] | Unset = UNSET
     command: str | Unset = UNSET
     docker: ServerEntryDocker | Unset = UNSET
     env: ServerEntryEnv | Unset = UNSET
     headers: ServerEntryHeaders | Unset = UNSET
+    id: str | Unset = UNSET
     pin: ServerEntryPin | Unset = UNSET
     risk_level: int | Unset = UNSET
     type_: ServerEntryType | Unset = UNSET
@@ -56,7 +59,7 @@ class ServerEntry:
         from ..models.server_entry_env import ServerEntryEnv  # noqa: PLC0415
         from ..models.server_entry_headers import ServerEntryHeaders  # noqa: PLC0415
 
-        id = self.id
+        api_key = self.api_key
 
         args: list[str] | Unset = UNSET
         if not isinstance(self.args, Unset):
@@ -76,6 +79,8 @@ class ServerEntry:
         if not isinstance(self.headers, Unset):
             headers = self.headers.to_dict()
 
+        id = self.id
+
         pin: str | Unset = UNSET
         if not isinstance(self.pin, Unset):
             pin = self.pin.value
@@ -90,11 +95,9 @@ class ServerEntry:
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
-        field_dict.update(
-            {
-                "id": id,
-            }
-        )
+        field_dict.update({})
+        if api_key is not UNSET:
+            field_dict["apiKey"] = api_key
         if args is not UNSET:
             field_dict["args"] = args
         if command is not UNSET:
@@ -105,6 +108,8 @@ class ServerEntry:
             field_dict["env"] = env
         if headers is not UNSET:
             field_dict["headers"] = headers
+        if id is not UNSET:
+            field_dict["id"] = id
         if pin is not UNSET:
             field_dict["pin"] = pin
         if risk_level is not UNSET:
@@ -123,7 +128,7 @@ class ServerEntry:
         from ..models.server_entry_headers import ServerEntryHeaders  # noqa: PLC0415
 
         d = dict(src_dict)
-        id = d.pop("id")
+        api_key = d.pop("apiKey", UNSET)
 
         args = cast(list[str], d.pop("args", UNSET))
 
@@ -150,6 +155,8 @@ class ServerEntry:
         else:
             headers = ServerEntryHeaders.from_dict(_headers)
 
+        id = d.pop("id", UNSET)
+
         _pin = d.pop("pin", UNSET)
         pin: ServerEntryPin | Unset
         if isinstance(_pin, Unset):
@@ -169,12 +176,13 @@ class ServerEntry:
         url = d.pop("url", UNSET)
 
         server_entry = cls(
-            id=id,
+            api_key=api_key,
             args=args,
             command=command,
             docker=docker,
             env=env,
             headers=headers,
+            id=id,
             pin=pin,
             risk_level=risk_level,
             type_=type_,

@@ -28,11 +28,13 @@ class ToolCallItem:
         index (int):
         name (str): The name of the tool in the model's call.
         state (ToolCallItemState): failed: it was refused or failed, for the reason in problem. held: it waits for
-            approval. unknown: it was sent and no answer arrived.
+            approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested;
+            location has its path.
         arguments (ToolCallItemArguments | Unset): The parsed arguments, for calls that were extracted from a text.
         call_id (str | Unset): The id of the call, if it was admitted.
         confirmation (ConfirmationRequest | Unset):
         id (str | Unset): The provider's id of the call.
+        location (str | Unset): For an accepted or held call, the path that returns its state.
         notes (list[str] | Unset): The parts of the result that the provider does not accept.
         problem (Problem | Unset):
         repaired (bool | Unset): Whether the text of the call was invalid JSON and was repaired.
@@ -48,6 +50,7 @@ class ToolCallItem:
     call_id: str | Unset = UNSET
     confirmation: ConfirmationRequest | Unset = UNSET
     id: str | Unset = UNSET
+    location: str | Unset = UNSET
     notes: list[str] | Unset = UNSET
     problem: Problem | Unset = UNSET
     repaired: bool | Unset = UNSET
@@ -78,6 +81,8 @@ class ToolCallItem:
             confirmation = self.confirmation.to_dict()
 
         id = self.id
+
+        location = self.location
 
         notes: list[str] | Unset = UNSET
         if not isinstance(self.notes, Unset):
@@ -112,6 +117,8 @@ class ToolCallItem:
             field_dict["confirmation"] = confirmation
         if id is not UNSET:
             field_dict["id"] = id
+        if location is not UNSET:
+            field_dict["location"] = location
         if notes is not UNSET:
             field_dict["notes"] = notes
         if problem is not UNSET:
@@ -158,6 +165,8 @@ class ToolCallItem:
 
         id = d.pop("id", UNSET)
 
+        location = d.pop("location", UNSET)
+
         notes = cast(list[str], d.pop("notes", UNSET))
 
         _problem = d.pop("problem", UNSET)
@@ -183,6 +192,7 @@ class ToolCallItem:
             call_id=call_id,
             confirmation=confirmation,
             id=id,
+            location=location,
             notes=notes,
             problem=problem,
             repaired=repaired,

@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class ToolCallItemState(StrEnum):
+    ACCEPTED = "accepted"
     FAILED = "failed"
     HELD = "held"
     SUCCEEDED = "succeeded"

@@ -20,7 +20,9 @@ def _get_kwargs(
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
     set_: str | Unset = UNSET,
+    own: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
+    prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -28,6 +30,9 @@ def _get_kwargs(
     tracestate: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(prefer, Unset):
+        headers["Prefer"] = prefer
+
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
@@ -53,6 +58,8 @@ def _get_kwargs(
 
     params["set"] = set_
 
+    params["own"] = own
+
     params["timeout_ms"] = timeout_ms
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
@@ -76,6 +83,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_200 = ToolCallsAnswer.from_dict(response.json())
 
         return response_200
+
+    if response.status_code == 202:
+        response_202 = ToolCallsAnswer.from_dict(response.json())
+
+        return response_202
 
     if response.status_code == 400:
         response_400 = Problem.from_dict(response.json())
@@ -139,7 +151,9 @@ def sync_detailed(
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
     set_: str | Unset = UNSET,
+    own: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
+    prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -152,12 +166,16 @@ def sync_detailed(
     tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
     the provider's tool messages in order. The message of a call that cannot run gives the reason, and
     the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
-    calls are extracted from the plain text of a model.
+    calls are extracted from the plain text of a model, and
+    {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is
+    matched without regard to letter case and separators if that is unambiguous.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
         set_ (str | Unset):
+        own (str | Unset):
         timeout_ms (int | Unset):
+        prefer (str | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
         cache_control (str | Unset):
@@ -177,7 +195,9 @@ def sync_detailed(
         body=body,
         format_=format_,
         set_=set_,
+        own=own,
         timeout_ms=timeout_ms,
+        prefer=prefer,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
         cache_control=cache_control,
@@ -198,7 +218,9 @@ def sync(
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
     set_: str | Unset = UNSET,
+    own: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
+    prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -211,12 +233,16 @@ def sync(
     tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
     the provider's tool messages in order. The message of a call that cannot run gives the reason, and
     the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
-    calls are extracted from the plain text of a model.
+    calls are extracted from the plain text of a model, and
+    {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is
+    matched without regard to letter case and separators if that is unambiguous.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
         set_ (str | Unset):
+        own (str | Unset):
         timeout_ms (int | Unset):
+        prefer (str | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
         cache_control (str | Unset):
@@ -237,7 +263,9 @@ def sync(
         body=body,
         format_=format_,
         set_=set_,
+        own=own,
         timeout_ms=timeout_ms,
+        prefer=prefer,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
         cache_control=cache_control,
@@ -252,7 +280,9 @@ async def asyncio_detailed(
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
     set_: str | Unset = UNSET,
+    own: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
+    prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -265,12 +295,16 @@ async def asyncio_detailed(
     tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
     the provider's tool messages in order. The message of a call that cannot run gives the reason, and
     the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
-    calls are extracted from the plain text of a model.
+    calls are extracted from the plain text of a model, and
+    {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is
+    matched without regard to letter case and separators if that is unambiguous.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
         set_ (str | Unset):
+        own (str | Unset):
         timeout_ms (int | Unset):
+        prefer (str | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
         cache_control (str | Unset):
@@ -290,7 +324,9 @@ async def asyncio_detailed(
         body=body,
         format_=format_,
         set_=set_,
+        own=own,
         timeout_ms=timeout_ms,
+        prefer=prefer,
         idempotency_key=idempotency_key,
         callyard_timeout_ms=callyard_timeout_ms,
         cache_control=cache_control,
@@ -309,7 +345,9 @@ async def asyncio(
     body: Any,
     format_: CreateToolCallsFormat | Unset = UNSET,
     set_: str | Unset = UNSET,
+    own: str | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
+    prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -322,12 +360,16 @@ async def asyncio(
     tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
     the provider's tool messages in order. The message of a call that cannot run gives the reason, and
     the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
-    calls are extracted from the plain text of a model.
+    calls are extracted from the plain text of a model, and
+    {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is
+    matched without regard to letter case and separators if that is unambiguous.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
         set_ (str | Unset):
+        own (str | Unset):
         timeout_ms (int | Unset):
+        prefer (str | Unset):
         idempotency_key (str | Unset):
         callyard_timeout_ms (int | Unset):
         cache_control (str | Unset):
@@ -349,7 +391,9 @@ async def asyncio(
             body=body,
             format_=format_,
             set_=set_,
+            own=own,
             timeout_ms=timeout_ms,
+            prefer=prefer,
             idempotency_key=idempotency_key,
             callyard_timeout_ms=callyard_timeout_ms,
             cache_control=cache_control,

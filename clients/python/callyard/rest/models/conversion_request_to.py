@@ -1,0 +1,12 @@
+from enum import StrEnum
+
+
+class ConversionRequestTo(StrEnum):
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    MCP = "mcp"
+    OPENAI = "openai"
+    OPENAI_RESPONSES = "openai-responses"
+
+    def __str__(self) -> str:
+        return str(self.value)
