@@ -41,7 +41,7 @@ type Conversion struct {
 	Notes []Note
 }
 
-// maxNotes bounds the notes of one conversion; the last says how many there are beyond it.
+// maxNotes bounds the notes of one conversion; the last one has the number of the others.
 const maxNotes = 1_000
 
 // Convert converts tool definitions and tool calls from one format to another. tools is a
