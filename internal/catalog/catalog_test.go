@@ -202,12 +202,22 @@ func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
-	h.change(func(w *schema.Worker) { w.Servers[0].TrustAnnotations, w.Servers[0].SafeTools = true, []string{"li*"} })
+	whole, own := &schema.Retry{Attempts: 2}, &schema.Retry{Attempts: 5}
+	h.change(func(w *schema.Worker) {
+		w.Servers[0].TrustAnnotations, w.Servers[0].SafeTools = true, []string{"li*"}
+		w.Servers[0].Retry, w.Servers[0].ToolRetry = whole, map[string]*schema.Retry{"list": own, "put_x": {Attempts: 1}}
+	})
 	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "list"))
 	for tool, want := range map[string]bool{"get_x": true, "put_x": false, "list": true} {
 		if got, err := c.Tool("s", tool); err != nil || got.Safe != want {
 			t.Errorf("%s: safe is %v, %v", tool, got.Safe, err)
+		}
+	}
+	for tool, want := range map[string]int{"get_x": 2, "put_x": 0, "list": 5} {
+		got, err := c.Tool("s", tool)
+		if err != nil || want == 0 && got.Retry != nil || want > 0 && (got.Retry == nil || got.Retry.Attempts != want) {
+			t.Errorf("%s: its rule is %+v, %v", tool, got.Retry, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -87,6 +86,9 @@ type Tool struct {
 	Change *Change
 	// Safe says that a call may be repeated.
 	Safe bool
+	// Retry is the rule for repeating a call, nil for none. It counts for a tool only that is
+	// Safe.
+	Retry *schema.Retry
 	// Timeout is the server's default for a call.
 	Timeout time.Duration
 	// Risk is the level the operator set for the server, 0 for none.
@@ -311,12 +313,8 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 		}
 	}
 	tool.Change = s.pins.of(t.Name)
-	tool.Safe = s.view.TrustAnnotations && (t.ReadOnly || t.Idempotent)
-	for _, glob := range s.view.SafeTools {
-		if ok, err := path.Match(glob, t.Name); err == nil && ok {
-			tool.Safe = true
-		}
-	}
+	tool.Safe = s.view.SafeToRepeat(t)
+	tool.Retry = s.view.RetryOf(t.Name)
 	return tool
 }
 

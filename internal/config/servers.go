@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Servers is what a servers file and its variables say.
@@ -80,6 +82,12 @@ type ServerEntry struct {
 	// schema.PinOff, PinWarn or PinQuarantine. "" means PinOff.
 	Pin string `json:",omitempty"`
 
+	// Retry is the rule for repeating calls of tools that are safe to repeat; nil repeats only
+	// what is proven not to have started, and what was lost with its worker. ToolRetry has
+	// the rules of single tools, which replace it.
+	Retry     *schema.Retry            `json:",omitempty"`
+	ToolRetry map[string]*schema.Retry `json:",omitempty"`
+
 	// Where is the place it was written at: "file:line:column" or a variable.
 	Where string
 }
@@ -119,9 +127,13 @@ func (e ServerEntry) LogValue() slog.Value {
 	if e.Bubblewrap != nil {
 		attrs = append(attrs, slog.Any("bubblewrap", *e.Bubblewrap))
 	}
+	if e.Retry != nil {
+		attrs = append(attrs, slog.Any("retry", *e.Retry))
+	}
 	return slog.GroupValue(appendShown(attrs,
 		"sessions", e.Sessions, "inFlight", e.InFlight, "timeout", e.Timeout, "startTimeout", e.StartTimeout, "idleStop", e.IdleStop,
 		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools, "results", e.Results, "pin", e.Pin,
+		"tools", slices.Sorted(maps.Keys(e.ToolRetry)),
 	)...)
 }
 

@@ -48,6 +48,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 		r.finishAdapted(d, &e)
 		r.unused(d, "asks")
 		r.checkLimits(d)
+		r.retries(d, &e)
 		return e
 	}
 	e.Type = r.transport(d)
@@ -71,6 +72,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	}
 	r.checkSandbox(d, &e)
 	r.checkLimits(d)
+	r.retries(d, &e)
 	return e
 }
 

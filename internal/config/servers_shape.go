@@ -58,6 +58,9 @@ type entryShape struct {
 	SafeTools        []string          `yaml:"safeTools"`
 	Results          string            `yaml:"results"`
 	Pin              string            `yaml:"pin"`
+
+	Retry *retryShape          `yaml:"retry"`
+	Tools map[string]toolShape `yaml:"tools"`
 }
 
 type authShape struct {

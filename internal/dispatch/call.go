@@ -28,44 +28,29 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	rt := r.lookup(call.Server)
 	fl := r.flights.add(call.ID)
 	defer r.flights.remove(fl)
-	var avoid map[string]bool
-	var last, doubt error // doubt is of an attempt that may have run
-	for n := 1; n <= maxAttempts; n++ {
-		l, err := rt.acquire(ctx, call, avoid, fl.stop)
+	t := trial{router: r, call: call, rule: RetryRule(call)}
+	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
+		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
 			if l, err = rt.anybody(), nil; call.Chosen != nil {
 				l, err = nil, rt.fullError(0)
 			}
 		}
 		if err != nil {
-			if errors.Is(err, errNoOther) && last != nil {
-				err = last
+			if errors.Is(err, errNoOther) && t.last != nil {
+				err = t.last
 			}
-			return nil, endOf(call, doubt, err, ended(ctx, fl.stop))
+			return nil, tryLater, err
 		}
-		res, next, err := r.traced(ctx, call, l, n, fl.stop)
-		if err == nil {
-			return res, nil
-		}
-		if next == tryStopped {
-			return nil, EndOf(call, doubt, err, false)
-		}
-		if next == tryNone || ended(ctx, fl.stop) {
-			return nil, endOf(call, doubt, err, ended(ctx, fl.stop))
-		}
-		r.log.Debug("a call is sent again", "call", call.ID, "server", call.Server, "worker", l.worker, "reason", err)
-		last = err
-		if schema.KindOf(err) == schema.KindOutcomeUnknown {
-			doubt = err
-		}
+		res, next, err := r.traced(ctx, t.begin(), l, n, fl.stop)
 		if next == tryOther {
-			if avoid == nil {
-				avoid = make(map[string]bool)
+			if t.avoid == nil {
+				t.avoid = make(map[string]bool)
 			}
-			avoid[l.worker] = true
+			t.avoid[l.worker] = true
 		}
-	}
-	return nil, endOf(call, doubt, last, false)
+		return res, next, err
+	})
 }
 
 // endOf is EndOf for a call that somebody may try again: where nobody canceled it, the
@@ -98,15 +83,21 @@ func DoubtOf(err error) error {
 // was asked to stop.
 func EndOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	e := schema.AsError(err)
-	switch e.Kind {
-	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
-		if doubt != nil {
-			e = schema.AsError(doubt)
-		}
+	if doubt != nil && neverStarted(e) {
+		e = schema.AsError(doubt)
 	}
 	e = e.WithCall(call.ID)
 	e.CancelRequested = e.CancelRequested || canceled && e.Kind == schema.KindOutcomeUnknown
 	return e
+}
+
+// neverStarted says that the attempt that failed with e did not start.
+func neverStarted(e *schema.Error) bool {
+	switch e.Kind {
+	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
+		return true
+	}
+	return false
 }
 
 // next says what may follow an attempt that failed.
@@ -117,6 +108,7 @@ const (
 	tryAny                 // any worker that is open
 	tryOther               // any worker but this one
 	tryStopped             // none: the guard did not let it leave
+	tryLater               // none now: it was not sent
 )
 
 // attempt is one try at a call by one worker. It receives the replies.
@@ -364,10 +356,13 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 	return nil, a.ifSafe(tryAny), e
 }
 
-// ifSafe returns n for a call that may be repeated and whose time is not over. An
+// repeatable says that a call may be repeated after an attempt that may have run. An
 // approved call may not: it was approved to run once.
+func repeatable(call *schema.Call) bool { return call.Safe && call.Approval == "" }
+
+// ifSafe returns n for a call that may be repeated and whose time is not over.
 func (a *attempt) ifSafe(n next) next {
-	if a.call.Safe && a.call.Approval == "" && time.Since(a.sent) < a.budget {
+	if repeatable(a.call) && time.Since(a.sent) < a.budget {
 		return n
 	}
 	return tryNone

@@ -16,8 +16,9 @@
 // (nobody listened, the worker was full, the server could not be reached), or when it is
 // marked as safe to repeat. Everything else that ends without an answer is reported as
 // outcome-unknown. It refuses early, with the time after which to retry, when the wait
-// would be too long. It does not retry later: attempts with a pause between them are the
-// job of the component that keeps the call.
+// would be too long. It pauses between attempts only where the operator wrote a rule for
+// that ([schema.Retry]), within the time of the call; all other attempts with a pause between
+// them are the job of the component that keeps the call.
 //
 // It is one package because the queues, the slots and the states of a call on its way
 // change together under one lock for each server.

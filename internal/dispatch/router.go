@@ -36,6 +36,8 @@ type Options struct {
 	Region string
 	// Unpaced lets batches run as fast as they can while single calls come.
 	Unpaced bool
+	// Metrics counts the attempts that rules for retries make; nil: they are not counted.
+	Metrics *telemetry.Metrics
 	// Traces makes a span of each attempt; nil: there are none.
 	Traces *telemetry.Traces
 }

@@ -178,7 +178,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Traces: o.Traces,
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Metrics: o.Metrics, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}

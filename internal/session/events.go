@@ -211,6 +211,7 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		e.Detail = fmt.Sprintf("The server %q refused the call with HTTP %s; check the credentials in its \"headers\". The call did not start.", cfg.Spec.ID, status)
 	case http.StatusTooManyRequests:
+		e.RateLimited = true
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 && s < 3600 {
 			e.RetryAfter = time.Duration(s) * time.Second
 		}

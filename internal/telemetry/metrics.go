@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Metrics holds the metrics of a process on a registry of its own. Its methods
@@ -29,6 +31,7 @@ type Metrics struct {
 	sessions      *prometheus.GaugeVec
 	serving       *prometheus.GaugeVec
 	restarts      *prometheus.CounterVec
+	retries       *prometheus.CounterVec
 	noise         *prometheus.CounterVec
 	webhooks      *prometheus.CounterVec
 	sandboxes     *prometheus.CounterVec
@@ -94,6 +97,7 @@ func NewMetrics() *Metrics {
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
 		noise:    counter("callyard_protocol_noise_total", "Lines on a server's standard output that were not MCP messages, by server.", "server"),
 	}
+	m.retries = counter("callyard_call_retries_total", "Attempts that a rule for retries made after the first one, by server and kind of the failure before it.", "server", "kind")
 	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver webhooks, and webhooks that were not accepted, by outcome.", "outcome")
 	m.sandboxes = counter("callyard_sandboxes_started_total", "Containers that became ready for a call, by server.", "server")
 	m.sandboxKills = counter("callyard_sandboxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
@@ -117,7 +121,7 @@ func NewMetrics() *Metrics {
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds,
+		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds, m.retries,
 		m.waiting, m.waitingAge,
 		m.changedTools,
 		m.heldCalls, m.heldBytes,
@@ -235,6 +239,15 @@ func (m *Metrics) SetServerUp(server string, up bool) {
 // SessionRestarted counts a session of the server that was replaced.
 func (m *Metrics) SessionRestarted(server string) {
 	m.restarts.WithLabelValues(m.server(server)).Inc()
+}
+
+// CallRetried counts a call of the server that is sent again, after a failure of the kind. Nothing
+// is counted on a nil *Metrics.
+func (m *Metrics) CallRetried(server string, kind schema.RetryKind) {
+	if m == nil {
+		return
+	}
+	m.retries.WithLabelValues(m.server(server), string(kind)).Inc()
 }
 
 // ProtocolNoise counts n lines on the server's standard output that were not MCP.

@@ -19,6 +19,7 @@ type held struct {
 	added     bool           // over the API
 	taking    sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
 	tools     atomic.Pointer[definitions]
+	rulesOf   atomic.Pointer[string] // the version of the tools for which rules were looked at
 }
 
 // snapshot is the server as it stands, less what the operator set.

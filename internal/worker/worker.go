@@ -192,6 +192,7 @@ func (w *Worker) Report() schema.Worker {
 		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
 		s.Asks = h.asking != nil
+		h.rules(&s, w.log)
 		if s.Pin = h.served.Entry.Pin; s.Pin == schema.PinOff {
 			s.Pin = ""
 		}

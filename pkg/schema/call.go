@@ -45,6 +45,9 @@ type Call struct {
 	// Safe says that the call may be repeated: the operator said so, or a
 	// trusted server's annotations did.
 	Safe bool
+	// Retry is the rule for repeating the call when it fails, nil for none. It counts for a
+	// call only that is Safe and has no Approval.
+	Retry *Retry
 	// Approval is the approval under which a held call runs; empty for one that
 	// needed none.
 	Approval string
@@ -119,6 +122,9 @@ type Result struct {
 	Took time.Duration
 	// Cache says how the cache of results met the call; zero where it did not.
 	Cache Caching
+	// Attempts is the number of times that the call was sent where a [Retry] counted for it;
+	// else zero.
+	Attempts int
 }
 
 // Caching says how the cache of results met a call.

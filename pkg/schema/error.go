@@ -49,6 +49,12 @@ type Error struct {
 	// CancelRequested says, with [KindOutcomeUnknown], that the call was asked to stop
 	// while it ran. [KindCanceled] is for calls that never ran.
 	CancelRequested bool `json:"cancel_requested,omitempty"`
+	// RateLimited says, with [KindServerFailed], that the server refused the call because it
+	// gets too many; RetryAfter is what it asked for.
+	RateLimited bool `json:"rate_limited,omitempty"`
+	// Attempts is the number of times that the call was sent where a [Retry] counted for it;
+	// else zero. It does not travel.
+	Attempts int `json:"-"`
 	// Faults lists each fault of the arguments.
 	Faults []Fault `json:"faults,omitempty"`
 	// RPC is the JSON-RPC error of the MCP server, for [KindProtocol].

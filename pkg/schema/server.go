@@ -60,6 +60,10 @@ type Server struct {
 	Pin string `json:"pin,omitempty"`
 	// SafeTools are tool globs that the operator marked as safe to repeat.
 	SafeTools []string `json:"safe_tools,omitempty"`
+	// Retry is the rule for repeating calls of tools that are safe to repeat, nil for none;
+	// ToolRetry has the rules of single tools, which replace it.
+	Retry     *Retry            `json:"retry,omitempty"`
+	ToolRetry map[string]*Retry `json:"tool_retry,omitempty"`
 	// Timeout is the server's default time for a call.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 	// Sandbox is how this worker runs calls of the server in isolation; nil where it

@@ -135,7 +135,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		e.Faults = faults
 		return v, e
 	}
-	call.ToolDigest, call.Safe = tool.Digest, tool.Safe
+	call.ToolDigest, call.Safe, call.Retry = tool.Digest, tool.Safe, tool.Retry
 	if call.Timeout == 0 {
 		call.Timeout = tool.Timeout
 	}

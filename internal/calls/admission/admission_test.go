@@ -48,7 +48,7 @@ func gate(t *testing.T, policy string) (*Gate, *oneTool) {
 		tool: catalog.Tool{
 			Tool:    &schema.Tool{Server: "bank", Name: "pay", Raw: raw, Digest: schema.Digest(raw), Input: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"}}}`)},
 			Switch:  switchtable.Switch{Server: "bank", Tool: "pay", Enabled: true},
-			Timeout: 20 * time.Second, Safe: true, Risk: 1,
+			Timeout: 20 * time.Second, Safe: true, Retry: &schema.Retry{Attempts: 2}, Risk: 1,
 		},
 	}
 	c.server.ID = "bank"
@@ -122,7 +122,7 @@ func TestAnAdmittedCallIsCompletedAndKeepsItsBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(call.Arguments) != text || call.ToolDigest != cat.tool.Digest || !call.Safe || call.Timeout != 20*time.Second {
+	if string(call.Arguments) != text || call.ToolDigest != cat.tool.Digest || !call.Safe || call.Retry != cat.tool.Retry || call.Timeout != 20*time.Second {
 		t.Errorf("%+v", call)
 	}
 	if v.Tool.Name != "pay" || v.Assessment.Level != risk.Low || v.Assessment.Approval != nil || v.Assessment.Durable {

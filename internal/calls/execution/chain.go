@@ -137,11 +137,11 @@ func (c *Chain) Run(ctx context.Context, call *schema.Call, record *records.Reco
 }
 
 // Start is Run for one of many calls that nobody waits for: it makes one attempt and
-// needs no goroutine. It takes only calls that no quota can delay; for others it does
-// nothing and returns false. The Ended of a is called once the attempt is counted.
+// needs no goroutine. It takes only calls that no quota can delay and no rule repeats; for
+// others it does nothing and returns false. The Ended of a is called once the attempt is counted.
 func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	call := a.Call
-	if c.quota.Limits(&call.Principal, call.Server) {
+	if c.quota.Limits(&call.Principal, call.Server) || dispatch.RetryRule(call) != nil {
 		return false
 	}
 	c.inFlight.Add(1)

@@ -38,6 +38,7 @@ type inner struct {
 	plan    Plan
 	err     error
 	failing bool // the tool answers with an error of its own
+	sent    int  // as a rule for retries counts it
 	placed  *dispatch.AsyncCall
 	during  func()
 }
@@ -55,7 +56,7 @@ func (i *inner) Do(context.Context, *schema.Call) (*schema.Result, error) {
 	if i.err != nil {
 		return nil, i.err
 	}
-	return &schema.Result{Body: []byte(`{}`), ToolError: i.failing}, nil
+	return &schema.Result{Body: []byte(`{}`), ToolError: i.failing, Attempts: i.sent}, nil
 }
 
 func (i *inner) Place(a *dispatch.AsyncCall) { i.placed = a }
@@ -246,6 +247,44 @@ func TestTheRecordLayerWritesOneRecordForEachRun(t *testing.T) {
 	}
 	if rec := recorded(t, r, known.ID); rec.Approval != "approval_1" || rec.Method != schema.MethodReadResource {
 		t.Errorf("%+v", rec)
+	}
+}
+
+func TestARecordHasTheNumberOfAttemptsThatARuleMade(t *testing.T) {
+	r := recorder(t)
+	next := &inner{sent: 3}
+	l := &recordLayer{next, log{r}}
+	plain, stored, bad := call(), call(), call()
+	if _, err := l.Run(t.Context(), plain, Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Run(t.Context(), stored, Plan{Record: &records.Record{Attempt: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	next.err = &schema.Error{Kind: schema.KindProtocol, Attempts: 4}
+	if _, err := l.Run(t.Context(), bad, Plan{}); err == nil {
+		t.Fatal("the error was lost")
+	}
+	for id, want := range map[string]int{plain.ID: 3, stored.ID: 4, bad.ID: 4} {
+		if rec := recorded(t, r, id); rec.Attempt != want {
+			t.Errorf("attempt %d, want %d: %+v", rec.Attempt, want, rec)
+		}
+	}
+}
+
+func TestACallThatARuleMayRepeatIsNotStartedWithoutAGoroutine(t *testing.T) {
+	next := &inner{}
+	c, _ := chain(next, admits{}, nil, nil)
+	ruled := call()
+	ruled.Safe, ruled.Retry = true, &schema.Retry{Attempts: 2}
+	if c.Start(&dispatch.AsyncCall{Call: ruled}, nil) || next.placed != nil {
+		t.Error("it was started, and nobody would repeat it")
+	}
+	ruled.Safe = false // no rule counts for it
+	if async := (&dispatch.AsyncCall{Call: ruled, Ended: func(*dispatch.AsyncCall, dispatch.End) {}}); !c.Start(async, nil) {
+		t.Error("it was not started")
+	} else {
+		async.Ended(async, dispatch.End{Result: &schema.Result{}})
 	}
 }
 

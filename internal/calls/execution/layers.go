@@ -88,8 +88,23 @@ type recordLayer struct {
 func (l *recordLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
 	entry := l.log.begin(call, plan.Record)
 	res, err := l.next.Run(ctx, call, plan)
-	entry.End(records.Outcome{Result: res, Err: err})
+	entry.End(records.Outcome{Result: res, Err: err, Attempt: attempt(plan.Record, res, err)})
 	return res, err
+}
+
+// attempt is the number of the last attempt at a call that a rule repeated, counted from the
+// first one of known; 0 where no rule counted.
+func attempt(known *records.Record, res *schema.Result, err error) int {
+	sent := 0
+	if err != nil {
+		sent = schema.AsError(err).Attempts
+	} else if res != nil {
+		sent = res.Attempts
+	}
+	if known == nil || sent == 0 {
+		return sent
+	}
+	return max(known.Attempt, 1) + sent - 1
 }
 
 // metricsLayer counts each run.

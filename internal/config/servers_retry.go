@@ -1,0 +1,129 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Bounds and defaults of a rule for retries.
+const (
+	mostAttempts     = 10
+	longestBackoff   = 10 * time.Minute
+	retryAttempts    = 3
+	retryBackoff     = 200 * time.Millisecond
+	retryMostBackoff = 5 * time.Second
+)
+
+// retryOn are the failures after which a rule repeats a call where it does not say. What a
+// tool or server has answered is mostly the same the next time.
+var retryOn = []schema.RetryKind{schema.RetryTimeout, schema.RetryRateLimited, schema.RetryUnavailable, schema.RetryUnknown}
+
+// retryShape is a rule for retries as it may be written.
+type retryShape struct {
+	Attempts       *int           `yaml:"attempts"`
+	Backoff        *time.Duration `yaml:"backoff"`
+	MaxBackoff     *time.Duration `yaml:"maxBackoff"`
+	AttemptTimeout *time.Duration `yaml:"attemptTimeout"`
+	On             []string       `yaml:"on"`
+}
+
+// toolShape is what an entry may say of one of its tools.
+type toolShape struct {
+	Retry *retryShape `yaml:"retry"`
+}
+
+// retries reads the rules for retries of a server and its tools. A rule that no call could
+// ever use is a fault.
+func (r *serverReader) retries(d *draft, e *ServerEntry) {
+	if s := d.shape.Retry; s != nil {
+		e.Retry = r.retry(d, "retry", join(d.path, "retry"), s)
+		if e.Retry.Attempts > 1 && !e.maySafe() {
+			r.fault(d, "retry", "no tool of the server is safe to repeat, so no call is; list such tools in \"safeTools\", or set \"trustAnnotations\".")
+		}
+	}
+	tools := join(d.path, "tools")
+	for _, name := range slices.Sorted(maps.Keys(d.shape.Tools)) {
+		s := d.shape.Tools[name].Retry
+		if s == nil {
+			continue
+		}
+		full := join(joinName(tools, name), "retry")
+		rule := r.retry(d, "tools", full, s)
+		if rule.Attempts > 1 && !e.TrustAnnotations && e.Type != TypeBuiltin && !e.asServer().SafeToRepeat(&schema.Tool{Name: name}) {
+			r.faultBelow(d, "tools", full, "the tool is not marked as safe to repeat, so its calls are not; add it to \"safeTools\", or set \"trustAnnotations\".")
+		}
+		if e.ToolRetry == nil {
+			e.ToolRetry = map[string]*schema.Retry{}
+		}
+		e.ToolRetry[name] = rule
+	}
+}
+
+// maySafe reports whether a tool of the server may be safe to repeat.
+func (e *ServerEntry) maySafe() bool {
+	return e.TrustAnnotations || len(e.SafeTools) > 0 || e.Type == TypeBuiltin
+}
+
+// asServer is what decides which tools are safe to repeat.
+func (e *ServerEntry) asServer() *schema.Server {
+	return &schema.Server{TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools}
+}
+
+// retry reads the rule at the path full, below a key of the draft.
+func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.Retry {
+	bad := func(sub, format string, args ...any) { r.faultBelow(d, key, join(full, sub), format, args...) }
+	rule := &schema.Retry{Attempts: retryAttempts, Backoff: retryBackoff, MaxBackoff: retryMostBackoff, On: retryOn}
+	if s.Attempts != nil {
+		if rule.Attempts = *s.Attempts; rule.Attempts < 1 || rule.Attempts > mostAttempts {
+			bad("attempts", "must be from 1 to %d, the first attempt included; 1 repeats nothing.", mostAttempts)
+		}
+	}
+	if s.Backoff != nil {
+		if rule.Backoff = *s.Backoff; rule.Backoff < time.Millisecond || rule.Backoff > longestBackoff {
+			bad("backoff", "must be from \"1ms\" to \"10m\".")
+		}
+		rule.MaxBackoff = max(rule.MaxBackoff, rule.Backoff)
+	}
+	if s.MaxBackoff != nil {
+		if rule.MaxBackoff = *s.MaxBackoff; rule.MaxBackoff < rule.Backoff || rule.MaxBackoff > longestBackoff {
+			bad("maxBackoff", "must be from backoff, %s, to \"10m\".", formatDuration(rule.Backoff))
+		}
+	}
+	if s.AttemptTimeout != nil {
+		if rule.AttemptTimeout = *s.AttemptTimeout; rule.AttemptTimeout < time.Millisecond || rule.AttemptTimeout > 7*day {
+			bad("attemptTimeout", "must be from \"1ms\" to \"7d\".")
+		}
+	}
+	if s.On == nil {
+		return rule
+	}
+	rule.On = nil
+	known := schema.RetryKinds()
+	for _, word := range s.On {
+		kind := schema.RetryKind(word)
+		switch {
+		case !slices.Contains(known, kind):
+			bad("on", "%s is no kind of failure that is known here; write %s.", quote(shorten(word)), listOfKinds(known))
+		case !slices.Contains(rule.On, kind):
+			rule.On = append(rule.On, kind)
+		}
+	}
+	if len(s.On) == 0 {
+		bad("on", "names no failure, so nothing is repeated; name some, or remove it for the usual ones.")
+	}
+	return rule
+}
+
+// listOfKinds writes the kinds as a list of alternatives.
+func listOfKinds(kinds []schema.RetryKind) string {
+	words := make([]string, len(kinds))
+	for i, kind := range kinds {
+		words[i] = quote(string(kind))
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

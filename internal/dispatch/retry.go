@@ -1,0 +1,191 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// RetryRule returns the rule by which the call is repeated when it fails; nil for none. A call
+// that is not safe to repeat has none, whatever the operator wrote, and neither has an
+// approved one.
+func RetryRule(call *schema.Call) *schema.Retry {
+	if call.Retry == nil || call.Retry.Attempts < 2 || !repeatable(call) {
+		return nil
+	}
+	return call.Retry
+}
+
+// retryJitter is the share of a pause that chance may take off.
+const retryJitter = 0.5
+
+// trial is a call on its way through its attempts. It is used by one goroutine.
+type trial struct {
+	router *Router
+	call   *schema.Call
+	rule   *schema.Retry   // nil: none
+	avoid  map[string]bool // workers at which the call did not start
+
+	last, doubt error // doubt is of an attempt that may have run
+
+	sent     int       // messages
+	chosen   time.Time // when a worker was chosen for the last of them
+	budget   time.Duration
+	deadline time.Time // of the call: its timeout after the first worker was chosen
+	tries    int       // attempts that the rule counts
+	answer   *schema.Result
+	refusal  *schema.Error // the answer, where it was a JSON-RPC error
+}
+
+// begin returns the call to be sent to the worker that was chosen. With a rule it has no
+// more time than is left.
+func (t *trial) begin() *schema.Call {
+	t.sent++
+	if t.rule == nil {
+		return t.call
+	}
+	t.chosen = time.Now()
+	t.clock(t.chosen)
+	t.budget = max(t.deadline.Sub(t.chosen), time.Millisecond)
+	if t.rule.AttemptTimeout > 0 {
+		t.budget = min(t.budget, t.rule.AttemptTimeout)
+	}
+	one := *t.call
+	one.Timeout = t.budget
+	return &one
+}
+
+// clock sets the time that the call has, once.
+func (t *trial) clock(now time.Time) {
+	if !t.deadline.IsZero() {
+		return
+	}
+	whole := t.call.Timeout
+	if whole <= 0 {
+		whole = t.router.limits.CallTimeout
+	}
+	t.deadline = now.Add(whole)
+}
+
+// run makes attempts until one succeeds or none may follow; see [Router.Do].
+func (t *trial) run(ctx context.Context, stop <-chan struct{}, attempt func(n int) (*schema.Result, next, error)) (*schema.Result, error) {
+	hops := 0 // attempts in a row without a pause
+	for n := 1; ; n++ {
+		res, next, err := attempt(n)
+		switch {
+		case err == nil && (t.rule == nil || !res.ToolError || ended(ctx, stop)):
+			return t.succeeded(res)
+		case next == tryStopped:
+			return t.failed(EndOf(t.call, t.doubt, err, false))
+		case ended(ctx, stop):
+			return t.failed(endOf(t.call, t.doubt, err, true))
+		}
+		kind := t.kindOf(res, err)
+		if hops++; (next == tryAny || next == tryOther) && hops < maxAttempts && !t.pausesBetweenWorkers(kind) {
+			t.router.log.Debug("a call is sent again", "call", t.call.ID, "server", t.call.Server, "reason", err)
+			t.note(res, err)
+			continue
+		}
+		wait, ok := t.pauseAfter(ctx, kind, res, err)
+		switch {
+		case !ok && err == nil:
+			return t.succeeded(res)
+		case !ok:
+			return t.failed(endOf(t.call, t.doubt, err, false))
+		}
+		t.note(res, err)
+		if !sleep(ctx, stop, wait) {
+			return t.failed(EndOf(t.call, t.doubt, errWaitEnded(), true))
+		}
+		t.router.log.Debug("a rule sends a call again", "call", t.call.ID, "server", t.call.Server, "kind", kind, "after", wait)
+		t.router.limits.Metrics.CallRetried(t.call.Server, kind)
+		t.avoid, hops = nil, 0
+	}
+}
+
+// pausesBetweenWorkers says that the call is not handed to another worker at once after a
+// failure of the kind. A call that did not start here may well start there.
+func (t *trial) pausesBetweenWorkers(kind schema.RetryKind) bool {
+	return t.rule != nil && kind != schema.RetryUnavailable && t.rule.Covers(kind)
+}
+
+// note keeps what an attempt showed.
+func (t *trial) note(res *schema.Result, err error) {
+	t.last = err
+	switch e := schema.AsError(err); {
+	case err == nil:
+		t.answer, t.refusal, t.doubt = res, nil, nil
+	case e.Kind == schema.KindProtocol:
+		t.answer, t.refusal, t.doubt = nil, e, nil
+	case e.Kind == schema.KindOutcomeUnknown:
+		t.answer, t.refusal, t.doubt = nil, nil, err
+	}
+}
+
+// pauseAfter returns how long to wait before the next attempt; ok is false where none may
+// follow.
+func (t *trial) pauseAfter(ctx context.Context, kind schema.RetryKind, res *schema.Result, err error) (wait time.Duration, ok bool) {
+	if t.rule == nil {
+		return 0, false
+	}
+	if t.tries++; t.tries >= t.rule.Attempts || !t.rule.Covers(kind) {
+		return 0, false
+	}
+	pauses := backoff.Policy{First: t.rule.Backoff, Max: t.rule.MaxBackoff, Jitter: retryJitter}
+	wait = pauses.Delay(t.tries - 1)
+	if err != nil {
+		wait = max(wait, schema.AsError(err).RetryAfter)
+	} else {
+		wait = max(wait, httpAnswerOf(res).retryAfter(time.Now()))
+	}
+	now := time.Now()
+	t.clock(now)
+	end := t.deadline
+	if own, is := ctx.Deadline(); is && own.Before(end) {
+		end = own
+	}
+	return wait, now.Add(wait).Before(end)
+}
+
+// succeeded ends the call with a result of its tool.
+func (t *trial) succeeded(res *schema.Result) (*schema.Result, error) {
+	if t.rule != nil {
+		res.Attempts = t.sent
+	}
+	return res, nil
+}
+
+// failed ends the call with an error. An answer of the tool counts for more than that a later
+// attempt did not start.
+func (t *trial) failed(e *schema.Error) (*schema.Result, error) {
+	if t.rule == nil {
+		return nil, e
+	}
+	switch {
+	case !neverStarted(e):
+	case t.answer != nil:
+		return t.succeeded(t.answer)
+	case t.refusal != nil:
+		e = t.refusal.WithCall(t.call.ID)
+	}
+	if e.Attempts = t.sent; t.sent > 1 {
+		e.Detail += fmt.Sprintf(" It was sent %d times.", t.sent)
+	}
+	return nil, e
+}
+
+// sleep waits; false means that somebody canceled the call meanwhile.
+func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return !ended(ctx, stop)
+	case <-ctx.Done():
+	case <-stop:
+	}
+	return false
+}
