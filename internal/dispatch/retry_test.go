@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -292,4 +293,20 @@ func scrape(t *testing.T, m *telemetry.Metrics) string {
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	return rec.Body.String()
+}
+
+func FuzzTheAnswerOfAServiceNamesAKindAndABoundedWait(f *testing.F) {
+	f.Add(`{"_meta":{"callyard/http":{"status":429,"retry-after":"3"}}}`)
+	f.Add(`{"_meta":{"callyard/http":{"status":"429","retry-after":-3}}}`)
+	f.Add(`{"_meta":{"callyard/http":{"status":503,"retry-after":"Fri, 31 Dec 9999 23:59:59 GMT"}}}`)
+	f.Add(`{"_meta":{"callyard/http":7}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		a := httpAnswerOf(&schema.Result{Body: []byte(body)})
+		if wait := a.retryAfter(time.Now()); wait < 0 || wait > longestRetryAfter {
+			t.Errorf("%q: %v", body, wait)
+		}
+		if kind := kindOfStatus(a.Status); !slices.Contains(schema.RetryKinds(), kind) {
+			t.Errorf("%q: %q", body, kind)
+		}
+	})
 }
