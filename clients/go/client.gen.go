@@ -509,9 +509,10 @@ func (e ServerEntryPin) Valid() bool {
 
 // Defines values for ServerEntryType.
 const (
-	ServerEntryTypeHTTP  ServerEntryType = "http"
-	ServerEntryTypeSse   ServerEntryType = "sse"
-	ServerEntryTypeStdio ServerEntryType = "stdio"
+	ServerEntryTypeHTTP      ServerEntryType = "http"
+	ServerEntryTypeSse       ServerEntryType = "sse"
+	ServerEntryTypeStdio     ServerEntryType = "stdio"
+	ServerEntryTypeWebsocket ServerEntryType = "websocket"
 )
 
 // Valid indicates whether the value is a known member of the ServerEntryType enum.
@@ -522,6 +523,8 @@ func (e ServerEntryType) Valid() bool {
 	case ServerEntryTypeSse:
 		return true
 	case ServerEntryTypeStdio:
+		return true
+	case ServerEntryTypeWebsocket:
 		return true
 	default:
 		return false
@@ -580,6 +583,7 @@ const (
 	ServerItemTransportSse          ServerItemTransport = "sse"
 	ServerItemTransportStdio        ServerItemTransport = "stdio"
 	ServerItemTransportToolEndpoint ServerItemTransport = "tool_endpoint"
+	ServerItemTransportWebsocket    ServerItemTransport = "websocket"
 )
 
 // Valid indicates whether the value is a known member of the ServerItemTransport enum.
@@ -600,6 +604,8 @@ func (e ServerItemTransport) Valid() bool {
 	case ServerItemTransportStdio:
 		return true
 	case ServerItemTransportToolEndpoint:
+		return true
+	case ServerItemTransportWebsocket:
 		return true
 	default:
 		return false
@@ -874,6 +880,7 @@ const (
 	WorkerServerTransportSse          WorkerServerTransport = "sse"
 	WorkerServerTransportStdio        WorkerServerTransport = "stdio"
 	WorkerServerTransportToolEndpoint WorkerServerTransport = "tool_endpoint"
+	WorkerServerTransportWebsocket    WorkerServerTransport = "websocket"
 )
 
 // Valid indicates whether the value is a known member of the WorkerServerTransport enum.
@@ -894,6 +901,8 @@ func (e WorkerServerTransport) Valid() bool {
 	case WorkerServerTransportStdio:
 		return true
 	case WorkerServerTransportToolEndpoint:
+		return true
+	case WorkerServerTransportWebsocket:
 		return true
 	default:
 		return false

@@ -28,6 +28,8 @@ const (
 	TypeStdio = "stdio" // a process that talks over its standard input and output
 	TypeHTTP  = "http"  // streamable HTTP
 	TypeSSE   = "sse"   // the older HTTP transport with server-sent events
+	// TypeWebSocket is a WebSocket connection to the server, with the subprotocol "mcp".
+	TypeWebSocket = "websocket"
 )
 
 // ServerEntry is one MCP server as an operator wrote it, with its variables put
@@ -35,14 +37,14 @@ const (
 // logged or written as JSON; read the fields to use them.
 type ServerEntry struct {
 	ID   string
-	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeOpenAPI, TypeToolEndpoint, TypeBuiltin or TypeAttach
+	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeWebSocket, TypeOpenAPI, TypeToolEndpoint, TypeBuiltin or TypeAttach
 
 	Command string            // of a stdio server: a name in PATH or a path
 	Args    []string          //
 	Env     map[string]string // added to the few variables that every server gets
 	Dir     string            // where it runs; "" is the worker's own directory
 
-	URL     string            // of an http or sse server
+	URL     string            // of an http, sse or websocket server
 	Headers map[string]string // of one that is reached over HTTP: sent with each request, bearer token included
 
 	OpenAPI  *OpenAPI      `json:",omitempty"` // of a server of that type

@@ -95,7 +95,7 @@ func (r *serverReader) transport(d *draft) string {
 		}
 		known, ok := transportNames[strings.ToLower(value)]
 		if !ok {
-			r.fault(d, key, "%s is no transport that is known here; write \"stdio\", \"http\" (streamable HTTP) or \"sse\".", quote(value))
+			r.fault(d, key, "%s is no transport that is known here; write \"stdio\", \"http\" (streamable HTTP), \"sse\" or \"websocket\".", quote(value))
 			continue
 		}
 		byKey[key] = known
@@ -109,7 +109,7 @@ func (r *serverReader) transport(d *draft) string {
 	}
 	switch {
 	case named == TypeStdio && d.has("url") && !d.has("command"):
-		r.fault(d, "type", "a server with a url is not reached over stdio; write \"http\" or \"sse\", or remove it.")
+		r.fault(d, "type", "a server with a url is not reached over stdio; write \"http\", \"sse\" or \"websocket\", or remove it.")
 		return TypeHTTP
 	case named != "" && named != TypeStdio && d.has("command") && !d.has("url"):
 		r.fault(d, "type", "a server with a command is reached over stdio; remove it, or give a \"url\" instead of the command.")
@@ -117,8 +117,12 @@ func (r *serverReader) transport(d *draft) string {
 	case named != "":
 		return named
 	case d.has("url"):
+		u, err := url.Parse(d.shape.URL)
+		if err == nil && (u.Scheme == "ws" || u.Scheme == "wss") {
+			return TypeWebSocket
+		}
 		// Bare URLs of the older transport are common, and end so by convention.
-		if u, err := url.Parse(d.shape.URL); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
+		if err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
 			r.note(d.place("url"), "the url of the server %q ends in /sse and is taken for the older SSE transport; \"type\" says otherwise", d.id)
 			return TypeSSE
 		}
@@ -129,6 +133,7 @@ func (r *serverReader) transport(d *draft) string {
 
 var transportNames = map[string]string{
 	"stdio": TypeStdio, "http": TypeHTTP, "sse": TypeSSE,
+	"websocket": TypeWebSocket, "ws": TypeWebSocket,
 	"streamable-http": TypeHTTP, "streamablehttp": TypeHTTP, "streamable_http": TypeHTTP,
 }
 
@@ -161,9 +166,13 @@ func (r *serverReader) checkEnv(d *draft, key string, env map[string]string) {
 func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
 	if d.has("url") {
 		u, err := url.Parse(e.URL)
-		switch {
-		case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-			r.fault(d, "url", "is no address of an HTTP server; write it as https://host/path.")
+		switch socket := e.Type == TypeWebSocket; {
+		case socket && (err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == ""):
+			r.fault(d, "url", "is no address of a WebSocket server; write it as wss://host/path.")
+		case !socket && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == ""):
+			r.fault(d, "url", "is no address of an HTTP server; write it as https://host/path, or wss://host/path for a WebSocket.")
+		case socket && u.Fragment != "":
+			r.fault(d, "url", "has a part after \"#\", which no address of a WebSocket has; remove it.")
 		}
 	}
 	if d.has("docker") {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,6 +34,9 @@ const (
 // Connecting and the TLS handshake take 5 seconds each at most. There is no limit
 // on the answer, since a call may take long: give each request a context.
 //
+// For a spec of type "websocket", whose URL is ws:// or wss://, the client makes the request
+// that is upgraded. It has HTTP/1.1 only, in which a connection can be.
+//
 // The proxy variables of the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY) are
 // followed, as users behind a proxy expect; loopback addresses go direct.
 func HTTPClient(spec Spec) *http.Client {
@@ -52,8 +56,13 @@ func HTTPClient(spec Spec) *http.Client {
 		ForceAttemptHTTP2:      true, // own dialer switches it off otherwise
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	o := &originTripper{id: spec.ID, base: transport}
-	if u, err := url.Parse(spec.URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" {
+	o := &originTripper{id: spec.ID, base: transport, want: "an http or https URL"}
+	schemes := []string{"http", "https"}
+	if spec.Type == TypeWebSocket {
+		transport.ForceAttemptHTTP2, transport.HTTP2 = false, nil
+		o.want, schemes = "a ws or wss URL", []string{"ws", "wss"}
+	}
+	if u, err := url.Parse(spec.URL); err == nil && slices.Contains(schemes, u.Scheme) && u.Hostname() != "" {
 		o.origin = originOf(u)
 	}
 	for name, value := range spec.Headers {
@@ -68,6 +77,7 @@ type header struct{ name, value string }
 type originTripper struct {
 	id      string
 	origin  string // "" where the spec has no usable URL
+	want    string // what the URL should be
 	headers []header
 	base    *http.Transport
 }
@@ -104,7 +114,7 @@ func (o *originTripper) CloseIdleConnections() { o.base.CloseIdleConnections() }
 
 func (o *originTripper) allow(u *url.URL) error {
 	if o.origin == "" {
-		return Failed("Server %q has an invalid address; set \"url\" to an http or https URL.", o.id)
+		return Failed("Server %q has an invalid address; set \"url\" to %s.", o.id, o.want)
 	}
 	if originOf(u) != o.origin {
 		return Failed("A request for server %q was addressed to %s instead of the configured %s, and was not sent.", o.id, originOf(u), o.origin)
@@ -125,9 +135,16 @@ func (o *originTripper) checkRedirect(req *http.Request, via []*http.Request) er
 	return nil
 }
 
-// originOf returns the scheme, host and port of a URL in one form.
+// originOf returns the scheme, host and port of a URL in one form: that of the request by
+// which it is reached.
 func originOf(u *url.URL) string {
 	scheme := strings.ToLower(u.Scheme)
+	switch scheme {
+	case "ws":
+		scheme = "http"
+	case "wss":
+		scheme = "https"
+	}
 	port := u.Port()
 	if port == "" {
 		switch scheme {

@@ -158,3 +158,29 @@ func TestManyCallsAtOnceKeepTheirConnections(t *testing.T) {
 		t.Errorf("%d connections for %d calls at once", n, many)
 	}
 }
+
+func TestAWebSocketIsDialedOverTLSWithHTTP1AndOnlyWhereItIs(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("X-Key"))
+	}))
+	server.EnableHTTP2 = true // a connection cannot be had in it
+	server.StartTLS()
+	defer server.Close()
+	spec := Spec{ID: "s", Type: TypeWebSocket, URL: "wss" + strings.TrimPrefix(server.URL, "https") + "/mcp", Headers: map[string]string{"X-Key": "k"}}
+	if _, err := fetch(t, testClient(t, spec), server.URL); err == nil {
+		t.Error("a certificate that nobody vouches for was accepted")
+	}
+	client := testClient(t, spec)
+	client.Transport.(*originTripper).base.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	if got, err := fetch(t, client, server.URL); err != nil || got != "HTTP/1.1 k" {
+		t.Errorf("%s, %v", got, err)
+	}
+	var refused *schema.Error
+	if _, err := fetch(t, client, "https://elsewhere.invalid"); !errors.As(err, &refused) {
+		t.Errorf("%v", err)
+	}
+	spec.URL = server.URL
+	if _, err := fetch(t, testClient(t, spec), server.URL); !errors.As(err, &refused) || !strings.Contains(refused.Detail, "a ws or wss URL") {
+		t.Errorf("%v", err)
+	}
+}

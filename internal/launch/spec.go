@@ -12,10 +12,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// TypeWebSocket is the type of a server that is dialed by WebSocket.
+const TypeWebSocket = "websocket"
+
 // Spec says how one server is reached.
 type Spec struct {
 	ID   string // server id, for logs and messages
-	Type string // "stdio", "http" (streamable HTTP), "sse" (legacy), else only a name
+	Type string // "stdio", "http" (streamable HTTP), "sse" (legacy), [TypeWebSocket], else only a name
 
 	// Of a stdio server. Command is a name that is looked up in PATH (that of Env
 	// where it has one, else the worker's) or a path; a relative path counts from
@@ -32,7 +35,7 @@ type Spec struct {
 	Files []*os.File
 	User  uint32
 
-	// Of an http or sse server.
+	// Of an http, sse or websocket server.
 	URL     string
 	Headers map[string]string
 }

@@ -65,6 +65,7 @@ type Config struct {
 	// Traces makes a span of each request that is sent; nil: there are none.
 	Traces *telemetry.Traces
 
+	pingEvery time.Duration // between pings of a WebSocket server, default [attach.PingEvery]
 	checkTime time.Duration // for the answer to a check, default 5 s
 	exitWait  time.Duration // for a program to say how it ended, default 1 s
 }

@@ -31,7 +31,7 @@ var errClosed = errors.New("the session is closed")
 
 // link carries requests to one server and feeds the responses into its session. There are
 // five: pipes, the event stream of legacy SSE, streamable HTTP, functions of this process,
-// and the WebSocket connection of an attached program.
+// and the WebSocket connection of an attached program, or to a server.
 type link interface {
 	// send registers the call with the session and sends it, without blocking.
 	// It returns false, having done nothing, where the session takes no calls.

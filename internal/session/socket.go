@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// socketLink talks to an attached program over its WebSocket connection, one message in a
-// frame.
+// socketLink talks to an attached program, or to a server that was dialed, over a WebSocket
+// connection, one message in a frame.
 type socketLink struct {
 	s     *session
 	conn  *attach.Conn
@@ -34,11 +34,27 @@ type socketLink struct {
 // errDrained retires the session of a program that takes no new calls.
 var errDrained = errors.New("the program drained")
 
-// overSocket shakes hands with an attached program.
-func (o opening) overSocket(ctx context.Context, a *attachment, guess era, probe time.Duration) (how hearing, err error) {
+// overProgram shakes hands with an attached program.
+func (o opening) overProgram(ctx context.Context, a *attachment, guess era, probe time.Duration) (how hearing, err error) {
+	o.s.places, o.s.attached = a.places, a
+	return o.overSocket(ctx, a.conn, guess, probe)
+}
+
+// overDialed dials the server and shakes hands with it.
+func (o opening) overDialed(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+	p := o.s.pool
+	conn, err := attach.Dial(ctx, p.client, p.cfg.Spec.URL, attach.Options{MaxMessage: p.cfg.MaxResult + frameHeadroom, PingEvery: p.cfg.pingEvery})
+	if err != nil {
+		return heard, err
+	}
+	return o.overSocket(ctx, conn, guess, probe)
+}
+
+// overSocket shakes hands over a WebSocket connection.
+func (o opening) overSocket(ctx context.Context, conn *attach.Conn, guess era, probe time.Duration) (how hearing, err error) {
 	s := o.s
-	l := &socketLink{s: s, conn: a.conn, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
-	s.link, s.places, s.attached = l, a.places, a
+	l := &socketLink{s: s, conn: conn, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
+	s.link = l
 	s.sdk = newSDKConn(s, probe, l.sdkWrite)
 	var alive context.Context
 	alive, l.alive = context.WithCancel(context.Background())
@@ -59,7 +75,7 @@ func (l *socketLink) send(r *Running) bool {
 	if len(l.buf) > maxBacklog {
 		s.mu.Unlock()
 		r.end(Outcome{Err: &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
-			Detail: fmt.Sprintf("The program attached to the server %q does not read; the call was not sent.", s.pool.cfg.Spec.ID)}})
+			Detail: fmt.Sprintf("%s does not read; the call was not sent.", l.peer())}})
 		return true
 	}
 	id, ok := s.register(r)
@@ -73,6 +89,14 @@ func (l *socketLink) send(r *Running) bool {
 		l.signal()
 	}
 	return ok
+}
+
+// peer names the other side, at the beginning of a sentence.
+func (l *socketLink) peer() string {
+	if l.s.attached == nil {
+		return fmt.Sprintf("The server %q", l.s.pool.cfg.Spec.ID)
+	}
+	return fmt.Sprintf("The program attached to the server %q", l.s.pool.cfg.Spec.ID)
 }
 
 // queuedLocked notes that a whole message was put into the buffer.
@@ -260,6 +284,8 @@ func (l *socketLink) close() {
 		l.conn.Close(attach.CodeDone, "all calls are answered")
 	case errors.Is(why, errOtherDefinitions):
 		l.conn.Close(attach.CodeRestart, why.Error())
+	case l.s.attached == nil:
+		l.conn.Close(attach.CodeDone, "the client ends this connection")
 	default:
 		l.conn.Close(attach.CodeAway, "the worker ends this connection; dial again")
 	}

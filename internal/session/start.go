@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -61,7 +62,7 @@ func (k *keeper) open() (*session, error) {
 	case err == nil:
 	case guess == eraLegacy:
 		k.believe(eraUnknown) // it may have been replaced by a newer one
-	case how == unheard && p.cfg.Spec.Type == "stdio" && p.ctx.Err() == nil:
+	case how == unheard && p.stateful() && p.ctx.Err() == nil:
 		// Not only did it ignore server/discover, it stopped listening there.
 		p.log.Debug("server/discover went unanswered; starting again with the legacy handshake")
 		if s, _, err = p.attempt(eraLegacy, 0); err == nil {
@@ -69,6 +70,12 @@ func (k *keeper) open() (*session, error) {
 		}
 	}
 	return s, err
+}
+
+// stateful says that a server can be broken by what it is sent first: with another session it
+// has another connection, or process.
+func (p *Pool) stateful() bool {
+	return p.cfg.Spec.Type == "stdio" || p.cfg.Spec.Type == launch.TypeWebSocket
 }
 
 func (k *keeper) believe(e era) {
@@ -98,7 +105,7 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 	s := newSession(p)
 	switch {
 	case a != nil:
-		how, err = opening{s}.overSocket(ctx, a, guess, probe)
+		how, err = opening{s}.overProgram(ctx, a, guess, probe)
 	case p.cfg.Native != nil:
 		err = opening{s}.overFunctions()
 	case p.cfg.Program != nil, p.cfg.Spec.Type == "stdio":
@@ -108,6 +115,8 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 		}
 	case p.cfg.Spec.Type == "sse":
 		err = opening{s}.overEvents(ctx)
+	case p.cfg.Spec.Type == launch.TypeWebSocket:
+		how, err = opening{s}.overDialed(ctx, guess, probe)
 	default:
 		how, err = opening{s}.overHTTP(ctx, guess, probe)
 	}

@@ -20,7 +20,7 @@ const (
 type Server struct {
 	ID        string              `json:"id"`
 	State     InitializationState `json:"initialization_state"`
-	Transport string              `json:"transport"` // "stdio", "http", "sse", "openapi", "tool_endpoint", "builtin", "native" or "attach"
+	Transport string              `json:"transport"` // "stdio", "http", "sse", "websocket", "openapi", "tool_endpoint", "builtin", "native" or "attach"
 	// Risk is the level the operator set: 0 for none, else 1 to 3.
 	Risk int `json:"risk_level,omitempty"`
 	// PID is the process id of the first live child on that worker, 0 where there is none.

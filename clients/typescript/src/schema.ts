@@ -1846,7 +1846,7 @@ export interface components {
             /** @description 1 low, 2 medium, 3 high. */
             riskLevel?: number;
             /** @enum {string} */
-            type?: "stdio" | "http" | "sse";
+            type?: "stdio" | "http" | "sse" | "websocket";
             /** @description The URL of a remote server. */
             url?: string;
         } & {
@@ -1920,7 +1920,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
+            transport: "stdio" | "http" | "sse" | "websocket" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
             version?: string;
             /**
              * Format: int64
@@ -2553,7 +2553,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
+            transport: "stdio" | "http" | "sse" | "websocket" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
         };
     };
     responses: {

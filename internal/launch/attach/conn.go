@@ -35,11 +35,11 @@ var errSilent = errors.New("it sent nothing and answered no ping")
 
 // Options are the limits of a connection.
 type Options struct {
-	MaxMessage int           // bytes of a message from the program
+	MaxMessage int           // bytes of a message from the other side
 	PingEvery  time.Duration // 0 means [PingEvery]
 }
 
-// Conn is a connection to an attached program. One goroutine at a time may read, and one
+// Conn is a connection to an attached program, or to a server that was dialed. One goroutine at a time may read, and one
 // may write; the other methods are safe for concurrent use.
 type Conn struct {
 	ws    *websocket.Conn
@@ -52,11 +52,7 @@ type Conn struct {
 // Accept upgrades a request whose headers [ReadProgram] has read. On an error the response
 // was written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
-	c := &Conn{ping: o.PingEvery}
-	if c.ping <= 0 {
-		c.ping = PingEvery
-	}
-	c.hear()
+	c := newConn(&o)
 	var err error
 	wire := &hijacked{ResponseWriter: w}
 	c.ws, err = websocket.Accept(wire, r, &websocket.AcceptOptions{
@@ -70,6 +66,15 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c.wire = wire.conn
 	c.ws.SetReadLimit(int64(o.MaxMessage))
 	return c, nil
+}
+
+func newConn(o *Options) *Conn {
+	c := &Conn{ping: o.PingEvery}
+	if c.ping <= 0 {
+		c.ping = PingEvery
+	}
+	c.hear()
+	return c
 }
 
 func (c *Conn) hear() { c.heard.Store(time.Now().UnixNano()) }

@@ -1,5 +1,6 @@
 // Package attach is the worker's end of the WebSocket connections over which programs of
-// any language serve MCP. The program dials; the worker is the MCP client.
+// any language serve MCP. The program dials ([Accept]), or listens and is dialed ([Dial]);
+// the worker is the MCP client.
 //
 // It promises that a connection carries text frames with one JSON-RPC message each, none
 // longer than the limit, and that a program which sends nothing for two ping intervals,

@@ -106,7 +106,7 @@ class ServerEntryDict(TypedDict):
     pin: NotRequired[Literal["off", "warn", "quarantine"]]
     riskLevel: NotRequired[int]
     """1 low, 2 medium, 3 high."""
-    type: NotRequired[Literal["stdio", "http", "sse"]]
+    type: NotRequired[Literal["stdio", "http", "sse", "websocket"]]
     url: NotRequired[str]
     """The URL of a remote server."""
 

@@ -32,7 +32,7 @@ type WorkerItem struct {
 type WorkerServer struct {
 	ID                  string `json:"id" example:"everything"`
 	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	Transport           string `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
+	Transport           string `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	PID                 int    `json:"pid" example:"4711"`
 	Slots               int    `json:"slots" example:"64"`
 	Sessions            int    `json:"sessions" example:"1"`

@@ -18,7 +18,7 @@ type ServerItem struct {
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
 	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
-	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
+	Transport           string         `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
 	Pin                 string         `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions can change." example:"quarantine"`
 	ChangedTools        []string       `json:"changed_tools,omitempty" nullable:"false" doc:"The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes."`

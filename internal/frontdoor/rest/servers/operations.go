@@ -19,7 +19,7 @@ func (s *serverHandlers) describe(d *httpapi.Document) {
 		"id": openapi.Text("The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."), "command": openapi.Text("The command of a stdio server."),
 		"args": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse"),
+		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse", "websocket"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(3.0), Description: "1 low, 2 medium, 3 high."},
 		"apiKey":    openapi.Text("The API key of a remote server, sent as Authorization: Bearer."),

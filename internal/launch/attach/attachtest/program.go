@@ -1,6 +1,6 @@
-// Package attachtest is a small program that attaches to a worker, for tests. It speaks the
-// legacy era of MCP, has tools only, and does nothing by itself that a test does not ask
-// for: it does not dial again.
+// Package attachtest is a small program that attaches to a worker, or that a worker dials,
+// for tests. It speaks the legacy era of MCP, has tools only, and does nothing by itself
+// that a test does not ask for: it does not dial again.
 package attachtest
 
 import (
@@ -87,6 +87,24 @@ func (p *Program) Attach(ctx context.Context, url, server, key string) (*Attache
 	ws.SetReadLimit(-1)
 	a.ws = ws
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go a.serve()
+	return a, nil
+}
+
+// Accept upgrades a request of a worker that dials, as a server does that listens itself, and
+// serves until the connection ends. On an error the response was written.
+func (p *Program) Accept(w http.ResponseWriter, r *http.Request) (*Attached, error) {
+	a := &Attached{program: p, done: make(chan struct{})}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:   []string{attach.Subprotocol},
+		OnPingReceived: func(context.Context, []byte) bool { return !a.mute.Load() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	ws.SetReadLimit(-1)
+	a.ws = ws
+	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	go a.serve()
 	return a, nil
 }

@@ -10,6 +10,7 @@ class WorkerServerTransport(StrEnum):
     SSE = "sse"
     STDIO = "stdio"
     TOOL_ENDPOINT = "tool_endpoint"
+    WEBSOCKET = "websocket"
 
     def __str__(self) -> str:
         return str(self.value)
