@@ -21,7 +21,10 @@ const (
 // completions have them.
 const FormatOpenAI = "openai"
 
-const maxSecretFile = 64 << 10
+const (
+	maxSecretFile       = 64 << 10
+	mostCallsPerRequest = 100
+)
 
 // OpenAPI says which operations of a REST service are tools.
 type OpenAPI struct {
@@ -66,6 +69,8 @@ type ToolEndpoint struct {
 	// Tools is a JSON array of tools in that format; nil where ToolsURL has them.
 	Tools    json.RawMessage `json:",omitempty"`
 	ToolsURL string          `json:",omitempty"`
+	// CallsPerRequest is the most calls that are sent in one request, 0 or 1 for one each.
+	CallsPerRequest int `json:",omitempty"`
 }
 
 type credentialShape struct {
@@ -81,6 +86,8 @@ type endpointShape struct {
 	Format   string           `yaml:"format"`
 	Tools    []map[string]any `yaml:"tools"`
 	ToolsURL string           `yaml:"tools_url"`
+
+	CallsPerRequest *int `yaml:"calls_per_request"`
 }
 
 // adapted says that the server is no MCP server, and which of the kinds it is.
@@ -272,6 +279,11 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	}
 	if s.Format != "" && s.Format != FormatOpenAI {
 		bad("format", "%s is no format that is known here; write \"openai\", or leave it out.", quote(shorten(s.Format)))
+	}
+	if n := s.CallsPerRequest; n != nil {
+		if t.CallsPerRequest = *n; *n < 1 || *n > mostCallsPerRequest {
+			bad("calls_per_request", "must be from 1 to %d.", mostCallsPerRequest)
+		}
 	}
 	switch {
 	case t.ToolsURL != "" && s.Tools != nil:

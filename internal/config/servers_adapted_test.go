@@ -47,11 +47,11 @@ func TestRestServicesAndToolEndpointsAreRead(t *testing.T) {
 			t.Errorf("a secret shows: %s", shown)
 		}
 	}
-	if servers, err = LoadServers(adaptedFile(t, `{"tool_endpoint": {"url": "https://t.example/calls", "tools": [{"type": "function", "function": {"name": "add", "parameters": {"maximum": 9007199254740993}}}]}}`), nil); err != nil {
+	if servers, err = LoadServers(adaptedFile(t, `{"tool_endpoint": {"url": "https://t.example/calls", "calls_per_request": 16, "tools": [{"type": "function", "function": {"name": "add", "parameters": {"maximum": 9007199254740993}}}]}}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	end := servers.Entries[0].Endpoint
-	if end.Format != FormatOpenAI || !strings.Contains(string(end.Tools), "9007199254740993") || !json.Valid(end.Tools) || servers.Entries[0].Type != TypeToolEndpoint {
+	if end.Format != FormatOpenAI || end.CallsPerRequest != 16 || !strings.Contains(string(end.Tools), "9007199254740993") || !json.Valid(end.Tools) || servers.Entries[0].Type != TypeToolEndpoint {
 		t.Errorf("the endpoint is %+v, %s", end, end.Tools)
 	}
 }

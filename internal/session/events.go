@@ -188,7 +188,7 @@ func unreachable(cfg *Config, connected bool, err error) Outcome {
 	var ours *schema.Error
 	switch {
 	case errors.As(err, &ours):
-		return Outcome{Err: ours}
+		return Outcome{Started: ours.Kind == schema.KindOutcomeUnknown, Err: ours}
 	case !connected:
 		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
 			Detail: fmt.Sprintf("The server %q could not be reached: %v. The call did not start.", cfg.Spec.ID, plainError(err))}}

@@ -68,3 +68,28 @@ func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
 		t.Errorf("it ran as %q, %v", text, err)
 	}
 }
+
+// An endpoint of many calls in a request that leaves a call out of its answer: the call may
+// have run.
+func TestACallThatAnEndpointLeavesOutIsUnknown(t *testing.T) {
+	srv := bustest.Start(t)
+	var asked atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, `{"messages":[]}`)
+	}))
+	t.Cleanup(service.Close)
+	w := start(t, srv, "w", false, config.ServerEntry{ID: "rest", Type: config.TypeToolEndpoint, Endpoint: &config.ToolEndpoint{
+		URL: service.URL, Format: config.FormatOpenAI, CallsPerRequest: 8, Tools: []byte(`[{"type":"function","function":{"name":"echo"}}]`)}})
+	t.Cleanup(func() { stop(t, w) })
+	router, cat := front(t, srv)
+	await(t, cat, "the server", hasTools(cat, "rest"))
+	c := echoCall("rest", "hi")
+	if _, err := router.Do(t.Context(), c); schema.KindOf(err) != schema.KindOutcomeUnknown || asked.Load() != 1 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
+	}
+	c.Safe = true
+	if _, err := router.Do(t.Context(), c); schema.KindOf(err) != schema.KindOutcomeUnknown || asked.Load() < 3 {
+		t.Errorf("%v, asked %d times: a call that is safe to repeat is sent again", err, asked.Load())
+	}
+}

@@ -30,40 +30,64 @@ type unreadable struct{ why string }
 // Error is a sentence.
 func (u *unreadable) Error() string { return u.why }
 
-// pick finds the message for a call in an answer: a message, an array of them, or
-// an object that holds one.
-func pick(text []byte, id string) (*message, error) {
+// listOf returns the messages of an answer to calls with the ids: a message, an array of them,
+// or an object that holds one. What is no tool message is left out.
+func listOf(text []byte, ids ...string) ([]*message, error) {
 	text = bytes.TrimSpace(text)
 	if !json.Valid(text) {
 		return nil, &unreadable{"it is not JSON."}
 	}
-	var found []*message
-	for _, raw := range messages(text) {
+	all := messages(text)
+	found := make([]*message, 0, len(all))
+	for _, raw := range all {
 		m := &message{}
 		if json.Unmarshal(raw, m) != nil || m.Role != "" && m.Role != "tool" && m.Role != "function" {
 			continue
 		}
-		m.tidy(id)
+		m.tidy(ids)
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// pick finds the message for the call of a request that has no other.
+func pick(text []byte, id string) (*message, error) {
+	messages, err := listOf(text, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
 		if m.ID == id {
 			return m, nil
 		}
-		if m.ID == "" && (m.Content != nil || m.Output != nil || m.Error != nil) {
-			found = append(found, m)
-		}
 	}
-	if len(found) == 1 {
-		return found[0], nil
+	if m := nameless(messages); m != nil {
+		return m, nil
 	}
 	return nil, &unreadable{"it contains no tool message for the call."}
 }
 
+// nameless returns the only message that names no call, nil where there are more or none.
+func nameless(messages []*message) (found *message) {
+	for _, m := range messages {
+		if m.ID != "" || m.Content == nil && m.Output == nil && m.Error == nil {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = m
+	}
+	return found
+}
+
 // tidy puts what endpoints give under other names where the usual ones are.
-func (m *message) tidy(id string) {
+func (m *message) tidy(ids []string) {
 	var own string
 	if m.ID == "" {
 		m.ID = m.CallID
 	}
-	if m.ID == "" && json.Unmarshal(m.OwnID, &own) == nil && own == id { // else it is the message's
+	if m.ID == "" && json.Unmarshal(m.OwnID, &own) == nil && slices.Contains(ids, own) { // else it is the message's
 		m.ID = own
 	}
 	for _, content := range []json.RawMessage{m.Result, m.Answer} {

@@ -3,9 +3,10 @@
 // them and answers with tool messages. Which tools there are stands in the
 // configuration, or is fetched.
 //
-// It promises that each call is one request with one tool call, sent once and to
-// the configured address alone; that the arguments inside it are the bytes that
-// came; and that the text of the answer is the text of the result.
+// It promises that each call is sent once, in one request, and to the configured
+// address alone; that the arguments inside it are the bytes that came; and that the
+// text of the answer is the text of the result. A request has one call, or several
+// that came while others were under way, where the configuration says so.
 //
 // It refuses redirects, streams, and answers that do not name the call they are
 // for where there are several.
@@ -30,8 +31,11 @@ import (
 )
 
 const (
-	maxList  = 16 << 20
-	freshFor = time.Second
+	maxList = 16 << 20
+	// mostAnswers bounds the answer to a request with several calls, in bytes, where the
+	// limit of a single result does not.
+	mostAnswers = 128 << 20
+	freshFor    = time.Second
 )
 
 // Config says what a [Server] is. MaxResult is in bytes.
@@ -49,6 +53,7 @@ type Server struct {
 	client *http.Client
 	lists  *http.Client // for the list of tools; nil where it is configured
 	offers adapt.Offers[names]
+	gather *gatherer // nil where each call has a request of its own
 }
 
 // names is what the endpoint calls the tool of a name.
@@ -60,6 +65,9 @@ func New(cfg Config) *Server {
 	s.offers.Text, s.offers.Server, s.offers.Log, s.offers.Make = "list of tools", cfg.ID, cfg.Log, s.read
 	s.client = launch.HTTPClient(launch.Spec{ID: cfg.ID, URL: cfg.Endpoint.URL, Headers: cfg.Headers})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if n := cfg.Endpoint.CallsPerRequest; n > 1 {
+		s.gather = &gatherer{post: s.post, server: cfg.ID, most: n, log: cfg.Log}
+	}
 	address := cfg.Endpoint.ToolsURL
 	if address == "" {
 		s.offers.Fresh = math.MaxInt64 // what is configured stays
@@ -106,28 +114,18 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	if !ok {
 		return nil, adapt.ErrUnknownTool
 	}
-	id := newCallID()
-	body, err := adapt.Encode(map[string]any{"tool_calls": []any{map[string]any{
-		"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": string(arguments)},
-	}}})
-	if err != nil {
-		return adapt.Failure("Nothing was sent: the arguments cannot be encoded as JSON."), nil
+	one := &waiting{id: newCallID(), tool: tool, name: name, arguments: arguments}
+	if s.gather != nil {
+		return s.gather.call(ctx, one)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.Endpoint.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, schema.Errorf(schema.KindServerFailed, "The address of the tool endpoint %q cannot be used; correct it.", s.cfg.ID)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "callyard")
-	resp, text, err := adapt.Do(s.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
+	resp, text, err := s.post(ctx, []*waiting{one}) //nolint:bodyclose // adapt.Do has closed it
 	if err != nil {
 		return nil, err
 	}
 	if resp.StatusCode/100 != 2 {
 		return adapt.Result(tool, resp, text, false), nil
 	}
-	m, err := pick(text, id)
+	m, err := pick(text, one.id)
 	if err != nil {
 		var why *unreadable
 		if errors.As(err, &why) {
@@ -136,6 +134,30 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		return nil, err
 	}
 	return m.result(), nil
+}
+
+// post sends calls in one request and returns the answer to it.
+func (s *Server) post(ctx context.Context, calls []*waiting) (*http.Response, []byte, error) {
+	list := make([]any, len(calls))
+	for i, c := range calls {
+		list[i] = map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.name, "arguments": string(c.arguments)}}
+	}
+	body, err := adapt.Encode(map[string]any{"tool_calls": list})
+	if err != nil {
+		return nil, nil, schema.Errorf(schema.KindServerFailed, "A call of the tool endpoint %q cannot be encoded as JSON; nothing was sent.", s.cfg.ID)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.Endpoint.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, schema.Errorf(schema.KindServerFailed, "The address of the tool endpoint %q cannot be used; correct it.", s.cfg.ID)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "callyard")
+	limit := s.cfg.MaxResult
+	if len(calls) > 1 {
+		limit = min(limit*len(calls), max(limit, mostAnswers))
+	}
+	return adapt.Do(s.client, req, limit)
 }
 
 func newCallID() string {

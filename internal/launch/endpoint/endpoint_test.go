@@ -15,6 +15,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -185,7 +186,15 @@ func FuzzAnyAnswerIsAResultOrUnreadable(f *testing.F) {
 	f.Add(`[{"content":{"a":1}}]`)
 	f.Add(`{"tool_responses":[{"tool_response":{"id":"id","result":1}},{"tool_call_id":7,"tool_response":"x"}]}`)
 	f.Add(`{"tool_outputs":7,"content":"\ud800"}`)
+	f.Add(`[{"tool_call_id":"id","content":"1"},{"tool_call_id":"id2","content":"2"},{"tool_call_id":"id","content":"3"}]`)
 	f.Fuzz(func(t *testing.T, text string) {
+		several := []*waiting{{id: "id"}, {id: "id2"}}
+		(&gatherer{server: "s"}).answer(several, []byte(text))
+		for _, c := range several {
+			if (c.err == nil) == (c.result == nil) || c.result != nil && !json.Valid(c.result) || c.err != nil && schema.KindOf(c.err) != schema.KindOutcomeUnknown {
+				t.Fatalf("%s: %s, %v", c.id, c.result, c.err)
+			}
+		}
 		m, err := pick([]byte(text), "id")
 		if err != nil {
 			var u *unreadable
