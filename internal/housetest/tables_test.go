@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/calls/execution", domain},
 	{"internal/dispatch", domain},
 	{"internal/batch", domain},
+	{"internal/eval", domain},
 	{"internal/calls", domain},
 
 	{"internal/frontdoor", role},

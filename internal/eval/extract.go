@@ -1,0 +1,135 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/callyard/callyard/internal/format"
+)
+
+// Level says which tool calls in an answer count.
+type Level string
+
+const (
+	// Strict counts calls in <tool_call> blocks whose body is a JSON object with a
+	// text "name", and calls in the form of a provider's API.
+	Strict Level = "strict"
+	// Published counts what Strict counts. An answer in which only more lenient reading
+	// finds a call has all metrics 0 and the failure type "format". It is what the published
+	// figures were computed with.
+	Published Level = "published"
+	// Lenient counts all that [format.Extract] finds, also what it had to repair.
+	Lenient Level = "lenient"
+)
+
+// Levels returns all levels.
+func Levels() []Level { return []Level{Strict, Published, Lenient} }
+
+// Call is a tool call in an answer.
+type Call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// Extracted is what was found in an answer.
+type Extracted struct {
+	// Blocks is the number of <tool_call> blocks and of calls in the form of a provider's
+	// API; GoodBlocks those of them that are a JSON object with a name.
+	Blocks, GoodBlocks int
+	// Calls are those of the good blocks. Rescued are all that lenient reading finds.
+	Calls, Rescued []Call
+}
+
+const (
+	blockBegin = "<tool_call>"
+	blockEnd   = "</tool_call>"
+)
+
+// Extract finds the tool calls in an answer. Tools outside of tags are found only with a name
+// of the sample. It takes time in proportion to the answer.
+func Extract(r *Response, tools []Tool, names *Names) Extracted {
+	var x Extracted
+	x.native(r.Message)
+	x.Rescued = append(x.Rescued, x.Calls...)
+	x.blocks(r.Text)
+	if strings.ContainsAny(r.Text, "<[{`") {
+		lookup := func(name string) ([]byte, bool) {
+			tool, known := names.Known(name)
+			if !known {
+				return nil, false
+			}
+			for i := range tools {
+				if tools[i].Name == tool {
+					return tools[i].Schema, true
+				}
+			}
+			return nil, false
+		}
+		for _, f := range format.Extract(r.Text, lookup) {
+			if f.Err == nil && f.Name != "" {
+				x.Rescued = append(x.Rescued, Call{f.Name, f.Arguments})
+			}
+		}
+	}
+	if len(x.Rescued) < len(x.Calls) { // format.Extract reads a limited part of a text
+		x.Rescued = x.Calls
+	}
+	return x
+}
+
+// native reads the calls in the form of a provider's API.
+func (x *Extracted) native(message []byte) {
+	if len(bytes.TrimSpace(message)) == 0 {
+		return
+	}
+	f, err := format.Detect(message)
+	if err != nil {
+		return // an assistant message without tool calls
+	}
+	calls, err := f.Calls(message)
+	if err != nil {
+		x.Blocks++ // more calls than are read
+		return
+	}
+	for i := range calls {
+		x.Blocks++
+		if calls[i].Err == nil && calls[i].Name != "" {
+			x.GoodBlocks++
+			x.Calls = append(x.Calls, Call{calls[i].Name, calls[i].Arguments})
+		}
+	}
+}
+
+// blocks reads the <tool_call> blocks of a text.
+func (x *Extracted) blocks(text string) {
+	for {
+		_, after, ok := strings.Cut(text, blockBegin)
+		if !ok {
+			return
+		}
+		x.Blocks++
+		body, rest, closed := strings.Cut(after, blockEnd)
+		if !closed {
+			return
+		}
+		if call, ok := blockCall(body); ok {
+			x.GoodBlocks++
+			x.Calls = append(x.Calls, call)
+		}
+		text = rest
+	}
+}
+
+// blockCall reads the body of a <tool_call> block.
+func blockCall(body string) (Call, bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(body), &members) != nil {
+		return Call{}, false
+	}
+	var name string
+	if raw := members["name"]; len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &name) != nil || strings.TrimSpace(name) == "" {
+		return Call{}, false
+	}
+	return Call{name, members["arguments"]}, true
+}

@@ -1,0 +1,85 @@
+package eval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Sample is one question with the tools that a model may choose from and those that it is
+// expected to call.
+type Sample struct {
+	// ID is unique in a data set.
+	ID string `json:"id"`
+	// Category groups samples in reports; "" is shown as "all".
+	Category string `json:"category,omitempty"`
+	// Question is what the model is asked, in plain text. Messages is the whole conversation
+	// where the data set has one, as JSON.
+	Question string          `json:"question,omitempty"`
+	Messages json.RawMessage `json:"messages,omitempty"`
+	Tools    []Tool          `json:"tools,omitempty"`
+	// Expected are the names of the tools that the answer must call; none for a question
+	// that needs no tool.
+	Expected []string `json:"expected"`
+	// Labels are the expected calls with their arguments, where the data set has them.
+	Labels []LabelledCall `json:"labels,omitempty"`
+	// Check is what a checker of the data set's own needs, such as the possible answers of
+	// BFCL.
+	Check *Check `json:"check,omitempty"`
+}
+
+// Tool is a tool that a model may choose.
+type Tool struct {
+	Name        string          `json:"name"`
+	Server      string          `json:"server,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"input_schema,omitempty"`
+}
+
+// LabelledCall is a call that the data set expects.
+type LabelledCall struct {
+	Name      string          `json:"name"`
+	Server    string          `json:"server,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Similar are tools that the data set accepts in place of this one. The metrics of this
+	// package do not.
+	Similar []string `json:"similar_tools,omitempty"`
+}
+
+// Check names a checker and holds the data that it needs.
+type Check struct {
+	// Kind is "bfcl".
+	Kind string `json:"kind"`
+	// Category is the category of the data set, which tells the checker its rules.
+	Category string `json:"category"`
+	// Functions are the definitions as the data set has them, and Answers the possible
+	// answers.
+	Functions json.RawMessage `json:"functions,omitempty"`
+	Answers   json.RawMessage `json:"answers,omitempty"`
+}
+
+// Response is the answer of a model to one sample.
+type Response struct {
+	// ID is that of the sample.
+	ID string `json:"id"`
+	// Trial counts the answers to the same sample, from 0.
+	Trial int `json:"trial,omitempty"`
+	// Text is the plain text that the model wrote.
+	Text string `json:"text,omitempty"`
+	// Message is the answer of the provider's API, or the assistant message or the tool
+	// calls in it, as JSON in the form of any provider that package format reads.
+	Message json.RawMessage `json:"message,omitempty"`
+	// Error says that there is no answer, and why.
+	Error string `json:"error,omitempty"`
+}
+
+// Digest is the SHA-256 of parts, in hexadecimal with the prefix "sha256:". The boundary of
+// the parts counts.
+func Digest(parts ...[]byte) string {
+	whole := sha256.New()
+	for _, part := range parts {
+		sum := sha256.Sum256(part)
+		whole.Write(sum[:])
+	}
+	return "sha256:" + hex.EncodeToString(whole.Sum(nil))
+}

@@ -1,0 +1,164 @@
+package eval
+
+import "slices"
+
+// Type says how an answer failed, or that it did not.
+type Type string
+
+const (
+	TypeCorrect Type = "correct" // the called tools are the expected tools
+	TypePartial Type = "partial" // some expected tools are called, and some are missing or others are called too
+	TypeWrong   Type = "wrong"   // tools are called, and none of them is expected
+	TypeNone    Type = "none"    // no call is found, and a tool was expected
+	TypeFormat  Type = "format"  // calls are found only outside of well-formed <tool_call> blocks
+)
+
+// Types returns all types, in the order in which reports show them.
+func Types() []Type { return []Type{TypeCorrect, TypePartial, TypeWrong, TypeNone, TypeFormat} }
+
+// Selection compares the set of called tools with the set of expected tools.
+type Selection struct {
+	Type      Type    `json:"type"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+	// Accuracy is 1 if the sets are equal, else 0.
+	Accuracy float64 `json:"accuracy"`
+	// Extra and Missing count tools that are only called and only expected. Repeated counts
+	// calls of a tool that was called before.
+	Extra    int `json:"extra,omitempty"`
+	Missing  int `json:"missing,omitempty"`
+	Repeated int `json:"repeated,omitempty"`
+}
+
+// Score is the result of scoring one answer.
+type Score struct {
+	ID       string `json:"id"`
+	Trial    int    `json:"trial,omitempty"`
+	Category string `json:"category,omitempty"`
+	// Called are the tools that lenient reading finds, in order and once each, under their
+	// names in the sample; Expected are those that were expected.
+	Called    []string  `json:"called"`
+	Expected  []string  `json:"expected"`
+	Strict    Selection `json:"strict"`
+	Published Selection `json:"published"`
+	Lenient   Selection `json:"lenient"`
+	// Reward is that of the chosen preset.
+	Reward Rewarded `json:"reward"`
+	// Check is the verdict of the data set's own checker, if it has one.
+	Check *Verdict `json:"check,omitempty"`
+}
+
+// Verdict is the result of a checker of a data set's own.
+type Verdict struct {
+	Valid bool `json:"valid"`
+	// Error is the type of the first fault; "" for a valid answer.
+	Error string `json:"error,omitempty"`
+}
+
+// At is the selection at a level.
+func (s *Score) At(level Level) *Selection {
+	switch level {
+	case Strict:
+		return &s.Strict
+	case Lenient:
+		return &s.Lenient
+	}
+	return &s.Published
+}
+
+// ScoreAnswer scores one answer. It is a pure function.
+func ScoreAnswer(sample *Sample, response *Response, reward *Reward) Score {
+	return Prepare(sample).Score(response, reward)
+}
+
+// Prepared is a sample whose names were read, for scoring several answers.
+type Prepared struct {
+	Sample   *Sample
+	Names    *Names
+	expected []string // keys, once each
+}
+
+// Prepare reads the names of a sample.
+func Prepare(sample *Sample) *Prepared {
+	p := &Prepared{Sample: sample, Names: NewNames(sample.Tools)}
+	for _, name := range sample.Expected {
+		if key := p.Names.Key(name); !slices.Contains(p.expected, key) {
+			p.expected = append(p.expected, key)
+		}
+	}
+	return p
+}
+
+// Score scores one answer to the sample.
+func (p *Prepared) Score(response *Response, reward *Reward) Score {
+	x := Extract(response, p.Sample.Tools, p.Names)
+	return p.ScoreExtracted(response, &x, reward)
+}
+
+// ScoreExtracted scores an answer in which the calls were found already.
+func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward) Score {
+	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
+	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: shown(rescued), Expected: shown(p.expected)}
+	s.Strict = compare(strict, p.expected, len(x.Calls))
+	s.Lenient = compare(rescued, p.expected, len(x.Rescued))
+	s.Published = s.Strict
+	if len(strict) == 0 && len(rescued) > 0 {
+		s.Published = Selection{Type: TypeFormat, Extra: s.Lenient.Extra, Missing: s.Lenient.Missing, Repeated: s.Lenient.Repeated}
+	}
+	s.Reward = reward.of(&s, x, len(p.expected) == 0)
+	return s
+}
+
+// keys are the keys of the called tools, once each and in order.
+func (p *Prepared) keys(calls []Call) (keys []string) {
+	for i := range calls {
+		if key := p.Names.Key(calls[i].Name); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// shown are keys as names for reports.
+func shown(keys []string) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key
+		if len(key) > len(unknownTool) && key[:len(unknownTool)] == unknownTool {
+			names[i] = key[len(unknownTool):]
+		}
+	}
+	return names
+}
+
+// compare computes the metrics of two sets. If both are empty, all metrics are 1; if one is,
+// all are 0; and F1 is 0 if precision and recall are.
+func compare(called, expected []string, calls int) Selection {
+	hits := 0
+	for _, key := range called {
+		if slices.Contains(expected, key) {
+			hits++
+		}
+	}
+	s := Selection{Extra: len(called) - hits, Missing: len(expected) - hits, Repeated: calls - len(called)}
+	switch {
+	case len(called) == 0 && len(expected) == 0:
+		s.Precision, s.Recall, s.F1 = 1, 1, 1
+	case hits > 0:
+		s.Precision = float64(hits) / float64(len(called))
+		s.Recall = float64(hits) / float64(len(expected))
+		s.F1 = 2 * s.Precision * s.Recall / (s.Precision + s.Recall)
+	}
+	switch {
+	case s.Extra == 0 && s.Missing == 0:
+		s.Type, s.Accuracy = TypeCorrect, 1
+	case len(called) == 0:
+		s.Type = TypeNone
+	case hits == 0:
+		s.Type = TypeWrong
+	default:
+		s.Type = TypePartial
+	}
+	return s
+}
