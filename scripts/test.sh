@@ -138,10 +138,11 @@ npm_install() {
   printf '%s\n' "$want" >"$stamp"
 }
 
-# python_install FOLDER VENV installs what the lock file of a folder says into an
-# environment of its own.
+# python_install FOLDER VENV FLAG... installs what the lock file of a folder says into an
+# environment of its own, with flags for pip.
 python_install() {
   local folder=$1 venv=.cache/$2 log
+  local flags=("${@:3}")
   local stamp=.cache/$2.stamp want
   want="$(python3 --version) $(cksum <"$folder/requirements.txt")"
   if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
@@ -152,7 +153,7 @@ python_install() {
   rm -rf "$venv"
   # Wheels only: what is not built here runs nothing here.
   if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: \
-    --require-hashes --requirement "$folder/requirements.txt"; } >"$log" 2>&1 </dev/null; then
+    --require-hashes "${flags[@]}" --requirement "$folder/requirements.txt"; } >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
     rm -f "$log"
     die "pip could not install $folder/requirements.txt"
@@ -207,6 +208,7 @@ setup() {
   clients
   python_install e2e/clients-mcp python-mcp
   python_install tools/schemathesis schemathesis
+  python_install tools/bfcl bfcl --no-deps
   openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
@@ -215,6 +217,7 @@ setup() {
   build sandbox-forwarder ./deploy/images/egress-forwarder
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
+  export CALLYARD_TEST_BFCL=$root/.cache/bfcl/bin/python
   # The reaper of testcontainers is an image to pull; the tests clean up
   # themselves. Where a container is the host, its guess of the address is wrong.
   export TESTCONTAINERS_RYUK_DISABLED=true

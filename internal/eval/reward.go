@@ -117,6 +117,14 @@ func (r *Reward) of(s *Score, x *Extracted, noTool bool) Rewarded {
 	return out
 }
 
+// Unanswered is the reward where there is no answer: that of an answer without a call to a
+// question that needs one.
+func (r *Reward) Unanswered() Rewarded {
+	out := Rewarded{Selection: r.Selection.None, Format: r.Format.None}
+	out.Total = r.Selection.Weight*out.Selection + r.Format.Weight*out.Format
+	return out
+}
+
 func (r *RewardSelection) of(s *Selection, noTool bool) float64 {
 	switch {
 	case noTool && s.Type == TypeCorrect:

@@ -21,6 +21,8 @@ type Sample struct {
 	// Expected are the names of the tools that the answer must call; none for a question
 	// that needs no tool.
 	Expected []string `json:"expected"`
+	// AnyExpected says that a call of any of the expected tools is right.
+	AnyExpected bool `json:"any_expected,omitempty"`
 	// Labels are the expected calls with their arguments, where the data set has them.
 	Labels []LabelledCall `json:"labels,omitempty"`
 	// Check is what a checker of the data set's own needs, such as the possible answers of

@@ -100,14 +100,31 @@ func (p *Prepared) Score(response *Response, reward *Reward) Score {
 func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward) Score {
 	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
 	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: shown(rescued), Expected: shown(p.expected)}
-	s.Strict = compare(strict, p.expected, len(x.Calls))
-	s.Lenient = compare(rescued, p.expected, len(x.Rescued))
+	s.Strict = compare(strict, p.wanted(strict), len(x.Calls))
+	s.Lenient = compare(rescued, p.wanted(rescued), len(x.Rescued))
 	s.Published = s.Strict
 	if len(strict) == 0 && len(rescued) > 0 {
 		s.Published = Selection{Type: TypeFormat, Extra: s.Lenient.Extra, Missing: s.Lenient.Missing, Repeated: s.Lenient.Repeated}
 	}
 	s.Reward = reward.of(&s, x, len(p.expected) == 0)
 	return s
+}
+
+// wanted are the expected tools, of which one is enough where any is right.
+func (p *Prepared) wanted(called []string) []string {
+	if !p.Sample.AnyExpected || len(p.expected) == 0 {
+		return p.expected
+	}
+	var hits []string
+	for _, key := range called {
+		if slices.Contains(p.expected, key) {
+			hits = append(hits, key)
+		}
+	}
+	if len(hits) == 0 {
+		return p.expected[:1]
+	}
+	return hits
 }
 
 // keys are the keys of the called tools, once each and in order.

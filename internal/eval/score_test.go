@@ -169,3 +169,12 @@ func BenchmarkScore(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 }
+
+func TestAnyOfTheExpectedTools(t *testing.T) {
+	sample := &Sample{Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}, AnyExpected: true}
+	for text, want := range map[string]Type{block("a"): TypeCorrect, block("b") + block("a"): TypeCorrect, block("a") + block("c"): TypePartial, block("c"): TypeWrong, "no": TypeNone} {
+		if s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward)); s.Published.Type != want {
+			t.Errorf("%s: %+v", text, s.Published)
+		}
+	}
+}

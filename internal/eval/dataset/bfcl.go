@@ -1,0 +1,171 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+const bfclPrefix = "BFCL_v4_"
+
+// BFCLSets returns the sets of BFCL version 4 whose answers are single turns, which can be scored
+// without running anything.
+func BFCLSets() []string {
+	return []string{
+		"simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple", "irrelevance",
+		"live_simple", "live_multiple", "live_parallel", "live_parallel_multiple", "live_irrelevance", "live_relevance",
+	}
+}
+
+// readBFCL reads sets of BFCL from the folder "data" of its package.
+func readBFCL(path string, o Options) (samples []eval.Sample, err error) {
+	sets := o.Sets
+	if len(sets) == 0 {
+		sets = BFCLSets()
+	}
+	for _, set := range sets {
+		if !slices.Contains(BFCLSets(), set) {
+			return nil, fmt.Errorf("the set %q cannot be scored from one answer; the sets are %s", set, strings.Join(BFCLSets(), ", "))
+		}
+		questions, err := load(filepath.Join(path, bfclPrefix+set+".json"))
+		if err != nil {
+			return nil, err
+		}
+		answers, err := load(filepath.Join(path, "possible_answer", bfclPrefix+set+".json"))
+		if err != nil && (!errors.Is(err, fs.ErrNotExist) || !strings.Contains(set, "relevance")) {
+			return nil, err
+		}
+		part, err := bfclSet(set, questions, answers, o.Limit)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, part...)
+	}
+	return samples, nil
+}
+
+// bfclSet reads one set. answers is nil for the sets about relevance, which have none.
+func bfclSet(set string, questions, answers *source, limit int) (samples []eval.Sample, err error) {
+	truth := map[string]json.RawMessage{}
+	if answers != nil {
+		for _, line := range answers.lines() {
+			var a struct {
+				ID    string          `json:"id"`
+				Truth json.RawMessage `json:"ground_truth"`
+			}
+			if err := line.decode(&a); err != nil {
+				return nil, err
+			}
+			truth[a.ID] = a.Truth
+		}
+	}
+	seen := unique{}
+	for _, line := range questions.lines() {
+		if limit > 0 && len(samples) == limit {
+			break
+		}
+		var q struct {
+			ID       string          `json:"id"`
+			Question json.RawMessage `json:"question"`
+			Function json.RawMessage `json:"function"`
+		}
+		if err := line.decode(&q); err != nil {
+			return nil, err
+		}
+		if q.ID == "" {
+			return nil, line.fault("the member id is missing")
+		}
+		if err := seen.add(&line, q.ID); err != nil {
+			return nil, err
+		}
+		s := eval.Sample{ID: q.ID, Category: set, Check: &eval.Check{Kind: "bfcl", Category: set, Functions: q.Function}}
+		s.Question, s.Messages = question(q.Question)
+		if s.Tools, err = toolsOf(q.Function); err != nil {
+			return nil, line.fault("function: %w", err)
+		}
+		for i := range s.Tools {
+			s.Tools[i].Schema = jsonSchema(s.Tools[i].Schema)
+		}
+		if answers != nil {
+			if s.Check.Answers = truth[q.ID]; isNull(s.Check.Answers) {
+				return nil, line.fault("%s has no possible answer", q.ID)
+			}
+			if s.Expected, err = expectedCalls(s.Check.Answers); err != nil {
+				return nil, line.fault("the possible answer: %w", err)
+			}
+		} else if set == "live_relevance" {
+			s.AnyExpected = true
+			for _, tool := range s.Tools {
+				s.Expected = append(s.Expected, tool.Name)
+			}
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+// expectedCalls are the functions of the possible answers.
+func expectedCalls(answers json.RawMessage) (names []string, err error) {
+	var calls []map[string]json.RawMessage
+	if err := json.Unmarshal(answers, &calls); err != nil {
+		return nil, errors.New("it is no list of calls")
+	}
+	for _, call := range calls {
+		for name := range call {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// jsonSchema writes the types of BFCL as those of JSON Schema, for models and validators. The
+// definitions that the checker reads stay as they are.
+func jsonSchema(raw json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return raw
+	}
+	out, err := json.Marshal(withTypes(v, false))
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+var bfclTypes = map[string]string{
+	"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "any": "string", "char": "string", "String": "string",
+	"byte": "integer", "short": "integer", "long": "integer", "Bigint": "integer", "bool": "boolean", "Boolean": "boolean",
+	"Array": "array", "ArrayList": "array", "Queue": "array", "Stack": "array", "Set": "array", "HashMap": "object", "Hashtable": "object",
+}
+
+// withTypes replaces types; properties says that the members of v are names of arguments.
+func withTypes(v any, properties bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if name, ok := member.(string); ok && key == "type" && !properties {
+				if other := bfclTypes[name]; other != "" {
+					v[key] = other
+				}
+				continue
+			}
+			v[key] = withTypes(member, key == "properties" && !properties)
+		}
+	case []any:
+		for i := range v {
+			v[i] = withTypes(v[i], false)
+		}
+	}
+	return v
+}

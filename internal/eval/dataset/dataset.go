@@ -1,0 +1,180 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// MaxFile is how many bytes a file may have.
+const MaxFile = 1 << 30
+
+// Formats returns the names of the formats.
+func Formats() []string { return []string{"jsonl", "mcptoolbench", "bfcl", "tau2"} }
+
+// Options choose a part of a data set.
+type Options struct {
+	// Sets are the sets of a data set with several, such as "live_multiple" of BFCL; none is all
+	// that can be scored.
+	Sets []string
+	// Limit is the number of samples of each set; 0 is all.
+	Limit int
+}
+
+// Error is a fault in a file, with the line and the column, from 1, where it was found.
+type Error struct {
+	File         string
+	Line, Column int
+	Err          error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Read reads a data set, which is written FORMAT:PATH.
+func Read(data string, o Options) ([]eval.Sample, error) {
+	format, path, ok := strings.Cut(data, ":")
+	if !ok || path == "" || !slices.Contains(Formats(), format) {
+		return nil, fmt.Errorf("a data set is written FORMAT:PATH with one of the formats %s", strings.Join(Formats(), ", "))
+	}
+	read := map[string]func(string, Options) ([]eval.Sample, error){"jsonl": readLines, "mcptoolbench": readToolBench, "bfcl": readBFCL, "tau2": readTau}[format]
+	samples, err := read(path, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("%s has no samples", path)
+	}
+	return samples, nil
+}
+
+// source is the text of a file.
+type source struct {
+	name string
+	text []byte
+}
+
+func load(name string) (*source, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return &source{name, text}, nil
+}
+
+// at is an error at an offset of the file.
+func (s *source) at(offset int, err error) *Error {
+	offset = max(0, min(offset, len(s.text)))
+	before := s.text[:offset]
+	return &Error{
+		File: s.name, Line: 1 + bytes.Count(before, []byte("\n")),
+		Column: 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]), Err: err,
+	}
+}
+
+// element is a JSON value in a file.
+type element struct {
+	source *source
+	offset int
+	raw    []byte
+}
+
+// fault is an error at the beginning of the element.
+func (e *element) fault(format string, args ...any) error {
+	return e.source.at(e.offset, fmt.Errorf(format, args...))
+}
+
+// decode reads the element. The error has the place of the fault.
+func (e *element) decode(to any) error {
+	err := json.Unmarshal(e.raw, to)
+	if err == nil {
+		return nil
+	}
+	offset := e.offset
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset += int(max(0, syntax.Offset-1))
+	case errors.As(err, &mismatch):
+		offset += int(max(0, mismatch.Offset-1))
+		err = fmt.Errorf("%s is not expected for %q", mismatch.Value, mismatch.Field)
+	}
+	return e.source.at(offset, err)
+}
+
+// lines returns the values of a file with one JSON value on each line.
+func (s *source) lines() (all []element) {
+	offset := 0
+	for line := range bytes.Lines(s.text) {
+		if raw := bytes.TrimRight(line, " \t\r\n"); len(raw) > 0 {
+			all = append(all, element{s, offset, raw})
+		}
+		offset += len(line)
+	}
+	return all
+}
+
+// list returns the values of a file that is one JSON list.
+func (s *source) list() ([]element, error) {
+	var items []json.RawMessage
+	whole := element{s, 0, s.text}
+	if err := whole.decode(&items); err != nil {
+		return nil, err
+	}
+	all := make([]element, len(items))
+	at := bytes.IndexByte(s.text, '[') + 1
+	for i, raw := range items {
+		at += max(0, bytes.Index(s.text[at:], raw))
+		all[i] = element{s, at, raw}
+		at += len(raw)
+	}
+	return all, nil
+}
+
+// unique refuses ids that occur twice.
+type unique map[string]*Error
+
+func (u unique) add(e *element, id string) error {
+	here := e.source.at(e.offset, nil)
+	if first := u[id]; first != nil {
+		return e.fault("the id %q is also that of %s:%d", id, first.File, first.Line)
+	}
+	u[id] = here
+	return nil
+}
+
+// asText is a JSON string as text, and a number as it is written; "" for other values.
+func asText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+func isNull(raw json.RawMessage) bool {
+	trimmed := bytes.TrimSpace(raw)
+	return len(trimmed) == 0 || string(trimmed) == "null"
+}

@@ -1,0 +1,189 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// record is a line of the published shape, with the spellings that such files have.
+type record struct {
+	ID          json.RawMessage `json:"id"`
+	UUID        json.RawMessage `json:"uuid"`
+	Category    string          `json:"category"`
+	Question    json.RawMessage `json:"question"`
+	Tools       json.RawMessage `json:"tools"`
+	TargetTools json.RawMessage `json:"target_tools"`
+}
+
+// readLines reads JSON Lines with question, tools and target_tools.
+func readLines(path string, o Options) ([]eval.Sample, error) {
+	file, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return linesOf(file, o)
+}
+
+func linesOf(file *source, o Options) (samples []eval.Sample, err error) {
+	seen := unique{}
+	for i, line := range file.lines() {
+		if o.Limit > 0 && len(samples) == o.Limit {
+			break
+		}
+		var r record
+		if err := line.decode(&r); err != nil {
+			return nil, err
+		}
+		sample := eval.Sample{ID: asText(r.ID), Category: r.Category}
+		if sample.ID == "" {
+			sample.ID = asText(r.UUID)
+		}
+		if sample.ID == "" {
+			sample.ID = strconv.Itoa(i + 1)
+		}
+		if isNull(r.Question) {
+			return nil, line.fault("the member question is missing")
+		}
+		sample.Question, sample.Messages = question(r.Question)
+		if sample.Tools, err = toolsOf(r.Tools); err != nil {
+			return nil, line.fault("tools: %w", err)
+		}
+		if sample.Expected, err = targets(r.TargetTools); err != nil {
+			return nil, line.fault("target_tools: %w", err)
+		}
+		if err := seen.add(&line, sample.ID); err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
+
+// question is a text, or a conversation, of which the question is the last message of the user.
+func question(raw json.RawMessage) (text string, messages json.RawMessage) {
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var all []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	var turns []json.RawMessage
+	_ = json.Unmarshal(raw, &turns) // what is no list has no messages
+	for _, turn := range append(turns, raw) {
+		if json.Unmarshal(turn, &all) != nil {
+			continue
+		}
+		for _, m := range all {
+			if m.Role == "user" {
+				text = asText(m.Content)
+			}
+		}
+		if text != "" {
+			break // the first turn
+		}
+	}
+	return text, raw
+}
+
+// targets are tools separated by commas, or in a list.
+func targets(raw json.RawMessage) (names []string, err error) {
+	if isNull(raw) {
+		return nil, errors.New("it is missing; a question that needs no tool has an empty text")
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		names = strings.Split(text, ",")
+	} else if text != "" {
+		raw = []byte(text)
+	}
+	if names == nil {
+		if err := json.Unmarshal(raw, &names); err != nil {
+			return nil, errors.New("it is neither a text nor a list of texts")
+		}
+	}
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// toolsOf reads a list of tools, or a text that holds one: names, or definitions in the form of
+// MCP, of OpenAI, or with parameters.
+func toolsOf(raw json.RawMessage) ([]eval.Tool, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = []byte(text)
+	}
+	if isNull(raw) {
+		return nil, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, errors.New("they are no list")
+	}
+	tools := make([]eval.Tool, 0, len(items))
+	for _, item := range items {
+		tool, err := toolOf(item)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, tool)
+	}
+	return tools, nil
+}
+
+func toolOf(raw json.RawMessage) (eval.Tool, error) {
+	var name string
+	if json.Unmarshal(raw, &name) == nil && name != "" {
+		return eval.Tool{Name: name}, nil
+	}
+	var d struct {
+		Name        string          `json:"name"`
+		Server      string          `json:"server"`
+		ServerName  string          `json:"server_name"`
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"input_schema"`
+		MCP         json.RawMessage `json:"inputSchema"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Function    json.RawMessage `json:"function"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return eval.Tool{}, errors.New("a tool is neither a name nor a definition")
+	}
+	if d.Name == "" && bytes.HasPrefix(bytes.TrimSpace(d.Function), []byte("{")) {
+		return toolOf(d.Function)
+	}
+	if d.Name == "" {
+		return eval.Tool{}, errors.New("a tool has no name")
+	}
+	tool := eval.Tool{Name: d.Name, Server: d.Server, Description: d.Description}
+	if tool.Server == "" {
+		tool.Server = d.ServerName
+	}
+	for _, schema := range []json.RawMessage{d.Input, d.MCP, d.Parameters} {
+		if !isNull(schema) {
+			tool.Schema = schema
+			break
+		}
+	}
+	return tool, nil
+}
+
+// folderOr returns the path itself, or the files of a folder that match.
+func folderOr(path, pattern string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(path, pattern))
+	if err != nil || len(files) == 0 {
+		return []string{path}, nil // a file, or nothing, which reading it tells
+	}
+	return files, nil
+}

@@ -1,0 +1,102 @@
+package dataset
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// tauTask is a task of tau2, as far as it is read.
+type tauTask struct {
+	ID       json.RawMessage `json:"id"`
+	Scenario struct {
+		Instructions json.RawMessage `json:"instructions"`
+	} `json:"user_scenario"`
+	Criteria *struct {
+		Actions []struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			Requestor string          `json:"requestor"`
+		} `json:"actions"`
+	} `json:"evaluation_criteria"`
+}
+
+// readTau reads the tasks of a domain of tau2: a file tasks.json, or the folder that holds it.
+// The actions of the agent are the labelled calls. The reward of tau2 itself compares data
+// bases after a conversation, which is not computed here.
+func readTau(path string, o Options) (samples []eval.Sample, err error) {
+	files, err := folderOr(path, "tasks*.json")
+	if err != nil {
+		return nil, err
+	}
+	seen := unique{}
+	for _, name := range files {
+		file, err := load(name)
+		if err != nil {
+			return nil, err
+		}
+		part, err := tauTasks(file, o.Limit, seen)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, part...)
+	}
+	return samples, nil
+}
+
+func tauTasks(file *source, limit int, seen unique) (samples []eval.Sample, err error) {
+	items, err := file.list()
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		if limit > 0 && len(samples) == limit {
+			break
+		}
+		var t tauTask
+		if err := items[i].decode(&t); err != nil {
+			return nil, err
+		}
+		id := asText(t.ID)
+		if id == "" {
+			return nil, items[i].fault("the member id is missing")
+		}
+		if t.Criteria == nil {
+			return nil, items[i].fault("task %s has no evaluation_criteria", id)
+		}
+		if err := seen.add(&items[i], id); err != nil {
+			return nil, err
+		}
+		s := eval.Sample{ID: id, Category: filepath.Base(filepath.Dir(file.name)), Question: instructions(t.Scenario.Instructions)}
+		for _, a := range t.Criteria.Actions {
+			if a.Requestor == "user" {
+				continue // the simulated user's own tools
+			}
+			s.Labels = append(s.Labels, eval.LabelledCall{Name: a.Name, Arguments: a.Arguments})
+			if !slices.Contains(s.Expected, a.Name) {
+				s.Expected = append(s.Expected, a.Name)
+			}
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+// instructions of the simulated user, which stand for the question: a text, or its parts.
+func instructions(raw json.RawMessage) string {
+	if text := asText(raw); text != "" {
+		return text
+	}
+	var parts struct {
+		Reason string `json:"reason_for_call"`
+		Known  string `json:"known_info"`
+		Tasks  string `json:"task_instructions"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.Join([]string{parts.Reason, parts.Known, parts.Tasks}, "\n\n"))
+}

@@ -1,0 +1,222 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/bfcl"
+)
+
+// revision is that of the rules of scoring. It grows with every change of a score, so that
+// earlier scores are computed again.
+const revision = 1
+
+// Missing says what happens to samples without an answer.
+type Missing string
+
+const (
+	MissingError Missing = "error" // scoring is refused
+	MissingSkip  Missing = "skip"  // they do not count, and the report says how many
+	MissingZero  Missing = "zero"  // they count as an empty answer
+)
+
+// Settings are those that change a score.
+type Settings struct {
+	Reward             *eval.Reward `json:"reward"`
+	Missing            Missing      `json:"missing"`
+	UnderscoresForDots bool         `json:"underscores_for_dots,omitempty"`
+}
+
+// Scored is what scoring did.
+type Scored struct {
+	Scores []Score
+	// Computed of the scores are new; the others were kept.
+	Computed int
+	// Skipped are samples without an answer that do not count.
+	Skipped []string
+	// Unknown are ids of responses that no sample has.
+	Unknown []string
+}
+
+// Run scores the responses. Scores of earlier whose inputs are the same are kept. The order is
+// that of the samples, then of the trials. Without ids in common with the samples, or with
+// samples that have no answer under [MissingError], it is an error.
+func Run(ctx context.Context, samples []Sample, responses []Response, settings Settings, earlier []Score) (*Scored, error) {
+	rules, err := json.Marshal(struct {
+		Revision int      `json:"revision"`
+		Settings Settings `json:"settings"`
+	}{revision, settings})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the settings: %w", err)
+	}
+	known := make(map[answerKey]*Score, len(earlier))
+	for i := range earlier {
+		known[answerKey{earlier[i].ID, earlier[i].Trial}] = &earlier[i]
+	}
+	out := &Scored{}
+	work, err := out.plan(samples, responses, settings.Missing)
+	if err != nil {
+		return nil, err
+	}
+	out.Scores = make([]Score, len(work))
+	var computed atomic.Int64
+	err = inParallel(ctx, len(work), func(i int) error {
+		w := &work[i]
+		inputs := eval.Digest([]byte(w.sample.Digest), []byte(w.response.Digest), rules)
+		if old := known[answerKey{w.sample.ID, w.response.Trial}]; old != nil && old.Inputs == inputs {
+			out.Scores[i] = *old
+			return nil
+		}
+		computed.Add(1)
+		score, err := one(w, settings)
+		if err != nil {
+			return err
+		}
+		score.Sample, score.Inputs = w.sample.Digest, inputs
+		out.Scores[i] = score
+		return nil
+	})
+	out.Computed = int(computed.Load())
+	return out, err
+}
+
+// answer is one answer to score.
+type answer struct {
+	sample   *Sample
+	response *Response
+	prepared func() *eval.Prepared // shared by the trials of a sample
+}
+
+// plan joins samples and responses.
+func (s *Scored) plan(samples []Sample, responses []Response, missing Missing) (work []answer, err error) {
+	of := make(map[string][]*Response, len(samples))
+	for i := range responses {
+		of[responses[i].ID] = append(of[responses[i].ID], &responses[i])
+	}
+	var absent []string
+	for i := range samples {
+		sample := &samples[i]
+		prepared := sync.OnceValue(func() *eval.Prepared { return eval.Prepare(&sample.Sample) })
+		answers := of[sample.ID]
+		delete(of, sample.ID)
+		slices.SortFunc(answers, func(a, b *Response) int { return a.Trial - b.Trial })
+		given := 0
+		for _, r := range answers {
+			if r.Error == "" {
+				given++
+				work = append(work, answer{sample, r, prepared})
+			} else if missing == MissingZero {
+				work = append(work, answer{sample, r, prepared})
+			}
+		}
+		if given == 0 {
+			absent = append(absent, sample.ID)
+			if len(answers) == 0 && missing == MissingZero {
+				r := &Response{Response: eval.Response{ID: sample.ID, Error: "no response"}}
+				work = append(work, answer{sample, r, prepared})
+			}
+		}
+	}
+	for _, r := range responses {
+		if of[r.ID] != nil && !slices.Contains(s.Unknown, r.ID) {
+			s.Unknown = append(s.Unknown, r.ID)
+		}
+	}
+	switch {
+	case len(absent) == len(samples):
+		return nil, fmt.Errorf("no sample has a response: the ids of the responses must be those of the samples, such as %q", first(samples))
+	case len(absent) > 0 && missing == MissingError:
+		return nil, fmt.Errorf("%d samples have no response, such as %q; choose whether they are left out (skip) or count as wrong (zero)", len(absent), absent[0])
+	case missing == MissingSkip:
+		s.Skipped = absent
+	}
+	return work, nil
+}
+
+func first(samples []Sample) string {
+	if len(samples) == 0 {
+		return ""
+	}
+	return samples[0].ID
+}
+
+// one scores one answer.
+func one(w *answer, settings Settings) (Score, error) {
+	prepared := w.prepared()
+	if w.response.Error != "" {
+		return unanswered(w, prepared, settings), nil
+	}
+	x := eval.Extract(&w.response.Response, w.sample.Tools, prepared.Names)
+	out := Score{Score: prepared.ScoreExtracted(&w.response.Response, &x, settings.Reward)}
+	check := w.sample.Check
+	if check == nil || check.Kind != "bfcl" {
+		return out, nil
+	}
+	calls := make([]bfcl.Call, len(x.Rescued))
+	for i, c := range x.Rescued {
+		calls[i] = bfcl.Call{Name: c.Name, Arguments: c.Arguments}
+		if len(c.Arguments) == 0 {
+			calls[i].Arguments = json.RawMessage("{}")
+		}
+	}
+	fault, err := bfcl.Check(check.Category, check.Functions, check.Answers, calls, bfcl.Options{UnderscoresForDots: settings.UnderscoresForDots})
+	if err != nil {
+		return out, fmt.Errorf("sample %s: %w", w.sample.ID, err)
+	}
+	out.Check = &eval.Verdict{Valid: fault == "", Error: string(fault)}
+	return out, nil
+}
+
+// unanswered is the score where there is no answer: wrong, also where no tool is expected.
+func unanswered(w *answer, prepared *eval.Prepared, settings Settings) Score {
+	out := Score{Score: prepared.Score(&eval.Response{ID: w.sample.ID, Trial: w.response.Trial}, settings.Reward), Unanswered: true}
+	none := eval.Selection{Type: eval.TypeNone, Missing: len(out.Expected)}
+	out.Strict, out.Published, out.Lenient = none, none, none
+	out.Reward = settings.Reward.Unanswered()
+	if w.sample.Check != nil {
+		out.Check = &eval.Verdict{Error: "no response"}
+	}
+	return out
+}
+
+// inParallel calls do for 0 to n-1 on as many goroutines as there are processors, and waits for
+// them. It returns the first error in the order of the numbers, of those that occurred.
+func inParallel(ctx context.Context, n int, do func(i int) error) error {
+	const chunk = 64
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	var lock sync.Mutex
+	var fault error
+	at := n
+	for range min(runtime.GOMAXPROCS(0), n/chunk+1) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				from := int(next.Add(chunk)) - chunk
+				if from >= n {
+					return
+				}
+				for i := from; i < min(from+chunk, n); i++ {
+					if err := do(i); err != nil {
+						lock.Lock()
+						if i < at {
+							at, fault = i, err
+						}
+						lock.Unlock()
+						return
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if fault != nil {
+		return fault
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func settings(t testing.TB, missing Missing) Settings {
+	t.Helper()
+	reward, err := eval.RewardPreset(eval.DefaultReward)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Settings{Reward: reward, Missing: missing}
+}
+
+func samples(t testing.TB, n int) []Sample {
+	t.Helper()
+	all := make([]eval.Sample, n)
+	for i := range all {
+		all[i] = eval.Sample{ID: fmt.Sprint("s", i), Category: fmt.Sprint("c", i%3), Tools: []eval.Tool{{Name: "a"}, {Name: "b"}}, Expected: []string{"a"}}
+	}
+	out, err := Digested(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func block(name string) string { return `<tool_call>{"name":"` + name + `"}</tool_call>` }
+
+func responses(t testing.TB, n, trials int) []Response {
+	t.Helper()
+	var b strings.Builder
+	for i := range n {
+		for trial := range trials {
+			fmt.Fprintf(&b, "{\"id\":\"s%d\",\"trial\":%d,\"text\":%q}\n", i, trial, block([]string{"a", "b"}[(i+trial)%2]))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReadResponses(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
+	s, r := samples(t, 300), responses(t, 300, 2)
+	one, err := Run(t.Context(), s, r, settings(t, MissingError), nil)
+	if err != nil || one.Computed != 600 || len(one.Scores) != 600 {
+		t.Fatal(one, err)
+	}
+	path := filepath.Join(t.TempDir(), ScoresFile)
+	if changed, err := WriteLines(path, one.Scores); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	read, err := ReadScores(path)
+	if err != nil || !reflect.DeepEqual(read, one.Scores) {
+		t.Fatal(err)
+	}
+	two, err := Run(t.Context(), s, r, settings(t, MissingError), read)
+	if err != nil || two.Computed != 0 || !reflect.DeepEqual(two.Scores, one.Scores) {
+		t.Errorf("computed %d, %v", two.Computed, err)
+	}
+	if changed, err := WriteLines(path, two.Scores); err != nil || changed {
+		t.Error("the same scores are written again", err)
+	}
+	r[7].Digest = "other"
+	if three, err := Run(t.Context(), s, r, settings(t, MissingError), read); err != nil || three.Computed != 1 {
+		t.Errorf("one response changed: computed %d, %v", three.Computed, err)
+	}
+	other := settings(t, MissingError)
+	reward := *other.Reward
+	reward.Format.Good = 2
+	other.Reward = &reward
+	if four, err := Run(t.Context(), s, r, other, read); err != nil || four.Computed != 600 {
+		t.Errorf("another reward: computed %d, %v", four.Computed, err)
+	}
+}
+
+func TestSamplesWithoutAResponse(t *testing.T) {
+	s, r := samples(t, 4), responses(t, 5, 1)[1:]
+	s[3].Expected = nil // even here no answer is wrong
+	r[2].Error, r[2].Text = "timeout", ""
+	if _, err := Run(t.Context(), s, r, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), `2 samples have no response, such as "s0"`) {
+		t.Error(err)
+	}
+	got, err := Run(t.Context(), s, r, settings(t, MissingSkip), nil)
+	if err != nil || len(got.Scores) != 2 || !slices.Equal(got.Skipped, []string{"s0", "s3"}) || !slices.Equal(got.Unknown, []string{"s4"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = Run(t.Context(), s, r, settings(t, MissingZero), nil)
+	if err != nil || len(got.Scores) != 4 {
+		t.Fatal(got, err)
+	}
+	for _, i := range []int{0, 3} {
+		if c := got.Scores[i]; !c.Unanswered || c.Published.Accuracy != 0 || c.Published.Type != eval.TypeNone || c.Reward.Total != -2.5 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if _, err := Run(t.Context(), s, r[3:], settings(t, MissingZero), nil); err == nil || !strings.Contains(err.Error(), "no sample has a response") {
+		t.Error(err)
+	}
+}
+
+func TestTheCheckerOfBFCLIsAsked(t *testing.T) {
+	s, err := Digested([]eval.Sample{{
+		ID: "p", Tools: []eval.Tool{{Name: "f"}}, Expected: []string{"f"},
+		Check: &eval.Check{Kind: "bfcl", Category: "simple_python", Functions: []byte(`[{"name":"f","parameters":{"properties":{"x":{"type":"integer"}}}}]`), Answers: []byte(`[{"f":{"x":[1]}}]`)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]eval.Verdict{
+		`<tool_call>{"name":"f","arguments":{"x":1}}</tool_call>`: {Valid: true},
+		`<tool_call>{"name":"f","arguments":{"x":2}}</tool_call>`: {Error: "value_error:others"},
+		`<tool_call>{"name":"f"}</tool_call>`:                     {Error: "simple_function_checker:missing_optional"},
+	} {
+		got, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p", Text: text}}}, settings(t, MissingError), nil)
+		if err != nil || *got.Scores[0].Check != want || got.Scores[0].Published.Accuracy != 1 {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	s[0].Check.Functions = []byte("{}")
+	if _, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p"}}}, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), "sample p: reading the functions") {
+		t.Error(err)
+	}
+}
+
+func TestFaultyFilesAreErrorsWithTheirPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	for text, says := range map[string]string{
+		"{\"id\":\"a\"}\n\n{\"id\": x}": ":3:8: invalid character 'x'", `{"text":"x"}`: ":1:1: the member id is missing", `{"id":"a","trial":-1}`: "trial is negative",
+		"{\"id\":\"a\"}\n{\"id\":\"a\"}": `sample "a" has two responses of trial 0`, `{"id":3}`: ":1:7: json",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadResponses(path); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("{\"id\":\"a\"}\n{\"id\":\"a\"}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSamples(path); err == nil {
+		t.Error("two samples have one id")
+	}
+}
+
+func FuzzAFileOfResponsesIsReadOrItsFaultHasAPlace(f *testing.F) {
+	f.Add("{\"id\":\"a\",\"text\":\"x\"}\n{\"id\":\"a\",\"trial\":1}")
+	f.Add("{\"id\":")
+	path := filepath.Join(f.TempDir(), "r.jsonl")
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := ReadResponses(path)
+		if err != nil && !strings.HasPrefix(err.Error(), path+":") {
+			t.Errorf("%v", err)
+		}
+		for _, r := range all {
+			if r.ID == "" || r.Trial < 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
