@@ -1,0 +1,108 @@
+package report
+
+import (
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/eval/stats"
+)
+
+// Rules are the rules of scoring in short, which every report states. The reference page of
+// evaluations has them whole.
+func Rules() []string {
+	return []string{
+		"Precision, recall and F1 are computed for each sample and then averaged. Accuracy is 1 for a sample whose called tools are exactly the expected ones.",
+		"No call where none is expected: all metrics 1. No call where one is expected, or a call where none is: all metrics 0. F1 is 0 if precision and recall are.",
+		"strict counts <tool_call> blocks whose body is a JSON object with a text name, and calls in the form of a provider's API.",
+		"published counts the same; an answer in which only lenient reading finds a call scores 0 and has the type format.",
+		"lenient counts every call that is found, also repaired ones.",
+		"Names are compared after Unicode NFC, trimming, lower case, stripping of prefixes and suffixes (text before ::, functions., servers of the sample, mcp_, _mcp, _tool) and with equal separators. No step may make two tools of a sample equal; an exact name always wins.",
+		"Tools that a data set calls similar are not accepted in place of the expected ones.",
+		"Intervals are percentiles of a bootstrap over samples, with the mean over trials as the value of a sample.",
+		"The constants of the reward are Callyard's; the published description has its shape alone.",
+	}
+}
+
+// rest adds rewards, the data set's own checker, and pass@k.
+func (m *maker) rest(r *Report) error {
+	columns := m.columns(3, all, func(s *stage.Score) []float64 {
+		return []float64{s.Reward.Total, s.Reward.Selection, s.Reward.Format}
+	})
+	estimates, err := m.bootstrap(columns)
+	if err != nil {
+		return err
+	}
+	for k, name := range []string{"full", "selection only", "format only"} {
+		r.Rewards = append(r.Rewards, Reward{name, estimates[k]})
+	}
+	if r.Check, err = m.checked(); err != nil {
+		return err
+	}
+	r.Pass, err = m.pass()
+	return err
+}
+
+// checked sums up the verdicts of the data set's own checker, nil where there are none.
+func (m *maker) checked() (*Checked, error) {
+	has := func(i int) bool { return m.groups[i][0].Check != nil }
+	valid := func(s *stage.Score) []float64 {
+		if s.Check != nil && s.Check.Valid {
+			return []float64{1}
+		}
+		return []float64{0}
+	}
+	columns := m.columns(1, has, valid)
+	if len(columns[0]) == 0 {
+		return nil, nil
+	}
+	estimates, err := m.bootstrap(columns)
+	if err != nil {
+		return nil, err
+	}
+	out := &Checked{Valid: estimates[0], Categories: map[string]float64{}, Errors: map[string]int{}}
+	for c, name := range m.names {
+		within := m.columns(1, func(i int) bool { return has(i) && m.strata[i] == c }, valid)
+		if len(within[0]) > 0 {
+			out.Categories[name] = stats.Mean(within[0])
+		}
+	}
+	for _, g := range m.groups {
+		for _, score := range g {
+			if score.Check != nil && score.Check.Error != "" {
+				out.Errors[score.Check.Error]++
+			}
+		}
+	}
+	return out, nil
+}
+
+// pass computes pass@k and pass^k for each k up to the smallest number of trials. An answer
+// counts as right if the data set's own checker accepts it, or else by its accuracy at the
+// published level.
+func (m *maker) pass() (all []Pass, err error) {
+	trials := len(m.groups[0])
+	for _, g := range m.groups {
+		trials = min(trials, len(g))
+	}
+	if trials < 2 {
+		return nil, nil
+	}
+	for k := 1; k <= trials; k++ {
+		columns := make([][]float64, 2)
+		for _, g := range m.groups {
+			right := 0
+			for _, score := range g {
+				if score.Check != nil && score.Check.Valid || score.Check == nil && score.At(eval.Published).Accuracy == 1 {
+					right++
+				}
+			}
+			columns[0] = append(columns[0], stats.PassAt(len(g), right, k))
+			columns[1] = append(columns[1], stats.PassAll(len(g), right, k))
+		}
+		estimates, err := m.bootstrap(columns)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Pass{k, estimates[0], estimates[1]})
+	}
+	return all, nil
+}
