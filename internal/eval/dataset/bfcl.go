@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,7 +90,7 @@ func bfclSet(set string, questions, answers *source, limit int) (samples []eval.
 			return nil, line.fault("function: %w", err)
 		}
 		for i := range s.Tools {
-			s.Tools[i].Schema = jsonSchema(s.Tools[i].Schema)
+			s.Tools[i].Schema = jsonSchema(s.Tools[i].Schema, languages[set])
 		}
 		if answers != nil {
 			if s.Check.Answers = truth[q.ID]; isNull(s.Check.Answers) {
@@ -125,47 +124,4 @@ func expectedCalls(answers json.RawMessage) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-// jsonSchema writes the types of BFCL as those of JSON Schema, for models and validators. The
-// definitions that the checker reads stay as they are.
-func jsonSchema(raw json.RawMessage) json.RawMessage {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var v any
-	if decoder.Decode(&v) != nil {
-		return raw
-	}
-	out, err := json.Marshal(withTypes(v, false))
-	if err != nil {
-		return raw
-	}
-	return out
-}
-
-var bfclTypes = map[string]string{
-	"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "any": "string", "char": "string", "String": "string",
-	"byte": "integer", "short": "integer", "long": "integer", "Bigint": "integer", "bool": "boolean", "Boolean": "boolean",
-	"Array": "array", "ArrayList": "array", "Queue": "array", "Stack": "array", "Set": "array", "HashMap": "object", "Hashtable": "object",
-}
-
-// withTypes replaces types; properties says that the members of v are names of arguments.
-func withTypes(v any, properties bool) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, member := range v {
-			if name, ok := member.(string); ok && key == "type" && !properties {
-				if other := bfclTypes[name]; other != "" {
-					v[key] = other
-				}
-				continue
-			}
-			v[key] = withTypes(member, key == "properties" && !properties)
-		}
-	case []any:
-		for i := range v {
-			v[i] = withTypes(v[i], false)
-		}
-	}
-	return v
 }

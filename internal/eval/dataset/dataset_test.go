@@ -141,6 +141,14 @@ func TestBFCLIsRead(t *testing.T) {
 	}
 }
 
+func TestArgumentsOfJavaAreSourceText(t *testing.T) {
+	got := jsonSchema([]byte(`{"type":"dict","properties":{"l":{"type":"ArrayList","items":{"type":"long"},"description":"D."},"a":{"type":"any"}},"required":["l"]}`), "Java")
+	want := `{"properties":{"a":{"description":"Java source text of a value.","type":"string"},"l":{"description":"D. Java source text of a value of type ArrayList with elements of type long.","type":"string"}},"required":["l"],"type":"object"}`
+	if string(got) != want {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestTauIsRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "airline")
 	write(t, filepath.Join(dir, "tasks.json"), `[{"id":"5","user_scenario":{"instructions":{"reason_for_call":"R","known_info":"K","task_instructions":"T"}},

@@ -57,6 +57,10 @@ func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin f
 		o.Strata = ma.strata
 	}
 	for k, name := range names {
+		margin := margin
+		if name == "reward" {
+			margin = 0 // it is no share, so the margin means nothing for it
+		}
 		if err := c.add(ctx, &c.Metrics, name, columnsA[k], columnsB[k], margin, o); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/dataset"
+	"github.com/callyard/callyard/internal/eval/job"
+	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/eval/stats"
+	"github.com/callyard/callyard/internal/setup"
+)
+
+func evalCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Evaluate how well a model selects tools",
+		Long: "eval scores the answers of a model to questions with known tools: precision, recall, F1 and accuracy with bootstrap intervals, failure types and rewards.\n" +
+			"A run is a folder. docs/reference/evaluation.md has the rules.",
+	}
+	cmd.AddCommand(evalScoreCommand(), evalCompareCommand(), evalReportCommand())
+	return cmd
+}
+
+func evalScoreCommand() *cobra.Command {
+	var o job.Options
+	var missing string
+	cmd := &cobra.Command{
+		Use:   "score RUN_DIR",
+		Short: "Score the answers of a run",
+		Long: "score reads samples and responses, and writes scores.jsonl and report.json to the folder RUN_DIR. It asks no model and needs no running Callyard.\n\n" +
+			"The first time, name the data set with --data and the answers with --responses; both are stored in the folder. Later, RUN_DIR is enough. Only what changed is scored again.\n\n" +
+			"Each line of the responses is {\"id\":\"…\",\"text\":\"…\"}, or with \"message\" in place of \"text\" for the answer of a provider's API; \"trial\" numbers several answers to a sample.",
+		Example: "  callyard eval score run/ --data jsonl:questions.jsonl --responses answers.jsonl\n" +
+			"  callyard eval score run/ --data bfcl:bfcl_eval/data --set live_multiple --responses answers.jsonl --missing zero",
+		Args: takes(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Dir, o.Scoring.Missing, o.Version = args[0], stage.Missing(missing), setup.Version()
+			if !slices.Contains([]string{"error", "skip", "zero"}, missing) {
+				return fail(exitUsage, "--missing must be error, skip or zero.")
+			}
+			if o.Report.Iterations < 100 || o.Report.Iterations > 10_000_000 || o.Part.Limit < 0 {
+				return fail(exitUsage, "--iterations must be a number from 100 to 10000000, and --limit must not be negative.")
+			}
+			result, err := job.Score(cmd.Context(), o)
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return showScored(outOf(cmd), screenOf(cmd.ErrOrStderr()), o.Dir, result)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
+	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several, such as live_multiple; repeatable (default: all)")
+	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
+	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines (default: those in RUN_DIR)")
+	f.StringVar(&missing, "missing", string(stage.MissingError), "samples without a response: error, skip (leave them out) or zero (count them as wrong)")
+	f.StringVar(&o.Reward, "reward", eval.DefaultReward, "reward: "+strings.Join(eval.RewardNames(), ", ")+", or a JSON file")
+	f.BoolVar(&o.Scoring.UnderscoresForDots, "underscores-for-dots", false, "BFCL: expect function names with underscores in place of dots")
+	f.IntVar(&o.Report.Iterations, "iterations", stats.DefaultIterations, "bootstrap iterations")
+	f.Uint64Var(&o.Report.Seed, "seed", stats.DefaultSeed, "seed of the bootstrap")
+	f.BoolVar(&o.Report.Stratify, "stratify", false, "draw within each category")
+	offer(cmd, "missing", "error", "skip", "zero")
+	offer(cmd, "reward", eval.RewardNames()...)
+	offer(cmd, "set", dataset.BFCLSets()...)
+	return cmd
+}
+
+// showScored prints a report as a table, or as it is.
+func showScored(out, note screen, dir string, result *job.Result) error {
+	if n := len(result.Unknown); n > 0 {
+		if err := note.text(fmt.Sprintf("%d responses are of no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
+			return err
+		}
+	}
+	if n := len(result.Skipped); n > 0 {
+		if err := note.text(fmt.Sprintf("%d samples have no response and do not count, such as %q.\n", n, oneLine(result.Skipped[0]))); err != nil {
+			return err
+		}
+	}
+	r := result.Report
+	if out.structured() {
+		return out.value(r)
+	}
+	if err := out.text(fmt.Sprintf("%d samples, %d answers: %d scored, %d unchanged.\n\n", r.Samples, r.Answers, result.Computed, result.Kept)); err != nil {
+		return err
+	}
+	if err := out.table([]string{"EXTRACTION", "MEAN OVER", "PRECISION", "RECALL", "F1", "ACCURACY"}, levelRows(r)); err != nil {
+		return err
+	}
+	var rows [][]cell
+	published := r.At(eval.Published)
+	for i := range published.Categories {
+		c := &published.Categories[i]
+		row := []string{oneLine(c.Name), decimal(int64(c.Samples)), estimate(c.Metrics.F1), estimate(c.Metrics.Accuracy)}
+		for _, t := range eval.Types() {
+			row = append(row, decimal(int64(c.Types[t])))
+		}
+		rows = append(rows, cells(row...))
+	}
+	header := []string{"CATEGORY", "SAMPLES", "F1", "ACCURACY"}
+	for _, t := range eval.Types() {
+		header = append(header, strings.ToUpper(string(t)))
+	}
+	if err := out.text("\n"); err != nil {
+		return err
+	}
+	if err := out.table(header, rows); err != nil {
+		return err
+	}
+	return out.text("\n" + otherFigures(r) + "Report: " + dir + "/" + stage.ReportFile + "\n")
+}
+
+func levelRows(r *report.Report) (rows [][]cell) {
+	for i := range r.Levels {
+		l := &r.Levels[i]
+		for _, m := range []struct {
+			level, over string
+			metrics     *report.Metrics
+		}{{string(l.Level), "samples", &l.Micro}, {string(l.Level), "categories", &l.Macro}} {
+			row := []string{m.level, m.over}
+			for _, e := range m.metrics.List() {
+				row = append(row, estimate(e))
+			}
+			rows = append(rows, cells(row...))
+		}
+	}
+	return rows
+}
+
+// otherFigures are a line for each reward, for the data set's own checker, and for pass@k.
+func otherFigures(r *report.Report) string {
+	var b strings.Builder
+	for _, w := range r.Rewards {
+		fmt.Fprintf(&b, "Reward %s, %s: %.3f [%.3f, %.3f]\n", oneLine(r.Scoring.Reward.Name), w.Name, w.Mean.Mean, w.Mean.Low, w.Mean.High)
+	}
+	if r.Check != nil {
+		fmt.Fprintf(&b, "Accepted by the data set's own checker: %s\n", estimate(r.Check.Valid))
+	}
+	for _, p := range r.Pass {
+		fmt.Fprintf(&b, "pass@%d: %s, pass^%d: %s\n", p.K, estimate(p.AtLeastOne), p.K, estimate(p.All))
+	}
+	return b.String()
+}
+
+// estimate is a share in percent with its interval.
+func estimate(e stats.Estimate) string {
+	return fmt.Sprintf("%.1f [%.1f, %.1f]", 100*e.Mean, 100*e.Low, 100*e.High)
+}

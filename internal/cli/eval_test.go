@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// evalFiles writes a data set of n samples in two categories, and answers that are right for
+// the samples that right accepts.
+func evalFiles(t *testing.T, n int, right func(i int) bool) (data, responses string) {
+	t.Helper()
+	var d, r strings.Builder
+	for i := range n {
+		fmt.Fprintf(&d, "{\"id\":\"s%d\",\"category\":\"%s\",\"question\":\"q\",\"tools\":[\"read\",\"write\"],\"target_tools\":\"read\"}\n", i, []string{"files", "web"}[i%2])
+		text := `<tool_call>{"name":"write"}</tool_call>`
+		if right(i) {
+			text = `<tool_call>{"name":"read"}</tool_call>`
+		}
+		line, err := json.Marshal(map[string]any{"id": fmt.Sprint("s", i), "text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Write(append(line, '\n'))
+	}
+	dir := t.TempDir()
+	data, responses = filepath.Join(dir, "data.jsonl"), filepath.Join(dir, "responses.jsonl")
+	for name, text := range map[string]string{data: d.String(), responses: r.String()} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return data, responses
+}
+
+// evaluate runs `callyard eval` and returns what it prints.
+func evaluate(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, faults strings.Builder
+	root := rootCommand()
+	root.SetOut(&out)
+	root.SetErr(&faults)
+	root.SetArgs(append([]string{"eval"}, args...))
+	err := root.ExecuteContext(t.Context())
+	showError(&faults, err)
+	return out.String(), faults.String(), exitCode(err)
+}
+
+func TestAnEvaluationIsScoredComparedAndReported(t *testing.T) {
+	plainEnvironment(t)
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, goldens := t.TempDir(), map[string]string{}
+	t.Chdir(dir)
+	file := filepath.Join(dir, "report.html")
+	data, a := evalFiles(t, 40, func(i int) bool { return i%4 != 0 })
+	_, b := evalFiles(t, 40, func(i int) bool { return i%4 != 0 || i < 24 })
+	for _, step := range []struct {
+		name string
+		args []string
+	}{
+		{"eval-score", []string{"score", "run-a", "--data", "jsonl:" + data, "--responses", a}},
+		{"eval-score-again", []string{"score", "run-a"}},
+		{"", []string{"score", "run-b", "--data", "jsonl:" + data, "--responses", b, "--json"}},
+		{"eval-compare", []string{"compare", "run-a", "run-b", "--equivalent", "0.02"}},
+		{"eval-report", []string{"report", "run-a", "--compare", "run-b", "--html", "report.html"}},
+	} {
+		stdout, stderr, code := evaluate(t, step.args...)
+		if code != exitOK || stderr != "" {
+			t.Fatalf("%v: code %d, %s", step.args, code, stderr)
+		}
+		if step.name != "" {
+			goldens[step.name] = stdout
+		} else if !json.Valid([]byte(stdout)) {
+			t.Errorf("%v: %s", step.args, stdout)
+		}
+	}
+	t.Chdir(home) // the golden files are there
+	for name, text := range goldens {
+		golden(t, name, text)
+	}
+	page, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(page), "Compared with run-b") {
+		t.Errorf("%s, %v", page, err)
+	}
+}
+
+func TestFaultsOfAnEvaluationAreNamed(t *testing.T) {
+	plainEnvironment(t)
+	t.Chdir(t.TempDir())
+	data, responses := evalFiles(t, 4, func(int) bool { return true })
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"score"}, "number of arguments"},
+		{[]string{"score", "run"}, "name a data set with --data"},
+		{[]string{"score", "run", "--data", "csv:x"}, "jsonl, mcptoolbench, bfcl, tau2"},
+		{[]string{"score", "run", "--missing", "never"}, "--missing must be"},
+		{[]string{"score", "run", "--iterations", "1"}, "--iterations must be"},
+		{[]string{"score", "run", "--data", "jsonl:" + responses, "--responses", data}, ":1:1: the member question is missing"},
+		{[]string{"compare", "run", "run"}, "callyard eval score"},
+		{[]string{"compare", "run", "run", "--level", "x"}, "--level must be"},
+		{[]string{"compare", "run", "run", "--equivalent", "2"}, "--equivalent must be"},
+		{[]string{"report", "run"}, "--html must name"},
+	} {
+		_, stderr, code := evaluate(t, c.args...)
+		if code != exitUsage || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: code %d, %s", c.args, code, stderr)
+		}
+	}
+}

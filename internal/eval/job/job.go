@@ -1,0 +1,215 @@
+// Package job does the work of the commands of an evaluation on the folder of a run: it brings
+// samples and responses into the folder, scores what changed, and writes the report.
+//
+// It promises that responses in a folder are never replaced by others, because they may have
+// cost hours of a model. It prints nothing.
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/dataset"
+	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/stage"
+)
+
+// Options say what to score.
+type Options struct {
+	// Dir is the folder of the run. It is made if it does not exist.
+	Dir string
+	// Data is a data set, FORMAT:PATH; "" takes the samples in the folder.
+	Data string
+	Part dataset.Options
+	// Responses is a file of responses; "" takes those in the folder.
+	Responses string
+	// Reward is the name of a preset, or a file; "" is the default.
+	Reward  string
+	Scoring stage.Settings // but for the reward
+	Report  report.Settings
+	// Version is that of the program.
+	Version string
+}
+
+// Result is what scoring did.
+type Result struct {
+	Report *report.Report
+	// Computed is the number of answers that were scored, Kept that of the scores that were
+	// kept, and Reused says that the report was kept as well.
+	Computed, Kept int
+	Reused         bool
+	Skipped        []string
+	// Unknown are ids of responses that no sample has.
+	Unknown []string
+}
+
+// Score scores the responses of a run and writes scores.jsonl and report.json.
+func Score(ctx context.Context, o Options) (*Result, error) {
+	reward, err := rewardOf(o.Reward)
+	if err != nil {
+		return nil, err
+	}
+	o.Scoring.Reward = reward
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil { //nolint:gosec // a folder of results, which holds no secret
+		return nil, err
+	}
+	samples, err := o.samples()
+	if err != nil {
+		return nil, err
+	}
+	responses, err := o.responses()
+	if err != nil {
+		return nil, err
+	}
+	scores := filepath.Join(o.Dir, stage.ScoresFile)
+	earlier, err := stage.ReadScores(scores)
+	if err != nil {
+		earlier = nil // an earlier version of the file, or none: all is scored
+	}
+	done, err := stage.Run(ctx, samples, responses, o.Scoring, earlier)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := stage.WriteLines(scores, done.Scores); err != nil {
+		return nil, err
+	}
+	out := &Result{Computed: done.Computed, Kept: len(done.Scores) - done.Computed, Skipped: done.Skipped, Unknown: done.Unknown}
+	out.Report, out.Reused, err = o.report(ctx, done)
+	return out, err
+}
+
+func rewardOf(name string) (*eval.Reward, error) {
+	if name == "" {
+		name = eval.DefaultReward
+	}
+	if !strings.HasSuffix(name, ".json") {
+		return eval.RewardPreset(name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	reward, err := eval.ParseReward(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return reward, nil
+}
+
+func (o *Options) samples() ([]stage.Sample, error) {
+	path := filepath.Join(o.Dir, stage.SamplesFile)
+	if o.Data == "" {
+		samples, err := stage.ReadSamples(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s has no %s: name a data set with --data", o.Dir, stage.SamplesFile)
+		}
+		return samples, err
+	}
+	read, err := dataset.Read(o.Data, o.Part)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := stage.Digested(read)
+	if err != nil {
+		return nil, err
+	}
+	_, err = stage.WriteLines(path, samples)
+	return samples, err
+}
+
+// responses are those of the folder, into which a file of others is copied first.
+func (o *Options) responses() ([]stage.Response, error) {
+	path := filepath.Join(o.Dir, stage.ResponsesFile)
+	if o.Responses != "" && !sameFile(o.Responses, path) {
+		text, err := os.ReadFile(o.Responses)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := stage.ReadResponses(o.Responses); err != nil {
+			return nil, err
+		}
+		old, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(old, text) {
+			return nil, fmt.Errorf("%s has other responses than %s: remove it, or choose another folder", path, o.Responses)
+		}
+		if _, err := stage.WriteFile(path, text); err != nil {
+			return nil, err
+		}
+	}
+	responses, err := stage.ReadResponses(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: name a file of responses with --responses", o.Dir, stage.ResponsesFile)
+	}
+	return responses, err
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// report writes report.json, unless the one there has the same inputs.
+func (o *Options) report(ctx context.Context, done *stage.Scored) (r *report.Report, reused bool, err error) {
+	path := filepath.Join(o.Dir, stage.ReportFile)
+	old, _ := readReport(path) // a report that cannot be read is made again
+	about := report.About{Version: o.Version, Data: o.Data, Skipped: done.Skipped, Scoring: o.Scoring}
+	if about.Data == "" && old != nil {
+		about.Data = old.Data
+	}
+	inputs, err := report.Inputs(done.Scores, about, o.Report)
+	if err != nil {
+		return nil, false, err
+	}
+	if old != nil && old.Inputs == inputs {
+		return old, true, nil
+	}
+	if r, err = report.Make(ctx, done.Scores, about, o.Report); err != nil {
+		return nil, false, err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, false, fmt.Errorf("encoding the report: %w", err)
+	}
+	_, err = stage.WriteFile(path, append(text, '\n'))
+	return r, false, err
+}
+
+func readReport(path string) (*report.Report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r report.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	if len(r.Levels) == 0 || r.Scoring.Reward == nil {
+		return nil, fmt.Errorf("%s is no report of an evaluation", path)
+	}
+	return &r, nil
+}
+
+// Load reads the scores and the report of a run.
+func Load(dir string) ([]stage.Score, *report.Report, error) {
+	scores, err := stage.ReadScores(filepath.Join(dir, stage.ScoresFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s has no %s: run callyard eval score first", dir, stage.ScoresFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := readReport(filepath.Join(dir, stage.ReportFile))
+	return scores, r, err
+}
