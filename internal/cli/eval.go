@@ -23,7 +23,7 @@ func evalCommand() *cobra.Command {
 		Long: "eval scores the answers of a model to questions with known tools: precision, recall, F1 and accuracy with bootstrap intervals, failure types and rewards.\n" +
 			"A run is a folder. docs/reference/evaluation.md has the rules.",
 	}
-	cmd.AddCommand(evalScoreCommand(), evalCompareCommand(), evalReportCommand())
+	cmd.AddCommand(evalRunCommand(), evalScoreCommand(), evalCompareCommand(), evalReportCommand())
 	return cmd
 }
 

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/clients/go/batchfile/batchfiletest"
 )
 
 // evalFiles writes a data set of n samples in two categories, and answers that are right for
@@ -113,5 +116,44 @@ func TestFaultsOfAnEvaluationAreNamed(t *testing.T) {
 		if code != exitUsage || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: code %d, %s", c.args, code, stderr)
 		}
+	}
+}
+
+func TestLabelledCallsRunOnceAndContinue(t *testing.T) {
+	plainEnvironment(t)
+	t.Chdir(t.TempDir())
+	var tasks []string
+	for i := range 20 {
+		tasks = append(tasks, fmt.Sprintf(`{"uuid":"t%d","category":"files","query":"q","function_call_label":[{"name":"echo","mcp_server":"fs","input":{"message":"%d"}}]}`, i, i))
+	}
+	if err := os.WriteFile("data.json", []byte("["+strings.Join(tasks, ",\n")+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := batchfiletest.Open(t)
+	command := []string{"run", "run", "--data", "mcptoolbench:data.json", "--server", "fs=demo", "--url", d.URL, "--give-up", "1s"}
+	d.Faults(func(what string) batchfiletest.Fault {
+		if strings.Contains(what, "/results") {
+			return batchfiletest.HangsUp
+		}
+		return batchfiletest.None
+	})
+	if _, stderr, code := evaluate(t, command...); code != exitUnreachable || !strings.Contains(stderr, "Repeat the command") {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	d.Faults(batchfiletest.NoFaults)
+	stdout, stderr, code := evaluate(t, command...)
+	if code != exitOK || !strings.Contains(stderr, "Continuing batch batch_1.") || !strings.Contains(stdout, "demo/echo") {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	if calls, err := os.ReadFile("run/calls.jsonl"); err != nil || !bytes.Contains(calls, []byte(`{"custom_id":"t3#0#0","server":"demo","tool":"echo","arguments":{"message":"3"}}`)) {
+		t.Errorf("%s, %v", calls, err)
+	}
+	asked := len(d.Requests())
+	again, _, code := evaluate(t, command...)
+	if code != exitOK || again != stdout || len(d.Requests()) != asked || d.Batches() != 1 {
+		t.Errorf("once more: code %d, %d requests, %d batches: %s", code, len(d.Requests())-asked, d.Batches(), again)
+	}
+	if _, stderr, code := evaluate(t, append(command, "--server", "fs=other")...); code != exitUsage || !strings.Contains(stderr, "Use another folder, or start a new batch with --new") {
+		t.Errorf("other calls: code %d, %s", code, stderr)
 	}
 }

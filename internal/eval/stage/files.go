@@ -204,7 +204,7 @@ func WriteFile(path string, text []byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(file.Name()) // after the renaming there is nothing to remove
+	defer func() { _ = os.Remove(file.Name()) }() // after the renaming there is nothing to remove
 	_, err = file.Write(text)
 	if err == nil {
 		err = file.Chmod(0o644)
