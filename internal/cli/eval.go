@@ -9,8 +9,8 @@ import (
 
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/dataset"
-	"github.com/callyard/callyard/internal/eval/job"
 	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/rundir"
 	"github.com/callyard/callyard/internal/eval/stage"
 	"github.com/callyard/callyard/internal/eval/stats"
 	"github.com/callyard/callyard/internal/setup"
@@ -28,7 +28,7 @@ func evalCommand() *cobra.Command {
 }
 
 func evalScoreCommand() *cobra.Command {
-	var o job.Options
+	var o rundir.Options
 	var missing string
 	cmd := &cobra.Command{
 		Use:   "score RUN_DIR",
@@ -47,7 +47,7 @@ func evalScoreCommand() *cobra.Command {
 			if o.Report.Iterations < 100 || o.Report.Iterations > 10_000_000 || o.Part.Limit < 0 {
 				return fail(exitUsage, "--iterations must be a number from 100 to 10000000, and --limit must not be negative.")
 			}
-			result, err := job.Score(cmd.Context(), o)
+			result, err := rundir.Score(cmd.Context(), o)
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
@@ -72,7 +72,7 @@ func evalScoreCommand() *cobra.Command {
 }
 
 // showScored prints a report as a table, or as it is.
-func showScored(out, note screen, dir string, result *job.Result) error {
+func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if n := len(result.Unknown); n > 0 {
 		if err := note.text(fmt.Sprintf("%d responses are of no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/eval"
-	"github.com/callyard/callyard/internal/eval/job"
 	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/rundir"
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
@@ -46,11 +46,11 @@ func evalCompareCommand() *cobra.Command {
 			if margin < 0 || margin > 1 {
 				return fail(exitUsage, "--equivalent must be a number from 0 to 1, such as 0.02 for two points.")
 			}
-			a, first, err := job.Load(args[0])
+			a, first, err := rundir.Load(args[0])
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			b, _, err := job.Load(args[1])
+			b, _, err := rundir.Load(args[1])
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
@@ -168,7 +168,7 @@ func evalReportCommand() *cobra.Command {
 }
 
 func pageOf(cmd *cobra.Command, dir, other string, level eval.Level) (*report.Page, error) {
-	scores, r, err := job.Load(dir)
+	scores, r, err := rundir.Load(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func pageOf(cmd *cobra.Command, dir, other string, level eval.Level) (*report.Pa
 	if other == "" {
 		return page, nil
 	}
-	if page.Other, _, err = job.Load(other); err != nil {
+	if page.Other, _, err = rundir.Load(other); err != nil {
 		return nil, err
 	}
 	page.OtherTitle = filepath.Base(filepath.Clean(other))

@@ -12,12 +12,12 @@ import (
 
 	"github.com/callyard/callyard/clients/go/batchfile"
 	"github.com/callyard/callyard/internal/eval/dataset"
-	"github.com/callyard/callyard/internal/eval/job"
+	"github.com/callyard/callyard/internal/eval/rundir"
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
 func evalRunCommand() *cobra.Command {
-	var o job.Options
+	var o rundir.Options
 	var execute string
 	var servers []string
 	batch := batchfile.Options{}
@@ -43,7 +43,7 @@ func evalRunCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		plan, err := job.PlanLabelled(o, names)
+		plan, err := rundir.PlanLabelled(o, names)
 		if err != nil {
 			return fail(exitUsage, "%w", err)
 		}
@@ -82,7 +82,7 @@ func serverNames(flags []string) (map[string]string, error) {
 }
 
 // executePlan runs the batch and sums its results up. That calls fail is a result, not a fault.
-func executePlan(ctx context.Context, c *client, plan *job.Plan, o batchfile.Options) error {
+func executePlan(ctx context.Context, c *client, plan *rundir.Plan, o batchfile.Options) error {
 	quiet := *c // the execution is printed, not the batch
 	quiet.out = screen{w: io.Discard}
 	o.Calls, o.Results = plan.Calls, plan.Results

@@ -1,9 +1,9 @@
-// Package job does the work of the commands of an evaluation on the folder of a run: it brings
+// Package rundir does the work of the commands of an evaluation on the folder of a run: it brings
 // samples and responses into the folder, scores what changed, and writes the report.
 //
 // It promises that responses in a folder are never replaced by others, because they may have
 // cost hours of a model. It prints nothing.
-package job
+package rundir
 
 import (
 	"bytes"
