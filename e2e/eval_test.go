@@ -29,7 +29,7 @@ func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 			arguments["after"] = gate // keeps the command from its end while it is to be killed
 		}
 		task, err := json.Marshal(map[string]any{
-			"uuid": fmt.Sprint("t", i), "category": "shelf", "query": "q",
+			"uuid": fmt.Sprint("t", i), "category": "books", "query": "q",
 			"function_call_label": []any{map[string]any{"name": "effect", "mcp_server": "library", "input": arguments}},
 		})
 		if err != nil {
