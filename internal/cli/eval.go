@@ -139,6 +139,9 @@ func otherFigures(r *report.Report) string {
 	for _, w := range r.Rewards {
 		fmt.Fprintf(&b, "Reward %s, %s: %.3f [%.3f, %.3f]\n", oneLine(r.Scoring.Reward.Name), w.Name, w.Mean.Mean, w.Mean.Low, w.Mean.High)
 	}
+	if r.Similar != nil {
+		fmt.Fprintf(&b, "Accuracy, published, with similar tools accepted: %s\n", estimate(*r.Similar))
+	}
 	if r.Check != nil {
 		fmt.Fprintf(&b, "Accepted by the data set's own checker: %s\n", estimate(r.Check.Valid))
 	}

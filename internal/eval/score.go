@@ -45,6 +45,9 @@ type Score struct {
 	Lenient   Selection `json:"lenient"`
 	// Reward is that of the chosen preset.
 	Reward Rewarded `json:"reward"`
+	// Similar is 1 or 0: the accuracy at the level published if tools that the data set calls
+	// similar are accepted too. Nil where it calls none similar.
+	Similar *float64 `json:"accuracy_with_similar,omitempty"`
 	// Check is the verdict of the data set's own checker, if it has one.
 	Check *Verdict `json:"check,omitempty"`
 }
@@ -106,8 +109,38 @@ func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Rewa
 	if len(strict) == 0 && len(rescued) > 0 {
 		s.Published = Selection{Type: TypeFormat, Extra: s.Lenient.Extra, Missing: s.Lenient.Missing, Repeated: s.Lenient.Repeated}
 	}
+	s.Similar = p.similar(strict)
 	s.Reward = reward.of(&s, x, len(p.expected) == 0)
 	return s
+}
+
+// similar is the accuracy of called tools if each labelled call accepts similar tools: each of
+// the labels is called by one of its names, and nothing else is called.
+func (p *Prepared) similar(called []string) *float64 {
+	known, right := false, true
+	accepted := make(map[string]bool)
+	for i := range p.Sample.Labels {
+		label := &p.Sample.Labels[i]
+		known = known || len(label.Similar) > 0
+		hit := false
+		for _, name := range append([]string{label.Name}, label.Similar...) {
+			key := p.Names.Key(name)
+			accepted[key] = true
+			hit = hit || slices.Contains(called, key)
+		}
+		right = right && hit
+	}
+	if !known {
+		return nil
+	}
+	for _, key := range called {
+		right = right && accepted[key]
+	}
+	value := 0.0
+	if right {
+		value = 1
+	}
+	return &value
 }
 
 // wanted are the expected tools, of which one is enough where any is right.

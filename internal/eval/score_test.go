@@ -178,3 +178,24 @@ func TestAnyOfTheExpectedTools(t *testing.T) {
 		}
 	}
 }
+
+func TestSimilarToolsCountApart(t *testing.T) {
+	sample := &Sample{
+		Tools: toolsNamed("playwright_click", "puppeteer_click", "other"), Expected: []string{"playwright_click", "other"},
+		Labels: []LabelledCall{{Name: "playwright_click", Similar: []string{"puppeteer_click"}}, {Name: "other"}},
+	}
+	for text, want := range map[string][2]float64{
+		block("playwright_click") + block("other"): {1, 1}, block("puppeteer_click") + block("other"): {0, 1}, block("puppeteer_click"): {0, 0},
+		block("puppeteer_click") + block("other") + block("z"): {0, 0}, "": {0, 0},
+		`{"name":"puppeteer_click","arguments":{}} {"name":"other","arguments":{}}`: {0, 0}, // not well-formed
+	} {
+		s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
+		if s.Published.Accuracy != want[0] || s.Similar == nil || *s.Similar != want[1] {
+			t.Errorf("%s: %v, %v", text, s.Published.Accuracy, s.Similar)
+		}
+	}
+	sample.Labels[0].Similar = nil
+	if s := ScoreAnswer(sample, &Response{}, preset(t, DefaultReward)); s.Similar != nil {
+		t.Error("nothing is similar")
+	}
+}

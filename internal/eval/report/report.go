@@ -50,6 +50,9 @@ type Report struct {
 	Rules         []string       `json:"rules"`
 	Levels        []Level        `json:"levels"`
 	Rewards       []Reward       `json:"rewards"`
+	// Similar is the accuracy at the level published if tools that the data set calls similar
+	// are accepted too. For samples without similar tools it is their accuracy.
+	Similar *stats.Estimate `json:"accuracy_with_similar,omitempty"`
 	// Check is the share of answers that the data set's own checker accepts.
 	Check *Checked `json:"check,omitempty"`
 	Pass  []Pass   `json:"pass,omitempty"`

@@ -190,3 +190,22 @@ func TestThePageIsWholeAndHarmless(t *testing.T) {
 		}
 	}
 }
+
+func TestAccuracyWithSimilarTools(t *testing.T) {
+	scores := run(t, 40, 1, func(i, _ int) bool { return i%2 == 0 })
+	if r := made(t, scores, Settings{}); r.Similar != nil {
+		t.Errorf("no tool is similar: %v", r.Similar)
+	}
+	one := 1.0
+	for i := range 10 {
+		scores[i].Similar = &one
+	}
+	r := made(t, scores, Settings{})
+	if r.Similar == nil || !close(r.Similar.Mean, 25.0/40) {
+		t.Errorf("%v", r.Similar)
+	}
+	var out bytes.Buffer
+	if err := (&Page{Report: r, Scores: scores, Level: eval.Published}).Write(&out); err != nil || !strings.Contains(out.String(), "similar are accepted: 62.5 %") {
+		t.Errorf("%v", err)
+	}
+}

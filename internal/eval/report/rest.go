@@ -16,7 +16,7 @@ func Rules() []string {
 		"published counts the same; an answer in which only lenient reading finds a call scores 0 and has the type format.",
 		"lenient counts every call that is found, also repaired ones.",
 		"Names are compared after Unicode NFC, trimming, lower case, stripping of prefixes and suffixes (text before ::, functions., servers of the sample, mcp_, _mcp, _tool) and with equal separators. No step may make two tools of a sample equal; an exact name always wins.",
-		"Tools that a data set calls similar are not accepted in place of the expected ones.",
+		"Tools that a data set calls similar are accepted in place of the expected ones in the accuracy with similar tools alone.",
 		"Intervals are percentiles of a bootstrap over samples, with the mean over trials as the value of a sample.",
 		"The constants of the reward are Callyard's; the published description has its shape alone.",
 	}
@@ -34,11 +34,34 @@ func (m *maker) rest(r *Report) error {
 	for k, name := range []string{"full", "selection only", "format only"} {
 		r.Rewards = append(r.Rewards, Reward{name, estimates[k]})
 	}
+	if r.Similar, err = m.similar(); err != nil {
+		return err
+	}
 	if r.Check, err = m.checked(); err != nil {
 		return err
 	}
 	r.Pass, err = m.pass()
 	return err
+}
+
+// similar is the accuracy with similar tools, nil if the data set calls none similar.
+func (m *maker) similar() (*stats.Estimate, error) {
+	known := false
+	columns := m.columns(1, all, func(s *stage.Score) []float64 {
+		if s.Similar == nil {
+			return []float64{s.Published.Accuracy}
+		}
+		known = true
+		return []float64{*s.Similar}
+	})
+	if !known {
+		return nil, nil
+	}
+	estimates, err := m.bootstrap(columns)
+	if err != nil {
+		return nil, err
+	}
+	return &estimates[0], nil
 }
 
 // checked sums up the verdicts of the data set's own checker, nil where there are none.

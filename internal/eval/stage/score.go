@@ -179,6 +179,9 @@ func unanswered(w *answer, prepared *eval.Prepared, settings Settings) Score {
 	none := eval.Selection{Type: eval.TypeNone, Missing: len(out.Expected)}
 	out.Strict, out.Published, out.Lenient = none, none, none
 	out.Reward = settings.Reward.Unanswered()
+	if out.Similar != nil {
+		out.Similar = new(float64)
+	}
 	if w.sample.Check != nil {
 		out.Check = &eval.Verdict{Error: "no response"}
 	}
