@@ -1,0 +1,294 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sse"
+)
+
+const (
+	maxAnswer   = 64 << 20 // bytes of a whole answer, or of one event
+	maxFault    = 64 << 10 // bytes of an answer that is an error
+	attempts    = 4
+	longestWait = time.Minute // that a Retry-After is waited for
+)
+
+var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 8 * time.Second, Jitter: 0.3}
+
+// Options are how a model is reached.
+type Options struct {
+	BaseURL string              // instead of the provider's
+	Getenv  func(string) string // where the key is; os.Getenv
+	Headers map[string]string   // in addition
+	HTTP    *http.Client
+}
+
+// Client asks one model. It is safe for concurrent use.
+type Client struct {
+	Spec Spec
+	Wire Wire
+	// Loose says that the model may write calls as text.
+	Loose bool
+
+	base    string
+	key     string
+	header  string
+	headers map[string]string
+	http    *http.Client
+}
+
+// Open returns a client. Nothing is sent.
+func Open(spec Spec, o Options) (*Client, error) {
+	var p provider
+	for _, one := range providers() {
+		if one.name == spec.Provider {
+			p = one
+		}
+	}
+	base := p.base
+	if o.BaseURL != "" {
+		base = o.BaseURL
+	}
+	if base == "" {
+		return nil, fmt.Errorf("the provider %s has no address of its own; give --base-url", spec.Provider)
+	}
+	base, err := baseURL(base)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{Spec: spec, Wire: p.wire, Loose: p.loose, base: base, header: p.header, headers: o.Headers, http: o.HTTP}
+	for _, name := range p.keys {
+		if c.key = o.Getenv(name); c.key != "" {
+			break
+		}
+	}
+	if c.key == "" && p.base == base && !p.loose {
+		return nil, fmt.Errorf("there is no key for %s: set %s", spec.Provider, strings.Join(p.keys, " or "))
+	}
+	return c, nil
+}
+
+// Error is an answer of the API that is no answer of the model.
+type Error struct {
+	Status     int // of HTTP; 0 where the error came in a stream
+	Type       string
+	Message    string
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	text := e.Message
+	if text == "" {
+		text = http.StatusText(e.Status)
+	}
+	if e.Type != "" {
+		text = e.Type + ": " + text
+	}
+	if e.Status != 0 {
+		text = fmt.Sprintf("HTTP %d: %s", e.Status, text)
+	}
+	return "the model's API answered " + text
+}
+
+// retryable says whether the same request may succeed later. 529 is Anthropic's
+// overloaded_error.
+func (e *Error) retryable() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Status >= 500 ||
+		e.Type == "overloaded_error" || e.Type == "rate_limit_error" || e.Type == "api_error" || e.Type == "server_error"
+}
+
+// ErrTruncated says that a stream ended before the answer did.
+var ErrTruncated = errors.New("the stream of the model's answer ended early")
+
+// Ask sends the request and returns the answer. If text is not nil, the answer is streamed and
+// text is called with each piece. A request that failed for a moment is sent again, up to three
+// times; restart is called first if a part of the text was shown. A model server that loses
+// calls while it streams is asked again without streaming. An error of the API is an [*Error].
+func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart func()) (*Answer, error) {
+	stream := text != nil
+	for n := 1; ; n++ {
+		said := false
+		say := func(s string) {
+			said = said || s != ""
+			text(s)
+		}
+		a, err := c.once(ctx, r, stream, say)
+		if err == nil && stream && c.Loose && a.Text == "" && len(a.Calls) == 0 {
+			stream = false // some versions of Ollama lose calls in streams
+			continue
+		}
+		if err == nil || ctx.Err() != nil || n == attempts || !again(err) {
+			return a, err
+		}
+		if said && restart != nil {
+			restart()
+		}
+		wait := pauses.Delay(n - 1)
+		var fault *Error
+		if errors.As(err, &fault) && fault.RetryAfter > 0 {
+			if fault.RetryAfter > longestWait {
+				return nil, err
+			}
+			wait = fault.RetryAfter
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// again says whether asking again may help. Asking a model changes nothing.
+func again(err error) bool {
+	var fault *Error
+	if errors.As(err, &fault) {
+		return fault.retryable()
+	}
+	var invalid *shapeError
+	return !errors.As(err, &invalid)
+}
+
+// shapeError says that an answer is not what the API documents.
+type shapeError struct{ what string }
+
+func (e *shapeError) Error() string { return "the model's API answered in an unknown shape: " + e.what }
+
+func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(string)) (*Answer, error) {
+	path, body, err := c.Wire.Request(c.Spec.Name, r, stream)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making the request to the model: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if _, ok := c.Wire.(anthropic); ok {
+		request.Header.Set("Anthropic-Version", anthropicVersion)
+	}
+	switch {
+	case c.key == "":
+	case c.header == "":
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	default:
+		request.Header.Set(c.header, c.key)
+	}
+	for name, value := range c.headers {
+		request.Header.Set(name, value)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the model: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return nil, readFault(response)
+	case stream && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"):
+		return c.readStream(response.Body, text)
+	}
+	whole, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the model's answer: %w", err)
+	case len(whole) > maxAnswer:
+		return nil, &shapeError{fmt.Sprintf("it has more than %d MiB", maxAnswer>>20)}
+	}
+	a, err := c.Wire.Read(whole)
+	if err == nil && stream {
+		text(a.Text)
+	}
+	return a, err
+}
+
+func (c *Client) readStream(body io.Reader, text func(string)) (*Answer, error) {
+	return Assemble(body, c.Wire.Stream(text))
+}
+
+// Assemble reads a stream of events to its end.
+func Assemble(body io.Reader, into Assembler) (*Answer, error) {
+	events := sse.NewReader(body, 16<<10, maxAnswer)
+	for {
+		ev, err := events.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return into.Answer()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrTruncated, err)
+		}
+		if string(ev.Data) == "[DONE]" {
+			return into.Answer()
+		}
+		done, err := into.Add(ev.Name, ev.Data)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return into.Answer()
+		}
+	}
+}
+
+// readFault reads an answer that is an error: {"error":{…}} in all four APIs, and a text or
+// a list with one such object in some.
+func readFault(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // what there is
+	e := faultOf(body)
+	if e == nil {
+		e = &Error{Message: strings.TrimSpace(string(body))}
+		if len(e.Message) > 500 {
+			e.Message = strings.ToValidUTF8(e.Message[:500], "") + "…"
+		}
+	}
+	e.Status = response.StatusCode
+	if seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(seconds * float64(time.Second))
+	}
+	return e
+}
+
+// faultOf returns the error that an object holds, nil where it holds none.
+func faultOf(body []byte) *Error {
+	var whole struct {
+		Error json.RawMessage `json:"error"`
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && body[0] == '[' {
+		var list []json.RawMessage
+		if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+			body = list[0]
+		}
+	}
+	if json.Unmarshal(body, &whole) != nil || len(whole.Error) == 0 || string(whole.Error) == "null" {
+		return nil
+	}
+	var e struct {
+		Type    string `json:"type"`
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(whole.Error, &e) != nil {
+		var text string
+		if json.Unmarshal(whole.Error, &text) != nil {
+			text = string(whole.Error)
+		}
+		return &Error{Message: text}
+	}
+	if e.Type == "" {
+		e.Type = e.Status
+	}
+	return &Error{Type: e.Type, Message: e.Message}
+}
