@@ -80,7 +80,7 @@ func (anthropic) Read(body []byte) (*Answer, error) {
 		switch block.Type {
 		case "text":
 			if block.Text == "" {
-				continue // the API refuses it when it comes back
+				continue // the API refuses it in a request
 			}
 			a.Text += block.Text
 		case "tool_use":
@@ -89,7 +89,7 @@ func (anthropic) Read(body []byte) (*Answer, error) {
 		kept = append(kept, raw)
 	}
 	if len(kept) == 0 {
-		return a, nil // a message without content is refused when it comes back
+		return a, nil // a message without content is refused in a request
 	}
 	content, err := encode(kept)
 	if err != nil {

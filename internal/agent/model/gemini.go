@@ -113,7 +113,7 @@ func (gemini) Read(body []byte) (*Answer, error) {
 		}
 	}
 	if len(parts) == 0 {
-		return a, nil // an empty content is refused when it comes back
+		return a, nil // an empty content is refused in a request
 	}
 	list, err := encode(parts)
 	if err != nil {

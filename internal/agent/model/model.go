@@ -56,6 +56,14 @@ type Wire interface {
 	Format() format.Format
 	// User returns a message of the user.
 	User(text string) json.RawMessage
+	// Result returns a message that answers a call with a text.
+	Result(c Call, text string, failed bool) json.RawMessage
+	// Join puts results that belong to one answer together, as the API wants them.
+	Join(results []json.RawMessage) []json.RawMessage
+	// Split returns the definitions in a value of Tools, by name in their order, and Tools puts
+	// definitions together again.
+	Split(tools json.RawMessage) ([]Definition, error)
+	Tools(definitions []Definition) json.RawMessage
 	// Request returns the path behind the base URL and the body.
 	Request(model string, r *Request, stream bool) (path string, body []byte, err error)
 	// Read reads an answer that came whole.
@@ -63,6 +71,12 @@ type Wire interface {
 	// Stream returns what puts a streamed answer together. text is given each piece of the
 	// answer's text.
 	Stream(text func(string)) Assembler
+}
+
+// Definition is the definition of a tool in the form of a wire.
+type Definition struct {
+	Name string
+	Raw  json.RawMessage
 }
 
 // Assembler puts a streamed answer together.

@@ -299,7 +299,7 @@ func TestModelsAndKeysThatAreNotThereAreNamed(t *testing.T) {
 
 func TestErrorsOfAnAPIAreRead(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"error":{"message":"no","type":"t"}}`:                   "t: no",
+		`{"error":{"message":"no","type":"t"}}`:                  "t: no",
 		`[{"error":{"code":400,"message":"no","status":"BAD"}}]`: "BAD: no",
 		`{"error":"no"}`: "no",
 	} {

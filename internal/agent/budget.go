@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/format"
+)
+
+// Limits are the budgets of one prompt; 0 sets none.
+type Limits struct {
+	Steps   int           // requests to the model
+	Calls   int           // tool calls
+	Tokens  int64         // of requests and answers
+	Cost    float64       // in the unit of the prices
+	Repeats int           // of the same tool with the same arguments
+	Time    time.Duration // without the time in which people decide
+	Prices  *Prices
+}
+
+// Prices are for a million tokens of one model.
+type Prices struct {
+	Input  float64 `json:"input"`
+	Cached float64 `json:"cached_input"`
+	Output float64 `json:"output"`
+}
+
+// spent is what a prompt has used of its limits.
+type spent struct {
+	limits  Limits
+	steps   int
+	calls   int
+	usage   model.Usage
+	repeats map[string]int
+	began   time.Time
+	waited  time.Duration
+}
+
+func (s *spent) begin(l Limits) {
+	*s = spent{limits: l, repeats: make(map[string]int), began: time.Now(), usage: model.Usage{Reported: true}}
+}
+
+// cost returns what the tokens cost, nil where that is not known.
+func (s *spent) cost() *float64 {
+	p := s.limits.Prices
+	if p == nil {
+		return nil
+	}
+	cost := (float64(s.usage.Input-s.usage.Cached)*p.Input + float64(s.usage.Cached)*p.Cached + float64(s.usage.Output)*p.Output) / 1e6
+	return &cost
+}
+
+// beforeStep says which budget is spent, "" where none is.
+func (s *spent) beforeStep() string {
+	l := &s.limits
+	total := s.usage.Input + s.usage.Output
+	switch {
+	case l.Steps > 0 && s.steps >= l.Steps:
+		return fmt.Sprintf("%d steps (--max-steps)", l.Steps)
+	case l.Tokens > 0 && total >= l.Tokens:
+		return fmt.Sprintf("%d of %d tokens (--max-tokens)", total, l.Tokens)
+	case l.Cost > 0 && s.cost() != nil && *s.cost() >= l.Cost:
+		return fmt.Sprintf("a cost of %.4f of %.4f (--max-cost)", *s.cost(), l.Cost)
+	case l.Time > 0 && time.Since(s.began)-s.waited >= l.Time:
+		return fmt.Sprintf("%s (--time)", l.Time)
+	}
+	s.steps++
+	return ""
+}
+
+// beforeCalls is beforeStep for the calls of an answer.
+func (s *spent) beforeCalls(calls []model.Call) string {
+	l := &s.limits
+	if l.Calls > 0 && s.calls+len(calls) > l.Calls {
+		return fmt.Sprintf("%d calls (--max-calls); the model asked for %d more", s.calls, len(calls))
+	}
+	s.calls += len(calls)
+	for _, c := range calls {
+		key := c.Name + "\x00" + string(c.Arguments)
+		if s.repeats[key]++; l.Repeats > 0 && s.repeats[key] > l.Repeats {
+			return fmt.Sprintf("%d calls of %s with the same arguments (--max-repeat)", l.Repeats, c.Name)
+		}
+	}
+	return ""
+}
+
+// asked counts the tokens of a request. Where the API does not report them, they are
+// estimated.
+func (s *spent) asked(r *model.Request, a *model.Answer) {
+	used := a.Usage
+	if !used.Reported {
+		in, err := json.Marshal(r.Messages)
+		if err == nil {
+			used.Input = int64(format.Tokens(in) + format.Tokens(r.Tools) + format.Tokens([]byte(r.System)))
+		}
+		used.Output = int64(format.Tokens(a.Body))
+	}
+	s.usage = s.usage.Add(used)
+}

@@ -1,0 +1,182 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Result is [Wire].
+func (chat) Result(c Call, text string, _ bool) json.RawMessage {
+	return json.RawMessage(`{"role":"tool","tool_call_id":` + string(textOf(c.ID)) + `,"content":` + string(textOf(text)) + `}`)
+}
+
+// Join is [Wire]: the messages stay apart.
+func (chat) Join(results []json.RawMessage) []json.RawMessage { return results }
+
+// Split is [Wire].
+func (chat) Split(tools json.RawMessage) ([]Definition, error) {
+	return split(tools, func(raw json.RawMessage) (string, error) {
+		var d struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		}
+		return d.Function.Name, json.Unmarshal(raw, &d)
+	})
+}
+
+// Tools is [Wire].
+func (chat) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
+
+// Result is [Wire].
+func (responses) Result(c Call, text string, _ bool) json.RawMessage {
+	return json.RawMessage(`{"type":"function_call_output","call_id":` + string(textOf(c.ID)) + `,"output":` + string(textOf(text)) + `}`)
+}
+
+// Join is [Wire]: the items stay apart.
+func (responses) Join(results []json.RawMessage) []json.RawMessage { return results }
+
+// Split is [Wire].
+func (responses) Split(tools json.RawMessage) ([]Definition, error) { return split(tools, nameMember) }
+
+// Tools is [Wire].
+func (responses) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
+
+// Result is [Wire].
+func (anthropic) Result(c Call, text string, failed bool) json.RawMessage {
+	mark := ""
+	if failed {
+		mark = `,"is_error":true`
+	}
+	return json.RawMessage(`{"role":"user","content":[{"type":"tool_result","tool_use_id":` + string(textOf(c.ID)) + `,"content":` + string(textOf(text)) + mark + `}]}`)
+}
+
+// Join is [Wire]: all results of an answer stand in the one message behind it.
+func (anthropic) Join(results []json.RawMessage) []json.RawMessage { return joined(results, "content") }
+
+// Split is [Wire].
+func (anthropic) Split(tools json.RawMessage) ([]Definition, error) { return split(tools, nameMember) }
+
+// Tools is [Wire].
+func (anthropic) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
+
+// Result is [Wire].
+func (gemini) Result(c Call, text string, failed bool) json.RawMessage {
+	member, id := "output", ""
+	if failed {
+		member = "error"
+	}
+	if c.ID != "" {
+		id = `"id":` + string(textOf(c.ID)) + `,`
+	}
+	return json.RawMessage(`{"role":"user","parts":[{"functionResponse":{` + id + `"name":` + string(textOf(c.Name)) + `,"response":{"` + member + `":` + string(textOf(text)) + `}}}]}`)
+}
+
+// Join is [Wire]: all results of an answer stand in the one content behind it.
+func (gemini) Join(results []json.RawMessage) []json.RawMessage { return joined(results, "parts") }
+
+// geminiTools is an element of the value of tools.
+type geminiTools struct {
+	Declarations []json.RawMessage `json:"functionDeclarations"`
+}
+
+// Split is [Wire].
+func (gemini) Split(tools json.RawMessage) (all []Definition, err error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	var groups []geminiTools
+	if err := json.Unmarshal(tools, &groups); err != nil {
+		return nil, fmt.Errorf("reading the tools: %w", err)
+	}
+	for _, g := range groups {
+		raw, err := encode(g.Declarations)
+		if err != nil {
+			return nil, err
+		}
+		some, err := split(raw, nameMember)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// Tools is [Wire].
+func (gemini) Tools(definitions []Definition) json.RawMessage {
+	if len(definitions) == 0 {
+		return nil
+	}
+	return json.RawMessage(`[{"functionDeclarations":` + string(listOf(definitions)) + `}]`)
+}
+
+func nameMember(raw json.RawMessage) (string, error) {
+	var d struct {
+		Name string `json:"name"`
+	}
+	err := json.Unmarshal(raw, &d)
+	return d.Name, err
+}
+
+func split(tools json.RawMessage, name func(json.RawMessage) (string, error)) ([]Definition, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(tools, &list); err != nil {
+		return nil, fmt.Errorf("reading the tools: %w", err)
+	}
+	all := make([]Definition, 0, len(list))
+	for _, raw := range list {
+		n, err := name(raw)
+		if err != nil {
+			return nil, fmt.Errorf("reading a tool: %w", err)
+		}
+		all = append(all, Definition{n, raw})
+	}
+	return all, nil
+}
+
+func listOf(definitions []Definition) json.RawMessage {
+	if len(definitions) == 0 {
+		return nil
+	}
+	b := json.RawMessage{'['}
+	for i, d := range definitions {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, d.Raw...)
+	}
+	return append(b, ']')
+}
+
+// joined puts the lists of messages of the user into one message. Messages of another shape
+// stay as they are, behind it.
+func joined(results []json.RawMessage, member string) []json.RawMessage {
+	var list, rest []json.RawMessage
+	for _, m := range results {
+		var members map[string]json.RawMessage
+		var parts []json.RawMessage
+		var text string
+		switch {
+		case json.Unmarshal(m, &members) != nil || string(members["role"]) != `"user"`:
+			rest = append(rest, m)
+		case json.Unmarshal(members[member], &parts) == nil:
+			list = append(list, parts...)
+		case json.Unmarshal(members[member], &text) == nil:
+			list = append(list, json.RawMessage(`{"type":"text","text":`+string(textOf(text))+`}`))
+		default:
+			rest = append(rest, m)
+		}
+	}
+	if len(list) == 0 {
+		return rest
+	}
+	content, err := encode(list)
+	if err != nil {
+		return results // they were read as JSON: this cannot happen
+	}
+	return append([]json.RawMessage{json.RawMessage(`{"role":"user","` + member + `":` + string(content) + `}`)}, rest...)
+}

@@ -1,0 +1,300 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Call is a tool call that the model makes.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string // JSON
+}
+
+// Turn is one answer of the model.
+type Turn struct {
+	Thought string // signed, where the API signs thoughts
+	Text    string
+	Calls   []Call
+	Stop    string // "" for what the API says of such an answer
+	Fault   *Fault // in place of an answer
+	Quirk   Quirk  // of the stream
+	Piece   int    // bytes of a piece of text or arguments in a stream; 0: 7
+	Check   func(r *Request) error
+}
+
+// Quirk is a way in which servers differ from the reference.
+type Quirk int
+
+// The quirks.
+const (
+	None       Quirk = iota
+	SameIndex        // every call of a stream has the index 0, and comes whole (Ollama)
+	LosesCalls       // calls are lost while streaming (some versions of Ollama)
+	CutStream        // the stream ends early, once
+)
+
+// Fault is an answer that is an error.
+type Fault struct {
+	Status     int // 0: an error event in the stream
+	Type       string
+	RetryAfter string
+}
+
+// Script is what the model answers, one turn after the other. The last turn repeats.
+type Script []Turn
+
+// Request is what a client asked, as far as the four APIs have it in common.
+type Request struct {
+	Wire     string // openai, openai-responses, anthropic, gemini
+	Stream   bool
+	System   string
+	Tools    []string // names
+	Results  []Result // of the calls of the last answer, in their order
+	Messages int
+	Raw      json.RawMessage
+}
+
+// Result is what the client says of a call.
+type Result struct{ ID, Name, Text string }
+
+// Server answers requests. It is safe for concurrent use; one conversation at a time uses it.
+type Server struct {
+	mu      sync.Mutex
+	script  Script
+	at      int // the next turn
+	asked   []*Request
+	refused []string
+	last    *sent // the answer that the next request must have
+	cut     bool
+}
+
+// sent is an answer as it was given.
+type sent struct {
+	turn  Turn
+	parts string // signed text that the next request must contain
+}
+
+// New returns a server with a script.
+func New(script Script) *Server { return &Server{script: script} }
+
+// Asked returns the requests that were answered.
+func (s *Server) Asked() []*Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Request(nil), s.asked...)
+}
+
+// Refused returns why requests were refused with 400.
+func (s *Server) Refused() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.refused...)
+}
+
+// wire is one API.
+type wire interface {
+	name() string
+	// read reads a request and checks it against the last answer.
+	read(body []byte, last *sent) (*Request, error)
+	// whole writes an answer, stream its events.
+	whole(t *Turn, n int) any
+	stream(t *Turn, n int) (events []event)
+	// signed returns the text of an answer that the next request must contain.
+	signed(t *Turn, n int) string
+}
+
+// event is an event of a stream.
+type event struct {
+	name string
+	data any
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var api wire
+	stream := strings.Contains(string(body), `"stream":true`)
+	switch path := r.URL.Path; {
+	case r.Method != http.MethodPost:
+	case strings.HasSuffix(path, "/chat/completions"):
+		api = chatWire{}
+	case strings.HasSuffix(path, "/responses"):
+		api = responsesWire{}
+	case strings.HasSuffix(path, "/v1/messages"):
+		api = anthropicWire{}
+	case strings.Contains(path, "/v1beta/models/") && strings.HasSuffix(path, ":generateContent"):
+		api, stream = geminiWire{}, false
+	case strings.Contains(path, "/v1beta/models/") && strings.HasSuffix(path, ":streamGenerateContent"):
+		api, stream = geminiWire{}, true
+	}
+	if api == nil {
+		http.Error(w, `{"error":{"message":"no such path"}}`, http.StatusNotFound)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	request, err := api.read(body, s.last)
+	if err == nil {
+		request.Wire, request.Stream, request.Raw = api.name(), stream, body
+	}
+	t := s.script[min(s.at, len(s.script)-1)]
+	if err == nil && t.Check != nil {
+		err = t.Check(request)
+	}
+	if err != nil {
+		s.refused = append(s.refused, err.Error())
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": err.Error()}})
+		return
+	}
+	s.answer(w, api, &t, stream, request)
+}
+
+// answer gives the next answer of the script.
+func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, request *Request) {
+	n := s.at
+	if f := t.Fault; f != nil && f.Status != 0 {
+		s.at++
+		if f.RetryAfter != "" {
+			w.Header().Set("Retry-After", f.RetryAfter)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(f.Status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": f.Type, "message": "not now"}})
+		return
+	}
+	if !stream {
+		s.at++
+		s.asked, s.last = append(s.asked, request), &sent{*t, api.signed(t, n)}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(api.whole(t, n))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	if t.Fault != nil {
+		s.at++
+		writeEvent(w, event{"error", map[string]any{"type": "error", "error": map[string]any{"type": t.Fault.Type, "message": "not now"}}})
+		return
+	}
+	given := *t
+	if t.Quirk == LosesCalls {
+		given.Calls = nil
+	}
+	events := api.stream(&given, n)
+	if t.Quirk == CutStream && !s.cut {
+		s.cut = true
+		events = events[:len(events)/2]
+	} else {
+		s.cut = false
+		if t.Quirk != LosesCalls {
+			s.at++
+			s.asked, s.last = append(s.asked, request), &sent{*t, api.signed(t, n)}
+		}
+	}
+	for _, e := range events {
+		writeEvent(w, e)
+	}
+}
+
+func writeEvent(w io.Writer, e event) {
+	data, ok := e.data.(string)
+	if !ok {
+		b, err := json.Marshal(e.data)
+		if err != nil {
+			panic(err) // the answers are ours
+		}
+		data = string(b)
+	}
+	if e.name != "" {
+		_, _ = fmt.Fprintf(w, "event: %s\n", e.name)
+	}
+	_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+}
+
+// pieces cuts a text as a stream does, not within a character.
+func pieces(text string, size int) (all []string) {
+	if size <= 0 {
+		size = 7
+	}
+	for text != "" {
+		n := 0
+		for i := range text {
+			if i >= size {
+				break
+			}
+			n = i
+		}
+		if n == 0 || len(text) <= size {
+			n = len(text)
+			for i := range text {
+				if i > 0 && i >= size {
+					n = i
+					break
+				}
+			}
+		}
+		all, text = append(all, text[:n]), text[n:]
+	}
+	return all
+}
+
+// checkNames refuses names that the vendors refuse.
+func checkNames(names []string) error {
+	seen := map[string]bool{}
+	for _, n := range names {
+		if len(n) == 0 || len(n) > 64 || strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			return fmt.Errorf("tools: the name %q does not match ^[a-zA-Z0-9_-]{1,64}$", n)
+		}
+		if seen[n] {
+			return fmt.Errorf("tools: the name %q is there twice", n)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// checkResults refuses results that are not those of the calls of the last answer.
+func checkResults(last *sent, results []Result, byID bool) error {
+	if last == nil {
+		if len(results) > 0 {
+			return fmt.Errorf("messages: there are results without calls")
+		}
+		return nil
+	}
+	want, got := map[string]int{}, map[string]int{}
+	for _, c := range last.turn.Calls {
+		if byID {
+			want[c.ID]++
+		} else {
+			want[c.Name]++
+		}
+	}
+	for _, r := range results {
+		if byID {
+			got[r.ID]++
+		} else {
+			got[r.Name]++
+		}
+	}
+	for k, n := range want {
+		if got[k] != n {
+			return fmt.Errorf("messages: the call %s has %d results directly behind it, not %d", k, got[k], n)
+		}
+	}
+	for k := range got {
+		if want[k] == 0 {
+			return fmt.Errorf("messages: there is a result of %s, which was not called", k)
+		}
+	}
+	return nil
+}

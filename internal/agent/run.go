@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/format"
+)
+
+const awaitEach = 30 * time.Second
+
+// run runs the calls of an answer and returns what became of them, with messages for the model
+// that answer each of them. Calls that are held are decided first; it returns errLeft where
+// one stays held.
+func (a *Agent) run(ctx context.Context, e *entry) (*Results, error) {
+	own, texts, err := a.ownResults(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	results := &Results{}
+	if len(own) < len(e.Calls) {
+		if results, err = a.decided(ctx, e); err != nil {
+			return results, err
+		}
+	}
+	if e.inText() {
+		return results, nil // every call was sent
+	}
+	results.Messages = a.Wire.Join(append(texts, results.Messages...))
+	results.Calls = append(own, results.Calls...)
+	return results, nil
+}
+
+// ownResults answers the calls that are not for Callyard: those of find_tools, and those of
+// tools that the model was never shown.
+func (a *Agent) ownResults(ctx context.Context, e *entry) (own []CallResult, messages []json.RawMessage, err error) {
+	if e.inText() {
+		return nil, nil, nil
+	}
+	for _, c := range e.Calls {
+		if !slices.Contains(e.Own, c.Name) {
+			continue
+		}
+		r := CallResult{ID: c.ID, Name: c.Name, State: "refused"}
+		text, failed := fmt.Sprintf("There is no tool %q. Use the names of your tools exactly.", c.Name), true
+		if c.Name == findTools && a.Transcript.search {
+			if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript); err != nil {
+				return nil, nil, err
+			}
+			if text, failed, err = a.Tools.find(ctx, a.Fabric, a.Wire, a.Transcript, c.Arguments); err != nil {
+				return nil, nil, err
+			}
+			r.State, r.ToolError = "succeeded", failed
+		}
+		own, messages = append(own, r), append(messages, a.Wire.Result(c, text, failed))
+	}
+	return own, messages, nil
+}
+
+// decided runs the calls and lets a person decide those that are held, until none is.
+func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
+	confirmed, denied := map[string]string{}, map[string]string{}
+	for {
+		results, err := a.Fabric.Run(ctx, e.Key, e.Body, e.Own)
+		if err != nil {
+			return nil, err
+		}
+		var held []*CallResult
+		for i := range results.Calls {
+			r := &results.Calls[i]
+			if _, no := denied[r.CallID]; no && r.State != "held" {
+				r.State = "denied"
+			}
+			r.ConfirmedBy = confirmed[r.CallID]
+			if r.State == "held" {
+				held = append(held, r)
+			}
+		}
+		if len(held) == 0 {
+			return a.commented(results, denied), nil
+		}
+		began := time.Now()
+		for _, r := range held {
+			if err := a.decide(ctx, e, r, confirmed, denied); err != nil {
+				return results, err
+			}
+		}
+		a.spent.waited += time.Since(began)
+	}
+}
+
+// decide has one held call decided.
+func (a *Agent) decide(ctx context.Context, e *entry, r *CallResult, confirmed, denied map[string]string) error {
+	if confirmed[r.CallID] != "" { // it is still on its way
+		_, err := a.Fabric.Await(ctx, r.CallID, awaitEach)
+		return err
+	}
+	d, comment, err := a.Person.Decide(ctx, Held{Result: r, Arguments: argumentsOf(e, r)})
+	if err != nil {
+		return err
+	}
+	switch d {
+	case Approve, Deny:
+		if r.Confirmation == nil || r.Confirmation.ID == "" {
+			return fmt.Errorf("the call %s can only be decided by its approvers", r.CallID)
+		}
+		if err := a.Fabric.Decide(ctx, r.Confirmation.ID, d == Approve); err != nil {
+			return err
+		}
+		if d == Deny {
+			denied[r.CallID] = comment
+		} else {
+			confirmed[r.CallID] = "caller"
+		}
+		return nil
+	case Wait:
+		confirmed[r.CallID] = "approvers"
+		for {
+			state, err := a.Fabric.Await(ctx, r.CallID, awaitEach)
+			if err != nil {
+				return err
+			}
+			if state != "held" {
+				return nil
+			}
+		}
+	}
+	return errLeft
+}
+
+// argumentsOf returns the arguments of a held call as the model wrote them.
+func argumentsOf(e *entry, r *CallResult) json.RawMessage {
+	for _, c := range e.Calls {
+		if c.ID == r.ID && c.Name == r.Name {
+			return c.Arguments
+		}
+	}
+	return nil
+}
+
+// commented adds what a person said about a denial.
+func (a *Agent) commented(results *Results, denied map[string]string) *Results {
+	for i := range results.Calls {
+		if comment := denied[results.Calls[i].CallID]; comment != "" {
+			results.Messages = append(results.Messages, a.Wire.User(fmt.Sprintf("I denied the call of %s: %s", results.Calls[i].Name, comment)))
+		}
+	}
+	return results
+}
+
+// inText says whether the calls were written into the text of the answer.
+func (e *entry) inText() bool {
+	return len(e.Body) > 0 && string(e.Body[:min(8, len(e.Body))]) == `{"text":`
+}
+
+// readText looks for calls in the text of an answer: models whose server does not know their
+// form of calls write them there. Only calls of tools that are shown count.
+func (a *Agent) readText(e *entry) {
+	found := format.Extract(e.Text, func(name string) ([]byte, bool) { return nil, a.Tools.isShown(name) })
+	for i, f := range found {
+		if f.Err != nil || !a.Tools.isShown(f.Name) {
+			return // nothing is run in part
+		}
+		e.Calls = append(e.Calls, model.Call{ID: fmt.Sprintf("text_%d", i), Name: f.Name, Arguments: f.Arguments})
+	}
+	if len(e.Calls) > 0 {
+		body, err := json.Marshal(map[string]string{"text": e.Text})
+		if err != nil {
+			e.Calls = nil // a text can always be written
+			return
+		}
+		e.Body = body
+	}
+}

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/callyard/callyard/internal/agent/model"
+)
+
+// The types of lines of a transcript.
+const (
+	entrySession = "session"
+	entryUser    = "user"
+	entryAnswer  = "answer"  // of the model, before its calls run
+	entryResults = "results" // of the calls of the answer
+	entryEnd     = "end"     // the answer had no calls, or was not acted on
+	entryTools   = "tools"   // more tools are shown to the model
+)
+
+// entry is a line of a transcript.
+type entry struct {
+	Type     string            `json:"type"`
+	Time     time.Time         `json:"time"`
+	Session  string            `json:"session,omitempty"`
+	Model    string            `json:"model,omitempty"`
+	Forked   string            `json:"forked_from,omitempty"`
+	Turn     int               `json:"turn,omitempty"`
+	Key      string            `json:"idempotency_key,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	Stop     string            `json:"stop,omitempty"`
+	Messages []json.RawMessage `json:"messages,omitempty"` // part of the conversation
+	Body     json.RawMessage   `json:"body,omitempty"`     // of the answer, or {"text":…}
+	Calls    []model.Call      `json:"calls,omitempty"`
+	Own      []string          `json:"own,omitempty"`    // names of calls that are not for Callyard
+	Tools    []string          `json:"tools,omitempty"`  // names
+	Search   bool              `json:"search,omitempty"` // find_tools is offered
+	Results  []CallResult      `json:"results,omitempty"`
+	Usage    *model.Usage      `json:"usage,omitempty"`
+}
+
+// Transcript is a session in a file, which it locks. It is used by one goroutine.
+type Transcript struct {
+	ID    string // of the session
+	Model string
+
+	path       string
+	file       *os.File
+	messages   []json.RawMessage
+	turns      int
+	lastAnswer *entry // whose calls have no results yet
+	user       string // the last prompt
+	tools      []string
+	search     bool
+}
+
+const maxLine = 256 << 20 // bytes of a line of a transcript
+
+// ErrInUse says that another process has the session open.
+var ErrInUse = errors.New("another process has this session open")
+
+// NewTranscript makes the file for a session that begins. A file that is there already is an
+// error.
+func NewTranscript(path, modelName string) (*Transcript, error) {
+	t := &Transcript{ID: "agent_" + strings.ToLower(rand.Text()), Model: modelName, path: path}
+	if t.path == "" || strings.HasSuffix(path, string(filepath.Separator)) {
+		t.path = filepath.Join(path, t.ID+".jsonl")
+	}
+	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of the transcript: %w", err)
+	}
+	f, err := os.OpenFile(t.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("making the transcript: %w", err)
+	}
+	if err := t.lock(f); err != nil {
+		return nil, err
+	}
+	return t, t.append(entry{Type: entrySession, Session: t.ID, Model: modelName})
+}
+
+// OpenTranscript continues a session. A last line that a kill left incomplete is removed.
+func OpenTranscript(path string) (*Transcript, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the transcript: %w", err)
+	}
+	t := &Transcript{path: path}
+	if err := t.lock(f); err != nil {
+		return nil, err
+	}
+	if err := t.load(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *Transcript) lock(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close() // the error counts
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%s: %w", t.path, ErrInUse)
+		}
+		return fmt.Errorf("locking the transcript: %w", err)
+	}
+	t.file = f
+	return nil
+}
+
+// load reads the lines.
+func (t *Transcript) load() error {
+	in := bufio.NewReaderSize(t.file, 64<<10)
+	var at int64
+	for n := 1; ; n++ {
+		line, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			if len(line) > 0 { // a kill: what was being written has had no effect
+				if err := t.file.Truncate(at); err != nil {
+					return fmt.Errorf("removing the incomplete last line of the transcript: %w", err)
+				}
+			}
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("reading the transcript %s: %w", t.path, err)
+		}
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("%s:%d is not a line of a transcript: %w", t.path, n, err)
+		}
+		at += int64(len(line))
+		t.take(&e)
+	}
+	if t.ID == "" {
+		return fmt.Errorf("%s is not a transcript: it does not begin with a session", t.path)
+	}
+	return nil
+}
+
+// readLine returns a line with its end. At the end of the file it returns what is left.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxLine:
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("a line has more than %d MiB", maxLine>>20)
+		default:
+			return line, err
+		}
+	}
+}
+
+// take adds a line to what is known.
+func (t *Transcript) take(e *entry) {
+	t.messages = append(t.messages, e.Messages...)
+	switch e.Type {
+	case entrySession:
+		t.ID, t.Model = e.Session, e.Model
+	case entryUser:
+		t.user, t.lastAnswer = e.Text, nil
+	case entryAnswer:
+		t.turns, t.lastAnswer = e.Turn, e
+	case entryTools:
+		t.tools, t.search = append(t.tools, e.Tools...), e.Search
+	case entryResults, entryEnd:
+		t.lastAnswer = nil
+	}
+}
+
+// append writes a line and syncs it to disk.
+func (t *Transcript) append(e entry) error {
+	e.Time = time.Now().UTC()
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(&e); err != nil {
+		return fmt.Errorf("writing the transcript: %w", err)
+	}
+	if _, err := t.file.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("writing the transcript: %w", err)
+	}
+	if err := t.file.Sync(); err != nil {
+		return fmt.Errorf("writing the transcript: %w", err)
+	}
+	t.take(&e)
+	return nil
+}
+
+// Messages returns the conversation so far.
+func (t *Transcript) Messages() []json.RawMessage { return t.messages }
+
+// Interrupted says whether the session stopped before the model had answered.
+func (t *Transcript) Interrupted() bool { return t.lastAnswer != nil }
+
+// Path returns the name of the file.
+func (t *Transcript) Path() string { return t.path }
+
+// Fork copies the session into a new file in the same directory, under a new id. Calls that
+// have no result yet keep their key, so they do not run twice.
+func (t *Transcript) Fork() (*Transcript, error) {
+	text, err := os.ReadFile(t.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the transcript: %w", err)
+	}
+	fork, err := NewTranscript(filepath.Dir(t.path)+string(filepath.Separator), t.Model)
+	if err != nil {
+		return nil, err
+	}
+	_, rest, _ := bytes.Cut(text, []byte{'\n'}) // without the line of the session
+	if _, err := fork.file.Write(rest); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
+	}
+	if err := fork.file.Sync(); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
+	}
+	if err := fork.Close(); err != nil {
+		return nil, err
+	}
+	return OpenTranscript(fork.path)
+}
+
+// Close unlocks the file.
+func (t *Transcript) Close() error {
+	if err := t.file.Close(); err != nil {
+		return fmt.Errorf("closing the transcript: %w", err)
+	}
+	return nil
+}
+
+// Latest returns the path of the transcript in the directory that changed last.
+func Latest(dir string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "agent_*.jsonl"))
+	if err != nil {
+		return "", fmt.Errorf("looking for transcripts: %w", err)
+	}
+	var latest string
+	var at time.Time
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && info.ModTime().After(at) {
+			latest, at = f, info.ModTime()
+		}
+	}
+	if latest == "" {
+		return "", fmt.Errorf("there is no session to continue in %s", dir)
+	}
+	return latest, nil
+}
