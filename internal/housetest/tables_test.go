@@ -70,6 +70,7 @@ var layers = []layer{
 	{"internal/dispatch", domain},
 	{"internal/batch", domain},
 	{"internal/eval", domain},
+	{"internal/agent", domain},
 	{"internal/calls", domain},
 
 	{"internal/frontdoor", role},

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/agent"
+	"github.com/callyard/callyard/internal/agent/model"
+)
+
+// agentPerson is who runs `callyard agent`: a person at a terminal, or a program.
+type agentPerson struct {
+	c        *client
+	o        *agentOptions
+	terminal bool // a person can be asked
+	lines    lineReader
+	confirm  string
+	midLine  bool // the answer's text has not ended its line
+	events   *json.Encoder
+}
+
+func newAgentPerson(c *client, o *agentOptions) *agentPerson {
+	p := &agentPerson{c: c, o: o, terminal: isTerminal(c.in), lines: lineReader{bufio.NewReader(c.in)}}
+	if p.confirm = o.confirm; p.confirm == "" {
+		p.confirm = "deny"
+		if p.terminal {
+			p.confirm = "ask"
+		}
+	}
+	if o.output == "stream-json" {
+		p.events = json.NewEncoder(c.out.w)
+		p.events.SetEscapeHTML(false)
+	}
+	return p
+}
+
+// event writes an event of stream-json.
+func (p *agentPerson) event(kind string, members map[string]any) {
+	if p.events == nil {
+		return
+	}
+	members["type"] = kind
+	_ = p.events.Encode(members) // who reads has left
+}
+
+// prompt reads what a person types.
+func (p *agentPerson) prompt() (string, error) {
+	if err := p.c.note.text("> "); err != nil {
+		return "", err
+	}
+	return p.lines.read()
+}
+
+// Text is [agent.Person].
+func (p *agentPerson) Text(piece string) {
+	p.event("text", map[string]any{"text": piece})
+	if p.o.output != "text" || piece == "" {
+		return
+	}
+	_ = p.c.out.text(visible(piece)) // the report has the whole text
+	p.midLine = !strings.HasSuffix(piece, "\n")
+}
+
+// Restart is [agent.Person].
+func (p *agentPerson) Restart() {
+	p.event("restart", map[string]any{})
+	p.endLine()
+	p.say("(The model's API failed; its answer begins again.)\n")
+}
+
+func (p *agentPerson) endLine() {
+	if p.midLine {
+		_ = p.c.out.text("\n")
+		p.midLine = false
+	}
+}
+
+// say writes for a person, next to the answer.
+func (p *agentPerson) say(text string) {
+	if p.o.output == "text" {
+		_ = p.c.note.text(text)
+	}
+}
+
+// Calls is [agent.Person].
+func (p *agentPerson) Calls(calls []model.Call) {
+	p.endLine()
+	for _, c := range calls {
+		p.event("call", map[string]any{"id": c.ID, "name": c.Name, "arguments": jsonOrText(c.Arguments)})
+		text := "→ " + oneLine(c.Name)
+		if !p.o.hideJSON {
+			text += " " + p.folded(c.Arguments)
+		}
+		p.say(text + "\n")
+	}
+}
+
+// jsonOrText returns what a model wrote as arguments, which need not be JSON.
+func jsonOrText(raw json.RawMessage) any {
+	if json.Valid(raw) {
+		return raw
+	}
+	return string(raw)
+}
+
+// folded shows JSON in one line where it fits, else indented.
+func (p *agentPerson) folded(raw json.RawMessage) string {
+	if text := oneLine(string(raw)); columnsOf(text) <= p.o.jsonWidth {
+		return text
+	}
+	return "\n" + visible(pretty(raw))
+}
+
+// Results is [agent.Person].
+func (p *agentPerson) Results(results *agent.Results) {
+	for i := range results.Calls {
+		r := &results.Calls[i]
+		p.event("result", map[string]any{"call": r})
+		text := "← " + oneLine(r.Name) + ": " + r.State
+		switch {
+		case r.Problem != nil:
+			text += ": " + oneLine(cmp.Or(r.Problem.Detail, r.Problem.Title))
+		case r.ToolError:
+			text += ", and the tool reported an error"
+		}
+		p.say(text + "\n")
+	}
+}
+
+// Decide is [agent.Person].
+func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision, string, error) {
+	r, q := h.Result, h.Result.Confirmation
+	p.event("held", map[string]any{"call": r, "arguments": jsonOrText(h.Arguments)})
+	people := q == nil || q.People
+	switch p.confirm {
+	case "wait":
+		if q != nil && q.Page != "" {
+			p.say("Waiting for approval at " + oneLine(q.Page) + "\n")
+		}
+		return agent.Wait, "", nil
+	case "deny":
+		if people {
+			return agent.Leave, "", nil
+		}
+		return agent.Deny, "nobody was there to confirm it", nil
+	}
+	if err := p.c.note.text(p.card(h)); err != nil {
+		return agent.Leave, "", err
+	}
+	for {
+		choice := "Run this call? [y]es, [n]o, [w]ait for approvers, [q]uit: "
+		if people {
+			choice = "Approvers decide. [w]ait for them, or [q]uit and continue later: "
+		}
+		if err := p.c.note.text(choice); err != nil {
+			return agent.Leave, "", err
+		}
+		line, err := p.lines.read()
+		if ctx.Err() != nil {
+			return agent.Leave, "", ctx.Err()
+		}
+		if errors.Is(err, io.EOF) {
+			return agent.Leave, "", nil
+		}
+		if err != nil {
+			return agent.Leave, "", err
+		}
+		answer, comment, _ := strings.Cut(line, " ")
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			if !people {
+				return agent.Approve, "", nil
+			}
+		case "n", "no":
+			if !people {
+				return agent.Deny, strings.TrimSpace(comment), nil
+			}
+		case "w", "wait":
+			return agent.Wait, "", nil
+		case "q", "quit":
+			return agent.Leave, "", nil
+		}
+	}
+}
+
+// card shows a held call with all of its arguments.
+func (p *agentPerson) card(h agent.Held) string {
+	r, q := h.Result, h.Result.Confirmation
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThis call needs a confirmation.\n  server  %s\n  tool    %s\n", oneLine(r.Server), oneLine(r.Tool))
+	if q != nil {
+		fmt.Fprintf(&b, "  risk    %d\n", q.Risk)
+		if q.Reason != "" {
+			fmt.Fprintf(&b, "  reason  %s\n", oneLine(q.Reason))
+		}
+		if !q.Expires.IsZero() {
+			fmt.Fprintf(&b, "  until   %s\n", q.Expires.Local().Format(time.DateTime))
+		}
+		if q.Page != "" {
+			fmt.Fprintf(&b, "  page    %s\n", oneLine(q.Page))
+		}
+	}
+	fmt.Fprintf(&b, "  arguments\n%s\n", visible(pretty(h.Arguments)))
+	return b.String()
+}
+
+// report prints how a prompt ended.
+func (p *agentPerson) report(r *agent.Report) error {
+	p.endLine()
+	if p.events != nil {
+		p.event("report", map[string]any{"report": r})
+		return nil
+	}
+	if p.o.output == "json" {
+		body, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		return p.c.out.raw(body)
+	}
+	switch r.Stop {
+	case agent.HeldCall:
+		for _, c := range r.Calls {
+			if c.State == "held" {
+				p.say(fmt.Sprintf("The call %s of %s is held. Continue with `callyard agent --resume %s` when it is decided.\n", c.CallID, oneLine(c.Name), r.Session))
+			}
+		}
+	case agent.Budget:
+		p.say("The session ended: the budget of " + r.Reason + " is spent.\n")
+	case agent.Truncated:
+		p.say("The model stopped without an answer (" + oneLine(r.Reason) + ").\n")
+	}
+	return nil
+}

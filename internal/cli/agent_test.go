@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/callyard/callyard/internal/agent/modeltest"
+	"github.com/callyard/callyard/pkg/worker"
+)
+
+// yard is a whole Callyard in this process, and a model that follows a script.
+type yard struct {
+	url string
+	mu  sync.Mutex
+	ran []string // by the tools
+}
+
+func openYard(t *testing.T) *yard {
+	t.Helper()
+	y := &yard{}
+	s := worker.NewServer("notes")
+	type note struct {
+		Text string `json:"text"`
+	}
+	record := func(tool string) func(context.Context, note) (string, error) {
+		return func(_ context.Context, n note) (string, error) {
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			y.ran = append(y.ran, tool+" "+n.Text)
+			if n.Text == "fault" {
+				return "", errors.New("the disk is full")
+			}
+			return "noted " + n.Text, nil
+		}
+	}
+	worker.Tool(s, "read", "Reads a note.", record("read"), worker.ReadOnly())
+	worker.Tool(s, "delete", "Deletes a note.", record("delete"), worker.Destructive())
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	text := "rules:\n  - {name: reading, match: {server: notes, tool: read}, level: 1}\n  - {name: deleting, match: {server: notes, tool: delete}, level: 2}\n"
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := worker.Local(s, worker.LocalPolicy(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := httptest.NewServer(f.Handler())
+	t.Cleanup(func() { door.Close(); _ = f.Close() })
+	y.url = door.URL
+	return y
+}
+
+// agentRun runs callyard agent and returns its output and exit code.
+func (y *yard) agentRun(t *testing.T, script modeltest.Script, args ...string) (out, notes string, code int, server *modeltest.Server) {
+	t.Helper()
+	server = modeltest.New(script)
+	api := httptest.NewServer(server)
+	defer api.Close()
+	var stdout, stderr bytes.Buffer
+	root := rootCommand()
+	root.SetArgs(append([]string{"agent", "--url", y.url, "--model", "anthropic:test", "--base-url", api.URL, "--transcript", filepath.Join(t.TempDir(), "t.jsonl")}, args...))
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	root.SetIn(strings.NewReader(""))
+	err := root.ExecuteContext(t.Context())
+	showError(&stderr, err)
+	return stdout.String(), stderr.String(), exitCode(err), server
+}
+
+func calls(names ...string) modeltest.Turn {
+	var t modeltest.Turn
+	for i, n := range names {
+		tool, text, _ := strings.Cut(n, " ")
+		t.Calls = append(t.Calls, modeltest.Call{ID: "toolu_" + string(rune('a'+i)), Name: "notes__" + tool, Arguments: `{"text":"` + text + `"}`})
+	}
+	return t
+}
+
+func TestTheAgentSaysHowItEnded(t *testing.T) {
+	y := openYard(t)
+	end := modeltest.Turn{Text: "It is done."}
+	for name, c := range map[string]struct {
+		script modeltest.Script
+		args   []string
+		code   int
+		ran    string
+	}{
+		"answered":           {modeltest.Script{calls("read a", "read b"), end}, nil, 0, "read a,read b"},
+		"an error of a tool": {modeltest.Script{calls("read fault"), end}, nil, 0, "read fault"},
+		"denied":             {modeltest.Script{calls("delete a"), end}, nil, exitRefused, ""},
+		"not shown":          {modeltest.Script{calls("delete a"), end}, []string{"--not-tools", "notes/delete"}, exitRefused, ""},
+		"a spent budget":     {modeltest.Script{calls("read a")}, []string{"--max-steps", "2"}, exitBudget, "read a,read a"},
+		"no answer":          {modeltest.Script{{Text: "It is", Stop: "max_tokens"}}, nil, exitToolError, ""},
+		"no model":           {modeltest.Script{{Fault: &modeltest.Fault{Status: 400, Type: "invalid_request_error"}}}, nil, exitUnreachable, ""},
+	} {
+		y.ran = nil
+		out, notes, code, server := y.agentRun(t, c.script, append(c.args, "-p", "Do it.", "--output", "json")...)
+		y.mu.Lock()
+		ran := sortedWords(y.ran)
+		y.mu.Unlock()
+		if code != c.code || ran != c.ran {
+			t.Errorf("%s: exit %d, want %d; ran %q, want %q; %s%s %v", name, code, c.code, ran, c.ran, out, notes, server.Refused())
+		}
+		if code == exitUnreachable {
+			continue
+		}
+		var report struct {
+			Answer, Stop, Session string
+			Calls                 []struct{ State string }
+		}
+		if err := json.Unmarshal([]byte(out), &report); err != nil || report.Session == "" || report.Stop == "" {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+		for _, r := range server.Asked() {
+			if strings.Contains(string(r.Raw), "confirmation_id") {
+				t.Errorf("%s: the model was shown a token: %s", name, r.Raw)
+			}
+		}
+	}
+}
+
+func sortedWords(words []string) string {
+	b := append([]string(nil), words...)
+	for i := range b {
+		for j := i + 1; j < len(b); j++ {
+			if b[j] < b[i] {
+				b[i], b[j] = b[j], b[i]
+			}
+		}
+	}
+	return strings.Join(b, ",")
+}
+
+func TestTheAgentShowsPeopleItsCallsAndItsText(t *testing.T) {
+	y := openYard(t)
+	out, notes, code, _ := y.agentRun(t, modeltest.Script{calls("read a"), {Text: "Two\nlines \x1b[31m."}}, "Do it.")
+	if code != 0 || !strings.HasPrefix(out, "Two\nlines") || strings.Contains(out, "\x1b") {
+		t.Errorf("exit %d, %q", code, out)
+	}
+	if !strings.Contains(notes, `→ notes__read {"text":"a"}`) || !strings.Contains(notes, "← notes__read: succeeded") {
+		t.Errorf("the notes are %q", notes)
+	}
+	_, notes, _, _ = y.agentRun(t, modeltest.Script{calls("read a"), {Text: "x"}}, "--hide-json", "Do it.")
+	if strings.Contains(notes, `"text"`) {
+		t.Errorf("with --hide-json the notes are %q", notes)
+	}
+	out, _, _, _ = y.agentRun(t, modeltest.Script{calls("read a"), {Text: "x"}}, "--output", "stream-json", "Do it.")
+	var kinds []string
+	for line := range strings.Lines(out) {
+		var e struct{ Type string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		kinds = append(kinds, e.Type)
+	}
+	if got := strings.Join(kinds, " "); got != "call result text report" {
+		t.Errorf("the events are %s", got)
+	}
+}
+
+func TestASessionOfTheAgentIsContinued(t *testing.T) {
+	y := openYard(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	server := modeltest.New(modeltest.Script{calls("read a"), {Text: "First."}, {Text: "Second."}})
+	api := httptest.NewServer(server)
+	defer api.Close()
+	run := func(args ...string) (string, error) {
+		var stdout bytes.Buffer
+		root := rootCommand()
+		root.SetArgs(append([]string{"agent", "--url", y.url, "--base-url", api.URL, "-p"}, args...))
+		root.SetOut(&stdout)
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		err := root.ExecuteContext(t.Context())
+		return stdout.String(), err
+	}
+	if out, err := run("--model", "anthropic:test", "Begin."); err != nil || out != "First.\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if out, err := run("--continue", "Go on."); err != nil || out != "Second.\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if asked := server.Asked(); len(asked) != 3 || asked[2].Messages != 5 {
+		t.Errorf("the continued conversation has %d messages", asked[len(asked)-1].Messages)
+	}
+	files, err := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "callyard", "agent", "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if out, err := run("--resume", strings.TrimSuffix(filepath.Base(files[0]), ".jsonl"), "--fork", "Or so."); err != nil || out != "Second.\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
+	for want, args := range map[string][]string{
+		"PROVIDER:NAME":       {"-p", "x"},
+		"closedai":            {"--model", "closedai:x", "x"},
+		"--select":            {"--model", "ollama:m", "--select", "none", "x"},
+		"--prices":            {"--model", "ollama:m", "--max-cost", "1", "x"},
+		"--fork needs":        {"--model", "ollama:m", "--fork", "x"},
+		"There is no prompt":  {"--model", "ollama:m"},
+		"ANTHROPIC_API_KEY":   {"--model", "anthropic:m", "x"},
+		"session to continue": {"--model", "ollama:m", "--continue", "x"},
+		"exclude each other":  {"--resume", "a", "--continue"},
+		"pattern":             {"--model", "ollama:m", "--tools", "[", "x"},
+	} {
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+		root := rootCommand()
+		root.SetArgs(append([]string{"agent"}, args...))
+		root.SetOut(&bytes.Buffer{})
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		err := root.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+			t.Errorf("%v: %v (%d)", args, err, exitCode(err))
+		}
+	}
+}
