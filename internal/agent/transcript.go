@@ -60,6 +60,7 @@ type Transcript struct {
 	turns      int
 	lastAnswer *entry // whose calls have no results yet
 	user       string // the last prompt
+	waiting    bool   // for the model
 	tools      []string
 	search     bool
 }
@@ -170,13 +171,13 @@ func (t *Transcript) take(e *entry) {
 	case entrySession:
 		t.ID, t.Model = e.Session, e.Model
 	case entryUser:
-		t.user, t.lastAnswer = e.Text, nil
+		t.user, t.lastAnswer, t.waiting = e.Text, nil, true
 	case entryAnswer:
-		t.turns, t.lastAnswer = e.Turn, e
+		t.turns, t.lastAnswer, t.waiting = e.Turn, e, false
 	case entryTools:
 		t.tools, t.search = append(t.tools, e.Tools...), e.Search
 	case entryResults, entryEnd:
-		t.lastAnswer = nil
+		t.lastAnswer, t.waiting = nil, e.Type == entryResults
 	}
 }
 
@@ -203,7 +204,7 @@ func (t *Transcript) append(e entry) error {
 func (t *Transcript) Messages() []json.RawMessage { return t.messages }
 
 // Interrupted says whether the session stopped before the model had answered.
-func (t *Transcript) Interrupted() bool { return t.lastAnswer != nil }
+func (t *Transcript) Interrupted() bool { return t.lastAnswer != nil || t.waiting }
 
 // Path returns the name of the file.
 func (t *Transcript) Path() string { return t.path }

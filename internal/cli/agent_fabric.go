@@ -113,7 +113,7 @@ func (f *agentFabric) results(ctx context.Context, resp *http.Response) (*agent.
 		if h := item.Confirmation; h != nil {
 			r.Confirmation = &agent.Confirmation{
 				ID: deref(h.ConfirmationID), People: h.ConfirmationID == nil, Risk: int(h.RiskLevel), Page: deref(h.ApprovalURL), Expires: h.ExpiresAt,
-				Reason: cmp.Or(strings.Join(h.Reasons, "; "), h.RiskDescription),
+				Reason: cmp.Or(strings.Join(h.Reasons, " "), h.RiskDescription),
 			}
 		}
 		results.Calls = append(results.Calls, r)

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,6 +58,7 @@ type Request struct {
 	Tools    []string // names
 	Results  []Result // of the calls of the last answer, in their order
 	Messages int
+	Answers  int // of the model so far; not in openai-responses
 	Raw      json.RawMessage
 }
 
@@ -72,6 +74,10 @@ type Server struct {
 	refused []string
 	last    *sent // the answer that the next request must have
 	cut     bool
+
+	// ByHistory takes the turn that follows the answers in a request, so that a client that did
+	// not keep an answer gets the same one again. Not for openai-responses.
+	ByHistory bool
 }
 
 // sent is an answer as it was given.
@@ -100,8 +106,8 @@ func (s *Server) Refused() []string {
 // wire is one API.
 type wire interface {
 	name() string
-	// read reads a request and checks it against the last answer.
-	read(body []byte, last *sent) (*Request, error)
+	// read reads a request and checks what does not depend on the last answer.
+	read(body []byte) (*Request, error)
 	// whole writes an answer, stream its events.
 	whole(t *Turn, n int) any
 	stream(t *Turn, n int) (events []event)
@@ -142,7 +148,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	request, err := api.read(body, s.last)
+	request, err := api.read(body)
+	if err == nil && s.ByHistory {
+		s.at, s.last = request.Answers, nil
+		if s.at > 0 {
+			t := s.script[min(s.at-1, len(s.script)-1)]
+			s.last = &sent{t, api.signed(&t, s.at-1)}
+		}
+	}
+	if err == nil {
+		err = s.follows(api, request, string(body))
+	}
 	if err == nil {
 		request.Wire, request.Stream, request.Raw = api.name(), stream, body
 	}
@@ -158,6 +174,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, api, &t, stream, request)
+}
+
+// follows checks a request against the last answer.
+func (s *Server) follows(api wire, r *Request, body string) error {
+	switch last := s.last; {
+	case last != nil && last.parts != "" && !strings.Contains(body, last.parts):
+		return errors.New("a signed part of the last answer is missing or changed")
+	case last != nil && len(last.turn.Calls) == 0 && len(r.Results) == 0:
+		return nil
+	default:
+		return checkResults(last, r.Results, api.name() != "gemini")
+	}
 }
 
 // answer gives the next answer of the script.
