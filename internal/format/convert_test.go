@@ -241,6 +241,8 @@ func FuzzConvert(f *testing.F) {
 		f.Add(uint8(i), uint8(i+1), tools, calls)
 		f.Add(uint8(i+2), uint8(i), tools, calls)
 	}
+	f.Add(uint8(0), uint8(0), []byte(`[1652, null, {"name":"a"}]`), []byte(`[7]`))
+	f.Add(uint8(4), uint8(4), []byte(`[1652, [{}]]`), []byte(`{"a":[1]}`))
 	f.Fuzz(func(t *testing.T, a, b uint8, tools, calls []byte) {
 		from, to := formats()[int(a)%len(formats())], formats()[int(b)%len(formats())]
 		got, err := Convert(from, to, tools, calls)
@@ -249,6 +251,12 @@ func FuzzConvert(f *testing.F) {
 		}
 		if got.Tools != nil && !json.Valid(got.Tools) || got.Calls != nil && !json.Valid(got.Calls) {
 			t.Fatalf("not JSON: %s %s", got.Tools, got.Calls)
+		}
+		for _, raw := range [][]byte{got.Tools, got.Calls} {
+			var items []map[string]json.RawMessage
+			if raw != nil && json.Unmarshal(raw, &items) != nil {
+				t.Fatalf("%s to %s: no list of objects: %s", from, to, raw)
+			}
 		}
 		if from == to {
 			return

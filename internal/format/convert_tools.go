@@ -26,8 +26,10 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 	seen := make(map[string]bool)
 	each(v, func(item *value) {
 		if c.from == c.to {
-			c.take(item)
-			own = append(own, item.source())
+			if item.isObject() {
+				c.take(item)
+				own = append(own, item.source())
+			}
 			return
 		}
 		for _, p := range c.toolsOf(item) {
@@ -40,7 +42,7 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 	})
 	if v.isList() { // what is no object is no tool
 		for _, item := range v.items {
-			if !item.isObject() && c.from != c.to {
+			if !item.isObject() {
 				c.note(item, NoteSkipped, "", "It is not a tool: it is not an object.")
 			}
 		}
