@@ -138,6 +138,7 @@ type Agent struct {
 	Model      Model
 	Wire       model.Wire
 	Loose      bool // calls in the text of an answer are run
+	Plain      bool // the model is told to write calls as JSON; for models without tool calls
 	Fabric     Fabric
 	Person     Person
 	Tools      *Tools
@@ -196,19 +197,25 @@ func (a *Agent) end(r *Report, stop Stop, reason string) *Report {
 
 // step asks the model once. The answer is in the transcript when it returns.
 func (a *Agent) step(ctx context.Context) (*entry, error) {
-	if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript); err != nil {
+	if err := a.Tools.choose(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
 		return nil, err
 	}
 	request := &model.Request{System: a.System, Messages: a.Transcript.Messages(), Tools: a.Tools.shown(a.Wire), MaxOutput: a.MaxOutput}
+	if a.Plain {
+		request.System, request.Tools = a.plainSystem(), nil
+	}
 	var text func(string)
-	if a.Stream {
+	if a.Stream && !a.Plain {
 		text = a.Person.Text
 	}
 	answer, err := a.Model.Ask(ctx, request, text, a.Person.Restart)
 	if err != nil {
 		return nil, err
 	}
-	if !a.Stream {
+	switch {
+	case a.Plain:
+		a.Person.Text(plainResponse(answer.Text))
+	case !a.Stream:
 		a.Person.Text(answer.Text)
 	}
 	a.spent.asked(request, answer)
@@ -216,7 +223,7 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 		Type: entryAnswer, Turn: a.Transcript.turns + 1, Key: fmt.Sprintf("%s.%d", a.Transcript.ID, a.Transcript.turns+1),
 		Body: answer.Body, Messages: answer.Messages, Text: answer.Text, Calls: answer.Calls, Stop: answer.Stop, Usage: &answer.Usage,
 	}
-	if len(e.Calls) == 0 && a.Loose {
+	if len(e.Calls) == 0 && (a.Loose || a.Plain) {
 		a.readText(&e)
 	}
 	if !e.inText() {
@@ -235,7 +242,9 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 // turn runs the calls of an answer. more is false where there are none: the answer is final.
 func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err error) {
 	if len(e.Calls) == 0 || truncated(e.Stop) {
-		r.Answer = e.Text
+		if r.Answer = e.Text; a.Plain {
+			r.Answer = plainResponse(e.Text)
+		}
 		if truncated(e.Stop) || e.Text == "" {
 			a.end(r, Truncated, e.Stop)
 		} else {

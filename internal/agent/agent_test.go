@@ -63,6 +63,11 @@ func definition(w model.Wire, name string) json.RawMessage {
 
 func (f *fabric) Run(_ context.Context, key string, body json.RawMessage, own []string) (*agent.Results, error) {
 	f.requests++
+	var text struct{ Text string }
+	if json.Unmarshal(body, &text) == nil && text.Text != "" {
+		f.sent++
+		return &agent.Results{Messages: []json.RawMessage{f.wire.User("<tool_response>done</tool_response>")}, Calls: []agent.CallResult{{Name: "s__one", State: "succeeded"}}}, nil
+	}
 	answer, err := f.wire.Read(body)
 	if err != nil {
 		return nil, err
@@ -393,5 +398,22 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 	if _, err := agent.OpenTranscript(fork.Path()); err == nil {
 		t.Error("a session is open twice")
+	}
+}
+
+func TestAModelWithoutToolCallsWritesThemAsJSON(t *testing.T) {
+	for _, spec := range specs {
+		s := newStage(t, spec, modeltest.Script{
+			{Text: "{\"tool_call\": {\"server_id\": \"s\", \"tool_name\": \"one\", \"parameters\": {\"a\": {\"b\": 1}}}, \"response\": \"I look.\"}"},
+			{Text: `{"tool_call": null, "response": "It is {1}."}`},
+		}, "s__one")
+		s.Plain = true
+		report, err := s.Ask(t.Context(), "Do it.")
+		if err != nil || report.Answer != "It is {1}." || len(report.Calls) != 1 || s.person.text.String() != "I look.It is {1}." {
+			t.Errorf("%s: %+v, %v, %q; %v", spec, report, err, s.person.text.String(), s.server.Refused())
+		}
+		if asked := s.server.Asked(); len(asked[0].Tools) != 0 || !strings.Contains(asked[0].System, `"server_id":"s","tool_name":"one"`) {
+			t.Errorf("%s: the instructions are %q with the tools %v", spec, asked[0].System, asked[0].Tools)
+		}
 	}
 }

@@ -61,6 +61,11 @@ const (
 // prepare chooses the first tools, once: those of the transcript, where the session is
 // continued.
 func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transcript) error {
+	return t.choose(ctx, f, w, log, true)
+}
+
+// choose is prepare; without canSearch the model has no find_tools.
+func (t *Tools) choose(ctx context.Context, f Fabric, w model.Wire, log *Transcript, canSearch bool) error {
 	if t.ready {
 		return nil
 	}
@@ -85,6 +90,7 @@ func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transc
 			all = all[:most-foundReserve]
 		}
 	}
+	t.search = t.search && canSearch
 	return log.append(entry{Type: entryTools, Tools: t.add(all), Search: t.search})
 }
 

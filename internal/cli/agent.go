@@ -45,6 +45,7 @@ type agentOptions struct {
 	resumeLast, fork     bool
 	output               string
 	hideJSON, noStream   bool
+	plain                bool
 	jsonWidth            int
 	mcpURL, system       string
 	mcpPort              int
@@ -103,6 +104,7 @@ func agentCommand() *cobra.Command {
 	f.BoolVar(&o.hideJSON, "hide-json", false, "do not show the arguments and results of calls")
 	f.IntVar(&o.jsonWidth, "json-width", 100, "columns of JSON that is shown")
 	f.BoolVar(&o.noStream, "no-stream", false, "do not stream the model's answers")
+	f.BoolVar(&o.plain, "plain", false, "have the model write its calls as JSON, for models without tool calls")
 	f.StringVar(&o.system, "system", "", "instructions for the model in place of the default")
 	f.IntVar(&o.maxOutput, "max-output", 0, "tokens of one answer of the model (default: the provider's)")
 	f.StringVar(&o.mcpURL, "mcp-url", "", "another name of --url")
@@ -138,7 +140,7 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 	defer client.Close()
 	person := newAgentPerson(c, o)
 	a := &agent.Agent{
-		Model: client, Wire: client.Wire, Loose: client.Loose, Fabric: &agentFabric{c: c, format: string(client.Wire.Format()), servers: o.servers}, Person: person,
+		Model: client, Wire: client.Wire, Loose: client.Loose, Plain: o.plain, Fabric: &agentFabric{c: c, format: string(client.Wire.Format()), servers: o.servers}, Person: person,
 		Tools:  &agent.Tools{Allow: o.tools, Deny: o.deny, Select: map[string]agent.Selection{"auto": agent.SelectAuto, "all": agent.SelectAll, "search": agent.SelectSearch}[o.selection], Budget: o.toolTokens},
 		Limits: o.limits, Transcript: transcript, System: cmp.Or(o.system, agentSystem), Stream: !o.noStream, MaxOutput: o.maxOutput,
 	}
