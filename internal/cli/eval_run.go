@@ -20,21 +20,28 @@ func evalRunCommand() *cobra.Command {
 	var o rundir.Options
 	var execute string
 	var servers []string
+	var m evalModel
 	batch := batchfile.Options{}
 	cmd := &cobra.Command{
 		Use:   "run RUN_DIR",
-		Short: "Run the labelled calls of a data set",
-		Long: "run sends the calls that a data set expects to Callyard as one batch, and counts those that reach their tool and those that the tool answers without an error. " +
+		Short: "Ask a model the questions of a data set, or run its labelled calls",
+		Long: "With --model, run asks the model the questions of a data set and keeps its answers in RUN_DIR, where `callyard eval score` finds them. Answers that are there are not asked for again.\n\n" +
+			"Without --model, or with --execute label, run sends the calls that a data set expects to Callyard as one batch, and counts those that reach their tool and those that the tool answers without an error. " +
 			"It shows whether the fleet can run the data set at all, before a model is measured on it.\n\n" +
 			"After any interruption the same command continues: no call is sent twice. When all calls have a result, it runs nothing again and needs no Callyard.\n\n" +
 			"Exit code: 0 every call ended without an error, 1 some calls failed or a tool reported an error, 3 all calls that did not succeed were denied or Callyard refused the batch, 4 Callyard was not reachable within --give-up.",
-		Example: "  callyard eval run run/ --data mcptoolbench:filesystem_0723_single.json --execute label --server filesystem=files",
+		Example: "  callyard eval run run/ --data bfcl:bfcl_eval/data --set live_multiple --model ollama:qwen3 --trials 4\n  callyard eval run run/ --data mcptoolbench:filesystem_0723_single.json --execute label --server filesystem=files",
 		Args:    takes(1, 1),
 	}
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		o.Dir = args[0]
-		if execute != "label" {
-			return fail(exitUsage, "--execute must be label.")
+		if !slices.Contains([]string{"", "none", "label"}, execute) || execute == "none" && m.name == "" {
+			return fail(exitUsage, "--execute must be label, or none with --model.")
+		}
+		if m.name != "" {
+			if err := m.ask(ctx, c, o); err != nil || execute != "label" {
+				return err
+			}
 		}
 		if batch.GiveUp <= 0 {
 			batch.GiveUp = -1 // at the first failure
@@ -56,12 +63,14 @@ func evalRunCommand() *cobra.Command {
 	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
 	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all)")
 	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
-	f.StringVar(&execute, "execute", "label", "calls to run: label")
+	f.StringVar(&execute, "execute", "", "calls to run: label, or none (default: none with --model, else label)")
+	m.flags(f)
 	f.StringArrayVar(&servers, "server", nil, "NAME=ID: the server NAME of the data set is ID at Callyard; ID alone for calls that name no server; repeatable")
 	f.BoolVar(&batch.Cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
 	f.BoolVar(&batch.Restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
 	f.DurationVar(&batch.GiveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
-	offer(cmd, "execute", "label")
+	offer(cmd, "execute", "label", "none")
+	offer(cmd, "calls", "api", "text")
 	return cmd
 }
 

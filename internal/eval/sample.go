@@ -73,6 +73,17 @@ type Response struct {
 	Message json.RawMessage `json:"message,omitempty"`
 	// Error says that there is no answer, and why.
 	Error string `json:"error,omitempty"`
+	// Request is the digest of what the model was asked, and of the model, where this program
+	// asked it.
+	Request string `json:"request,omitempty"`
+	// Usage counts the tokens, where the API reports them.
+	Usage *Usage `json:"usage,omitempty"`
+}
+
+// Usage is the number of tokens of a request and its answer.
+type Usage struct {
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
 }
 
 // Digest is the SHA-256 of parts, in hexadecimal with the prefix "sha256:". The boundary of

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/ask"
 	"github.com/callyard/callyard/internal/eval/dataset"
 	"github.com/callyard/callyard/internal/eval/report"
 	"github.com/callyard/callyard/internal/eval/stage"
@@ -102,6 +103,18 @@ func rewardOf(name string) (*eval.Reward, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return reward, nil
+}
+
+// Ask asks a model the questions of a run and adds its answers to those in the folder.
+func Ask(ctx context.Context, o Options, model ask.Options) (*ask.Outcome, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil { //nolint:gosec // a folder of results, which holds no secret
+		return nil, err
+	}
+	samples, err := o.samples()
+	if err != nil {
+		return nil, err
+	}
+	return ask.Run(ctx, filepath.Join(o.Dir, stage.ResponsesFile), samples, model)
 }
 
 func (o *Options) samples() ([]stage.Sample, error) {

@@ -1,0 +1,208 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/stage"
+)
+
+// Model is a language model; a [model.Client] is one.
+type Model interface {
+	Ask(ctx context.Context, r *model.Request, text func(string), restart func()) (*model.Answer, error)
+}
+
+// Options say what is asked, and how.
+type Options struct {
+	Model Model
+	Wire  model.Wire
+	// Name is that of the model, as PROVIDER:NAME.
+	Name string
+	// Trials is the number of answers to each sample (1), and Parallel that of requests at
+	// the same time (8).
+	Trials, Parallel int
+	// Text has the model write its calls into <tool_call> blocks, as in the published
+	// evaluation, in place of the tool calls of the API.
+	Text bool
+	// MaxOutput is the number of tokens of one answer; 0 is the provider's default.
+	MaxOutput int
+	// Told is called after each answer; nil: nobody wants to know.
+	Told func(done, all int)
+}
+
+// Outcome is what asking did.
+type Outcome struct {
+	Asked  int // requests to the model
+	Kept   int // answers that were there
+	Failed int // samples without an answer; a later run asks for them again
+	Usage  eval.Usage
+	// Fault is why one of the failed has no answer.
+	Fault error
+}
+
+// maxFaults is the number of failures in a row after which asking ends: the model cannot be
+// reached, or refuses everything.
+const maxFaults = 20
+
+// question is an answer to be asked for.
+type question struct {
+	sample  *stage.Sample
+	trial   int
+	request *model.Request
+	digest  string
+	names   map[string]string // what the model calls a tool, to its name in the sample
+}
+
+// Run asks for the answers that the file at path does not have and appends them. It returns
+// what was done also with an error, which says that asking ended early.
+func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*Outcome, error) {
+	o.Trials = max(o.Trials, 1)
+	if o.Parallel < 1 {
+		o.Parallel = 8
+	}
+	file, have, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // every line is synced
+	out := &Outcome{}
+	open, err := o.questions(samples, have, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, o.all(ctx, open, file, out)
+}
+
+// questions returns those without an answer.
+func (o *Options) questions(samples []stage.Sample, have map[key]*eval.Response, out *Outcome) (open []question, err error) {
+	for i := range samples {
+		q := question{sample: &samples[i]}
+		if err := o.prepare(&q); err != nil {
+			return nil, fmt.Errorf("sample %s: %w", q.sample.ID, err)
+		}
+		for q.trial = range o.Trials {
+			old := have[key{q.sample.ID, q.trial}]
+			switch {
+			case old == nil:
+				open = append(open, q)
+			case old.Request != "" && old.Request != q.digest:
+				return nil, fmt.Errorf("the answer to sample %s is of another model, or was asked for with other settings: use another folder", q.sample.ID)
+			default:
+				out.Kept++
+			}
+		}
+	}
+	return open, nil
+}
+
+// all asks the questions, some at the same time.
+func (o *Options) all(ctx context.Context, open []question, file *answers, out *Outcome) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan *question)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	row := 0 // failures in a row
+	for range min(o.Parallel, len(open)) {
+		workers.Go(func() {
+			for q := range next {
+				r, err := o.one(ctx, q)
+				if ctx.Err() != nil {
+					continue
+				}
+				if err == nil {
+					err = file.append(r)
+					if err != nil {
+						cancel(err)
+						continue
+					}
+				}
+				mu.Lock()
+				if err != nil {
+					out.Failed, out.Fault, row = out.Failed+1, fmt.Errorf("sample %s: %w", q.sample.ID, err), row+1
+					if row >= maxFaults {
+						cancel(fmt.Errorf("%d questions in a row have no answer: %w", row, err))
+					}
+				} else {
+					out.Asked, row = out.Asked+1, 0
+					if r.Usage != nil {
+						out.Usage.Input, out.Usage.Output = out.Usage.Input+r.Usage.Input, out.Usage.Output+r.Usage.Output
+					}
+				}
+				done := out.Asked + out.Failed
+				mu.Unlock()
+				if o.Told != nil {
+					o.Told(done, len(open))
+				}
+			}
+		})
+	}
+	for i := range open {
+		select {
+		case next <- &open[i]:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return nil
+}
+
+// one asks one question.
+func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) {
+	answer, err := o.Model.Ask(ctx, q.request, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &eval.Response{ID: q.sample.ID, Trial: q.trial, Text: answer.Text, Request: q.digest}
+	if answer.Usage.Reported {
+		r.Usage = &eval.Usage{Input: answer.Usage.Input, Output: answer.Usage.Output}
+	}
+	if !o.Text {
+		r.Message, err = message(answer, q.names)
+	}
+	return r, err
+}
+
+// message returns the calls of an answer as an assistant message of chat completions, under
+// the names of the sample.
+func message(answer *model.Answer, names map[string]string) (json.RawMessage, error) {
+	if len(answer.Calls) == 0 {
+		return nil, nil
+	}
+	type function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	type call struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	m := struct {
+		Role  string `json:"role"`
+		Calls []call `json:"tool_calls"`
+	}{Role: "assistant"}
+	for i, c := range answer.Calls {
+		if name, ok := names[c.Name]; ok {
+			c.Name = name
+		}
+		m.Calls = append(m.Calls, call{strconv.Itoa(i), "function", function{c.Name, string(c.Arguments)}})
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, errors.New("the calls of the model cannot be written as JSON")
+	}
+	return raw, nil
+}

@@ -1,0 +1,108 @@
+package ask
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// The instructions. Their text is part of the digest of a request.
+const (
+	systemCalls = "Answer the question by calling tools. Call all tools that are needed in one answer; call none if no tool helps."
+	systemText  = `Answer the question by calling tools. Write each call as a block:
+<tool_call>
+{"name": "tool_name", "arguments": {…}}
+</tool_call>
+Call all tools that are needed in one answer; call none if no tool helps.
+
+The tools, one a line:
+`
+)
+
+// prepare makes the request of a question.
+func (o *Options) prepare(q *question) error {
+	messages, err := o.messages(&q.sample.Sample)
+	if err != nil {
+		return err
+	}
+	q.request = &model.Request{System: systemCalls, Messages: messages, MaxOutput: o.MaxOutput}
+	if o.Text {
+		q.request.System = systemText + toolLines(q.sample.Tools)
+	} else if q.request.Tools, q.names, err = o.tools(q.sample.Tools); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(q.request)
+	if err != nil {
+		return fmt.Errorf("writing the request: %w", err)
+	}
+	q.digest = eval.Digest([]byte(o.Name), []byte(o.Wire.Format()), raw)
+	return nil
+}
+
+// messages are those of the user in the sample. Instructions and answers in a conversation of
+// a data set are left out: they are of another model.
+func (o *Options) messages(s *eval.Sample) ([]json.RawMessage, error) {
+	if s.Question == "" {
+		return nil, fmt.Errorf("it has no question in plain text")
+	}
+	return []json.RawMessage{o.Wire.User(s.Question)}, nil
+}
+
+// tools returns the tools in the format of the API, with the name that the sample has for each
+// name there.
+func (o *Options) tools(tools []eval.Tool) (json.RawMessage, map[string]string, error) {
+	f := o.Wire.Format()
+	names := make(map[string]string, len(tools))
+	list := make([]format.Tool, 0, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		input := t.Schema
+		if len(input) == 0 {
+			input = json.RawMessage(`{"type":"object"}`)
+		}
+		raw, err := json.Marshal(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": input})
+		if err != nil {
+			return nil, nil, fmt.Errorf("writing the tool %s: %w", t.Name, err)
+		}
+		name := legal(t, names)
+		names[name] = t.Name
+		list = append(list, f.Tool(name, &schema.Tool{Name: t.Name, Input: input, Raw: raw}, false))
+	}
+	if most := f.MaxTools(); most > 0 && len(list) > most {
+		return nil, nil, fmt.Errorf("it has %d tools, and the API takes %d", len(list), most)
+	}
+	if len(list) == 0 {
+		return nil, names, nil
+	}
+	return f.Wrap(list), names, nil
+}
+
+// legal returns the name of a tool where all APIs accept it and no other tool has it, else one
+// made of its server and name.
+func legal(t *eval.Tool, taken map[string]string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	if name := t.Name; len(name) > 0 && len(name) <= 64 && strings.ContainsRune(letters, rune(name[0])) && strings.Trim(name, letters+"0123456789-") == "" {
+		if _, twice := taken[name]; !twice {
+			return name
+		}
+	}
+	return format.Name(t.Server, t.Name)
+}
+
+// toolLines describes the tools to a model that gets none from its API.
+func toolLines(tools []eval.Tool) string {
+	var b strings.Builder
+	for i := range tools {
+		line, err := json.Marshal(&tools[i])
+		if err != nil {
+			continue // it was read as JSON
+		}
+		b.Write(append(line, '\n'))
+	}
+	return b.String()
+}
