@@ -164,7 +164,7 @@ func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 		}
 	}
 	a.spent.begin(a.Limits)
-	r := &Report{Session: a.Transcript.ID}
+	r := &Report{Session: a.Transcript.ID, Calls: []CallResult{}}
 	last := a.Transcript.lastAnswer
 	for {
 		if last == nil {
