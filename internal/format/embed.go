@@ -26,7 +26,8 @@ type NamedSchema struct {
 // Embed puts a tool's schema into an OpenAPI 3.1 document, under the given name. The name must
 // fit ^[a-zA-Z0-9._-]+$. Definitions ($defs and definitions) get names of their own, "name.X",
 // and every reference is rewritten to the place of its target in the document, recursion
-// included. Keywords of older drafts are written in the words of 2020-12. References that lead
+// included. Keywords of older drafts are written in the words of 2020-12, and several types of one
+// schema as anyOf, because generators of Go clients fail on a list of them. References that lead
 // outside the schema, and keywords whose values JSON Schema does not allow, are omitted and
 // listed: a document that has them is invalid as a whole.
 func Embed(raw json.RawMessage, name string) Embedded {
@@ -81,6 +82,8 @@ func (e *embedding) schemas() []NamedSchema {
 			s.drop("$defs")
 			s.drop("definitions")
 		})
+		e.clean(p.value, "")
+		everySchema(p.value, 0, splitTypes)
 	}
 	for _, p := range e.parts {
 		e.place(p.value, p.name)
@@ -92,7 +95,6 @@ func (e *embedding) schemas() []NamedSchema {
 	}
 	out := make([]NamedSchema, len(e.parts))
 	for i, p := range e.parts {
-		e.clean(p.value, "")
 		out[i] = NamedSchema{p.name, p.value.encode(nil)}
 	}
 	return out
