@@ -15,7 +15,7 @@ var typeKeywords = map[string][]string{
 
 // splitTypes writes a schema of several types as anyOf with a schema for each: the same values
 // are valid. Keywords that concern one type go with it, so that a generator sees the properties
-// of the object and the items of the list. One type beside null stays as it is.
+// of the object and the items of the list. One type with null stays as it is.
 func splitTypes(s *value) {
 	types := s.get("type").texts()
 	if slices.Contains(types, "number") && slices.Contains(types, "integer") { // every integer is a number
