@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 // TestAServerThatDoesNotRunIsNotOffered has a server die while its program is gone, and
 // run again: models are not offered its tools meanwhile, and its calls are refused at once.
+// The log of the test has the times.
 func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	mortal, parked := filepath.Join(t.TempDir(), "mortal"), filepath.Join(t.TempDir(), "parked")
 	e := scripted(mcptest.Echo)
@@ -31,10 +31,10 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	e.Command = mortal
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"mortal": e, "steady": scripted(mcptest.Echo)}), env: []string{quickStop}})
 	up.waitServers(t, 1, "mortal", "steady")
-	changed := make(chan struct{}, 100)
+	changed := make(chan time.Time, 100)
 	note := func() {
 		select {
-		case changed <- struct{}{}:
+		case changed <- time.Now():
 		default:
 		}
 	}
@@ -55,40 +55,52 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 		t.Fatalf("%d and %d tools of the server are offered", a, b)
 	}
 
+	// told waits until the client is told of a change after which the tools are offered, or not,
+	// and returns when it was told.
+	told := func(tools bool) time.Time {
+		t.Helper()
+		for end := time.After(startWithin); ; {
+			select {
+			case at := <-changed:
+				if a, b := offered(); (a > 0) == tools && (b > 0) == tools {
+					return at
+				}
+			case <-end:
+				a, b := offered()
+				t.Fatalf("no client is told that the tools are offered: %v; %d and %d are", tools, a, b)
+			}
+		}
+	}
+	// logged waits for a line of the log and returns its time.
+	logged := func(pattern string) time.Time {
+		t.Helper()
+		at, err := time.Parse(time.RFC3339Nano, up.says(t, `(?s)`+pattern)[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+
 	if err := os.Rename(mortal, parked); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := up.tryCall("mortal", "crash", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "the server to be in the state error", func() error {
-		var item serverItem
-		up.read(t, "/servers/mortal", &item)
-		if item.State != "error" {
-			return fmt.Errorf("its state is %s", item.State)
-		}
-		return nil
-	})
-	await := func(what string) {
-		t.Helper()
-		select {
-		case <-changed:
-		case <-time.After(soon):
-			t.Errorf("no client is told that the tools %s", what)
-		}
-	}
-	await("went")
-	if a, b := offered(); a != 0 || b != 0 {
-		t.Errorf("%d and %d tools of a server that does not run are offered", a, b)
+	gone := told(false)
+	died := logged(`"time":"([^"]+)"[^\n]*"server process ended","server":"mortal"`)
+	var item serverItem
+	if up.read(t, "/servers/mortal", &item); item.State != "error" {
+		t.Errorf("its state is %s", item.State)
 	}
 	begun := time.Now()
 	a, err := up.tryCall("mortal", "echo", `{"text":"x"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := a.problem(t, http.StatusServiceUnavailable, "unavailable")
-	if took := time.Since(begun); took > 2*time.Second || !p.Retryable || !strings.Contains(string(a.body), "is offline") || !strings.Contains(string(a.body), "did not start: ") {
-		t.Errorf("after %v: %s", took, a.body)
+	refused := time.Since(begun)
+	if p := a.problem(t, http.StatusServiceUnavailable, "unavailable"); !p.Retryable || !strings.Contains(string(a.body), "is offline") || !strings.Contains(string(a.body), "did not start: ") {
+		t.Errorf("%s", a.body)
 	}
 	res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "mortal__echo", Arguments: map[string]any{"text": "x"}})
 	if err != nil {
@@ -117,15 +129,17 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 		t.Error(err)
 	}
 
-	for len(changed) > 0 {
-		<-changed
-	}
 	if err := os.Rename(parked, mortal); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the server to come back", func() error { return up.echo("mortal", "back") })
-	await("came back")
-	if a, b := offered(); a == 0 || b == 0 {
-		t.Errorf("%d and %d tools of the server are offered after its return", a, b)
+	back := told(true)
+	ready := logged(`"server process ended","server":"mortal".*"time":"([^"]+)"[^\n]*"session ready","server":"mortal"`)
+	if err := up.echo("mortal", "back"); err != nil {
+		t.Error(err)
 	}
+	if up.read(t, "/servers/mortal", &item); !item.Connected || item.State == "error" {
+		t.Errorf("after its return its state is %s, connected %v", item.State, item.Connected)
+	}
+	t.Logf("clients were told %v after its end that the tools went, and %v after it was ready again that they came back; a call was refused in %v",
+		gone.Sub(died).Round(time.Millisecond), back.Sub(ready).Round(time.Millisecond), refused.Round(10*time.Microsecond))
 }
