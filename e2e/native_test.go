@@ -5,9 +5,45 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// The program of docs/how-to/write-tools-in-go.md, as it stands there, joins a fleet.
+func TestTheExampleOfToolsInGoServesAndDrains(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(programs.root, "docs", "how-to", "write-tools-in-go.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("the page shows no program")
+	}
+	nats := startNATS(t, t.TempDir())
+	source := strings.Replace(string(shown[1]), `"nats://127.0.0.1:4222"`, `"`+nats.url+`"`, 1)
+	if !strings.Contains(source, nats.url) {
+		t.Fatal("the program of the page names no NATS server")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.go"), source)
+	outputOf(t, nil, "go", "-C", programs.root, "build", "-o", filepath.Join(dir, "example"), filepath.Join(dir, "main.go"))
+
+	up := startFrontDoor(t, setup{nats: nats.url, env: []string{quickStop}})
+	p := start(t, program{path: filepath.Join(dir, "example"), dir: dir})
+	up.waitServers(t, 1, "prices")
+	if a := up.ask(t, http.MethodPost, toolPath("prices", "quote"), `{"sku":"a","quantity":4}`); a.status != 200 || !strings.Contains(string(a.body), `"result":10`) {
+		t.Errorf("quote: %d %s", a.status, a.body)
+	}
+	if a := up.ask(t, http.MethodGet, "/servers/prices/tools", ""); !strings.Contains(string(a.body), `"readOnlyHint":true`) || !strings.Contains(string(a.body), "article number") {
+		t.Errorf("the tool is %s", a.body)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.wait(t, stopWithin); code != 0 {
+		t.Errorf("the program exits with %d", code)
+	}
+}
 
 func TestBuiltInServersRunInTheWorker(t *testing.T) {
 	dir := t.TempDir()
