@@ -275,6 +275,7 @@ var trouble = map[string]func(f *fleet){
 	"CallyardCallsAreSlow":           func(f *fleet) { f.door.end(5, "read", "ok", 50*time.Second) },
 	"CallyardServerDown":             func(f *fleet) { f.worker.SetServerUp("files", false) },
 	"CallyardServerRestarts":         func(f *fleet) { f.worker.SessionRestarted("files") },
+	"CallyardToolsChanged":           func(f *fleet) { f.other.SetChangedTools("files", 2) },
 	"CallyardSandboxesLost":          func(f *fleet) { f.worker.SandboxKilled("files", "lost") },
 	"CallyardSandboxesRefusedPlaces": func(f *fleet) { f.worker.SandboxEgress("files", false) },
 	"CallyardServerErrors":           func(f *fleet) { f.door.HTTPRequest("POST", 500); f.door.HTTPRequest("POST", 502) },
