@@ -169,7 +169,7 @@ clients() {
   at_least "$python_version" 3.11 || die "Python is $python_version, and the tests need 3.11 or newer."
   mkdir -p .cache
   npm_install clients/typescript
-  # What the Python client runs on, and its generator.
+  # What the Python client runs on, its generator, and the validator of documents.
   python_install clients/python python
 }
 
