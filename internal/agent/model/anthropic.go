@@ -91,11 +91,7 @@ func (anthropic) Read(body []byte) (*Answer, error) {
 	if len(kept) == 0 {
 		return a, nil // a message without content is refused in a request
 	}
-	content, err := encode(kept)
-	if err != nil {
-		return nil, err
-	}
-	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"assistant","content":` + string(content) + `}`)}
+	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"assistant","content":` + string(arrayOf(kept)) + `}`)}
 	return a, nil
 }
 
@@ -221,7 +217,7 @@ func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string))
 
 // whole returns the block as it would have come without streaming; nil for a tool call whose
 // input is incomplete, because the answer reached max_tokens within it.
-func (b *anthropicBlock) whole() (json.RawMessage, error) {
+func (b *anthropicBlock) whole() json.RawMessage {
 	for name, more := range b.texts {
 		var first string
 		_ = json.Unmarshal(b.members[name], &first) // "" where it begins with nothing
@@ -230,18 +226,14 @@ func (b *anthropicBlock) whole() (json.RawMessage, error) {
 	if b.input.Len() > 0 {
 		input := json.RawMessage(b.input.String())
 		if !json.Valid(input) {
-			return nil, nil
+			return nil
 		}
 		b.members["input"] = input
 	}
 	if len(b.citations) > 0 {
-		raw, err := encode(b.citations)
-		if err != nil {
-			return nil, err
-		}
-		b.members["citations"] = raw
+		b.members["citations"] = arrayOf(b.citations)
 	}
-	return encode(b.members)
+	return objectOf(b.members)
 }
 
 // Answer is [Assembler].
@@ -254,26 +246,13 @@ func (s *anthropicStream) Answer() (*Answer, error) {
 		if b == nil {
 			return nil, &shapeError{"a content block is missing"}
 		}
-		raw, err := b.whole()
-		if err != nil {
-			return nil, err
-		}
-		if raw != nil {
+		if raw := b.whole(); raw != nil {
 			blocks = append(blocks, raw)
 		}
 	}
-	var err error
-	if s.message["content"], err = encode(blocks); err != nil {
-		return nil, err
-	}
+	s.message["content"] = arrayOf(blocks)
 	if s.usage != nil {
-		if s.message["usage"], err = encode(s.usage); err != nil {
-			return nil, err
-		}
+		s.message["usage"] = objectOf(s.usage)
 	}
-	body, err := encode(s.message)
-	if err != nil {
-		return nil, err
-	}
-	return anthropic{}.Read(body)
+	return anthropic{}.Read(objectOf(s.message))
 }

@@ -96,8 +96,8 @@ func (gemini) Read(body []byte) (*Answer, error) {
 		return a, nil
 	}
 	a.Stop = in.Candidates[0].Finish
-	parts := in.Candidates[0].Content.Parts
-	for _, raw := range parts {
+	var parts []json.RawMessage
+	for _, raw := range in.Candidates[0].Content.Parts {
 		var p geminiPart
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return nil, &shapeError{err.Error()}
@@ -111,16 +111,30 @@ func (gemini) Read(body []byte) (*Answer, error) {
 		case p.Text != nil && !p.Thought:
 			a.Text += *p.Text
 		}
+		if !emptyPart(raw) {
+			parts = append(parts, raw)
+		}
 	}
 	if len(parts) == 0 {
 		return a, nil // an empty content is refused in a request
 	}
-	list, err := encode(parts)
-	if err != nil {
-		return nil, err
-	}
-	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"model","parts":` + string(list) + `}`)}
+	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"model","parts":` + string(arrayOf(parts)) + `}`)}
 	return a, nil
+}
+
+// emptyPart says whether a part has nothing. Streams end with such a text; in a request it is
+// refused, and the official libraries leave it out as well. One with a signature is not empty.
+func emptyPart(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return false
+	}
+	for name, value := range members {
+		if name != "thought" && (name != "text" || string(value) != `""`) {
+			return false
+		}
+	}
+	return true
 }
 
 // Stream is [Wire].
@@ -206,19 +220,7 @@ func (s *geminiStream) Answer() (*Answer, error) {
 		return nil, ErrTruncated
 	}
 	if s.finish != "" {
-		parts := s.parts
-		if parts == nil {
-			parts = []json.RawMessage{}
-		}
-		list, err := encode([]any{map[string]any{"content": map[string]any{"role": "model", "parts": parts}, "finishReason": s.finish, "index": 0}})
-		if err != nil {
-			return nil, err
-		}
-		s.members["candidates"] = list
+		s.members["candidates"] = json.RawMessage(`[{"content":{"parts":` + string(arrayOf(s.parts)) + `,"role":"model"},"finishReason":` + string(textOf(s.finish)) + `,"index":0}]`)
 	}
-	body, err := encode(s.members)
-	if err != nil {
-		return nil, err
-	}
-	return gemini{}.Read(body)
+	return gemini{}.Read(objectOf(s.members))
 }

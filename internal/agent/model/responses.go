@@ -152,14 +152,8 @@ func (s *responsesStream) Answer() (*Answer, error) {
 	var output []json.RawMessage
 	_ = json.Unmarshal(members["output"], &output) // another shape has no items
 	if len(output) == 0 && len(s.items) > 0 {
-		raw, err := encode(s.items) // some servers leave the items out of the last event
-		if err != nil {
-			return nil, err
-		}
-		members["output"] = raw
-		if s.whole, err = encode(members); err != nil {
-			return nil, err
-		}
+		members["output"] = arrayOf(s.items) // some servers leave the items out of the last event
+		s.whole = objectOf(members)
 	}
 	return responses{}.Read(s.whole)
 }

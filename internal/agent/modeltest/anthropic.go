@@ -12,8 +12,8 @@ func (anthropicWire) name() string { return "anthropic" }
 
 func (anthropicWire) read(body []byte) (*Request, error) {
 	var in struct {
-		MaxTokens int    `json:"max_tokens"`
-		System    string `json:"system"`
+		MaxTokens int             `json:"max_tokens"`
+		System    json.RawMessage `json:"system"`
 		Messages  []struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
@@ -29,7 +29,7 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 	if in.MaxTokens < 1 {
 		return nil, errors.New("max_tokens: Field required")
 	}
-	r := &Request{System: in.System, Messages: len(in.Messages)}
+	r := &Request{System: textOf(in.System), Messages: len(in.Messages)}
 	for _, t := range in.Tools {
 		if len(t.Schema) == 0 {
 			return nil, fmt.Errorf("tools: %s has no input_schema", t.Name)
@@ -39,9 +39,9 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 	open := map[string]bool{}
 	for i, m := range in.Messages {
 		var blocks []struct {
-			Type, Text, ID, Signature string
-			ToolUse                   string `json:"tool_use_id"`
-			Content                   json.RawMessage
+			Type, Text, ID, Signature, Thinking string
+			ToolUse                             string `json:"tool_use_id"`
+			Content                             json.RawMessage
 		}
 		var text string
 		if json.Unmarshal(m.Content, &text) == nil {
@@ -82,15 +82,12 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 					return nil, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
 				}
 				delete(open, b.ToolUse)
-				var said string
-				if json.Unmarshal(b.Content, &said) != nil {
-					said = string(b.Content)
-				}
-				r.Results = append(r.Results, Result{ID: b.ToolUse, Text: said})
+				r.Results = append(r.Results, Result{ID: b.ToolUse, Text: textOf(b.Content)})
 			case "thinking":
 				if b.Signature == "" {
 					return nil, fmt.Errorf("messages.%d.content.%d.thinking.signature: Field required", i, j)
 				}
+				r.signed = append(r.signed, b.Signature+"\n"+b.Thinking)
 			case "image", "document", "redacted_thinking":
 				others = true
 			default:
@@ -116,7 +113,7 @@ func (anthropicWire) signed(t *Turn, n int) string {
 	if t.Thought == "" {
 		return ""
 	}
-	return signature(n)
+	return signature(n) + "\n" + t.Thought
 }
 
 func (anthropicWire) blocks(t *Turn, n int) (blocks []map[string]any) {
@@ -162,7 +159,9 @@ func (w anthropicWire) stream(t *Turn, n int) (all []event) {
 		members["type"] = kind
 		all = append(all, event{kind, members})
 	}
-	add("message_start", map[string]any{"message": w.message([]any{}, nil, n)})
+	begun := w.message([]any{}, nil, n)
+	begun["usage"].(map[string]any)["output_tokens"] = 1 // so far; the last event has the sum
+	add("message_start", map[string]any{"message": begun})
 	add("ping", map[string]any{})
 	for i, b := range w.blocks(t, n) {
 		delta := func(kind, member, text string) {

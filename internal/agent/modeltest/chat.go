@@ -50,7 +50,7 @@ func (chatWire) read(body []byte) (*Request, error) {
 		}
 		switch m.Role {
 		case "system":
-			_ = json.Unmarshal(m.Content, &r.System) // not a text: ""
+			r.System = textOf(m.Content)
 			if i != 0 {
 				return nil, errors.New("messages: the system message is not the first")
 			}
@@ -75,9 +75,7 @@ func (chatWire) read(body []byte) (*Request, error) {
 				return nil, fmt.Errorf("messages[%d]: the tool_call_id %q answers no call", i, m.CallID)
 			}
 			delete(open, m.CallID)
-			var text string
-			_ = json.Unmarshal(m.Content, &text)
-			r.Results = append(r.Results, Result{ID: m.CallID, Text: text})
+			r.Results = append(r.Results, Result{ID: m.CallID, Text: textOf(m.Content)})
 		default:
 			return nil, fmt.Errorf("messages[%d]: the role %q does not exist", i, m.Role)
 		}
@@ -157,6 +155,6 @@ func (w chatWire) stream(t *Turn, n int) (all []event) {
 		}
 	}
 	add(map[string]any{}, w.stop(t))
-	all = append(all, event{"", map[string]any{"id": "chatcmpl", "object": "chat.completion.chunk", "created": 1763000000, "model": "test", "choices": []any{}, "usage": chatUsage}})
+	all = append(all, event{"", map[string]any{"id": fmt.Sprintf("chatcmpl-%d", n), "object": "chat.completion.chunk", "created": 1763000000, "model": "test", "choices": []any{}, "usage": chatUsage}})
 	return append(all, event{"", "[DONE]"})
 }

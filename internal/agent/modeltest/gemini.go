@@ -10,6 +10,45 @@ type geminiWire struct{}
 
 func (geminiWire) name() string { return "gemini" }
 
+// geminiPart is the part of a content in a request.
+type geminiPart struct {
+	Text      string
+	Signature []byte                 `json:"thoughtSignature"` // base64, or the request is not read
+	Call      *struct{ Name string } `json:"functionCall"`
+	Response  *struct {
+		ID, Name string
+		Response json.RawMessage
+	} `json:"functionResponse"`
+}
+
+func (p *geminiPart) empty() bool {
+	return p.Text == "" && p.Signature == nil && p.Call == nil && p.Response == nil
+}
+
+func geminiCalls(parts []geminiPart) (n int) {
+	for _, p := range parts {
+		if p.Call != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// sign notes the signed parts of an answer.
+func (r *Request) sign(parts []geminiPart) {
+	calls := 0
+	for _, p := range parts {
+		name := ""
+		if p.Call != nil {
+			name = fmt.Sprintf("call %d: %s", calls, p.Call.Name)
+			calls++
+		}
+		if p.Signature != nil {
+			r.signed = append(r.signed, string(p.Signature)+"\n"+name)
+		}
+	}
+}
+
 func (geminiWire) read(body []byte) (*Request, error) {
 	var in struct {
 		System struct {
@@ -17,15 +56,7 @@ func (geminiWire) read(body []byte) (*Request, error) {
 		} `json:"systemInstruction"`
 		Contents []struct {
 			Role  string
-			Parts []struct {
-				Text      *string
-				Signature string                 `json:"thoughtSignature"`
-				Call      *struct{ Name string } `json:"functionCall"`
-				Response  *struct {
-					ID, Name string
-					Response json.RawMessage
-				} `json:"functionResponse"`
-			}
+			Parts []geminiPart
 		}
 		Tools []struct {
 			Declarations []struct{ Name string } `json:"functionDeclarations"`
@@ -43,7 +74,7 @@ func (geminiWire) read(body []byte) (*Request, error) {
 			r.Tools = append(r.Tools, d.Name)
 		}
 	}
-	called := 0
+	called, before := 0, ""
 	for i, c := range in.Contents {
 		if c.Role != "user" && c.Role != "model" {
 			return nil, fmt.Errorf("contents[%d]: please use a valid role: user, model", i)
@@ -51,17 +82,27 @@ func (geminiWire) read(body []byte) (*Request, error) {
 		if len(c.Parts) == 0 {
 			return nil, fmt.Errorf("contents[%d].parts: must not be empty", i)
 		}
+		for j, p := range c.Parts {
+			if p.empty() {
+				return nil, fmt.Errorf("contents[%d].parts[%d].data: required oneof field 'data' must have one initialized field", i, j)
+			}
+		}
+		// The official library keeps each chunk of a stream as a content of its own: contents of one
+		// role that follow each other are one turn.
+		if c.Role == "model" && before == "model" {
+			called += geminiCalls(c.Parts)
+			r.sign(c.Parts)
+			continue
+		}
+		before = c.Role
 		if c.Role == "model" {
 			r.Answers++
+			r.sign(c.Parts)
 		}
 		answered := 0
 		r.Results = nil
-		calls := 0
 		for _, p := range c.Parts {
-			switch {
-			case p.Call != nil:
-				calls++
-			case p.Response != nil:
+			if p.Response != nil {
 				answered++
 				r.Results = append(r.Results, Result{ID: p.Response.ID, Name: p.Response.Name, Text: string(p.Response.Response)})
 			}
@@ -69,7 +110,7 @@ func (geminiWire) read(body []byte) (*Request, error) {
 		if called != answered {
 			return nil, fmt.Errorf("contents[%d]: please ensure that the number of function response parts is equal to the number of function call parts: %d, %d", i, answered, called)
 		}
-		called = calls
+		called = geminiCalls(c.Parts)
 	}
 	if called > 0 {
 		return nil, errors.New("contents: function calls at the end without responses")
@@ -80,15 +121,19 @@ func (geminiWire) read(body []byte) (*Request, error) {
 	return r, nil
 }
 
-// signed is the first call with its signature, as it stood.
+// signed is the signature of the first call, and where it stood.
 func (w geminiWire) signed(t *Turn, n int) string {
 	if len(t.Calls) == 0 {
 		return ""
 	}
-	return `"thoughtSignature":"` + geminiSignature(n) + `"`
+	return string(geminiSignature(n)) + "\ncall 0: " + t.Calls[0].Name
 }
 
-func geminiSignature(n int) string { return fmt.Sprintf("CsIBAVKhc7s%d=", n) }
+// geminiSignature is written as base64.
+func geminiSignature(n int) []byte { return fmt.Appendf(nil, "\x0a\xc2\xff signature %d", n) }
+
+// geminiIDs says whether the calls of an answer have ids, as those of newer models have.
+func geminiIDs(n int) bool { return n%2 == 1 }
 
 func (geminiWire) parts(t *Turn, n int) (parts []any) {
 	if t.Thought != "" {
@@ -99,6 +144,9 @@ func (geminiWire) parts(t *Turn, n int) (parts []any) {
 	}
 	for i, c := range t.Calls {
 		call := map[string]any{"name": c.Name, "args": json.RawMessage(c.Arguments)}
+		if geminiIDs(n) {
+			call["id"] = c.ID
+		}
 		part := map[string]any{"functionCall": call}
 		if i == 0 {
 			part["thoughtSignature"] = geminiSignature(n)
@@ -108,15 +156,17 @@ func (geminiWire) parts(t *Turn, n int) (parts []any) {
 	return parts
 }
 
+// chunk is an answer or a piece of one. Only the last piece has the sum of the tokens.
 func (geminiWire) chunk(parts []any, finish string) map[string]any {
 	candidate := map[string]any{"content": map[string]any{"role": "model", "parts": parts}, "index": 0}
 	if finish != "" {
 		candidate["finishReason"] = finish
 	}
-	return map[string]any{
-		"candidates": []any{candidate}, "modelVersion": "test",
-		"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "cachedContentTokenCount": 40, "totalTokenCount": 110},
+	usage := map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 1, "totalTokenCount": 101}
+	if finish != "" {
+		usage = map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 7, "thoughtsTokenCount": 3, "cachedContentTokenCount": 40, "totalTokenCount": 110}
 	}
+	return map[string]any{"candidates": []any{candidate}, "modelVersion": "test", "usageMetadata": usage}
 }
 
 func (geminiWire) stop(t *Turn) string {

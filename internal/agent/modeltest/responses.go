@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 type responsesWire struct{}
@@ -31,14 +30,20 @@ func (responsesWire) read(body []byte) (*Request, error) {
 		r.Tools = append(r.Tools, t.Name)
 	}
 	open := map[string]bool{}
+	reasoning := "" // the encrypted content that signs the item behind it
 	for i, raw := range in.Input {
 		var m struct {
 			Type, Role, ID string
 			CallID         string `json:"call_id"`
 			Output         json.RawMessage
+			Encrypted      string `json:"encrypted_content"`
+			Summary        json.RawMessage
 		}
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return nil, err
+		}
+		if reasoning != "" {
+			r.signed, reasoning = append(r.signed, reasoning+"\n"+m.Type+m.CallID), ""
 		}
 		switch {
 		case m.Type == "function_call":
@@ -51,13 +56,15 @@ func (responsesWire) read(body []byte) (*Request, error) {
 				return nil, fmt.Errorf("input[%d]: no tool call found for function call output with call_id %s", i, m.CallID)
 			}
 			delete(open, m.CallID)
-			var text string
-			_ = json.Unmarshal(m.Output, &text)
-			r.Results = append(r.Results, Result{ID: m.CallID, Text: text})
+			r.Results = append(r.Results, Result{ID: m.CallID, Text: textOf(m.Output)})
 		case m.Type == "reasoning":
-			if !strings.Contains(string(raw), `"encrypted_content"`) {
+			if m.Encrypted == "" {
 				return nil, fmt.Errorf("input[%d]: reasoning without encrypted_content, and nothing is stored", i)
 			}
+			if len(m.Summary) == 0 {
+				return nil, fmt.Errorf("input[%d].summary: missing required parameter", i)
+			}
+			reasoning = m.Encrypted
 		case m.Type == "message" || m.Role == "user":
 			if m.Role == "user" {
 				r.Results = nil
@@ -65,6 +72,9 @@ func (responsesWire) read(body []byte) (*Request, error) {
 		default:
 			return nil, fmt.Errorf("input[%d]: an item of type %q and role %q", i, m.Type, m.Role)
 		}
+	}
+	if reasoning != "" {
+		return nil, errors.New("input: an item of type 'reasoning' was provided without its required following item")
 	}
 	if len(open) > 0 {
 		return nil, errors.New("input: no tool output found for a function call")
@@ -95,7 +105,10 @@ func (responsesWire) signed(t *Turn, n int) string {
 	if t.Thought == "" {
 		return ""
 	}
-	return encrypted(n)
+	if t.Text != "" || len(t.Calls) == 0 {
+		return encrypted(n) + "\nmessage"
+	}
+	return encrypted(n) + "\nfunction_call" + t.Calls[0].ID
 }
 
 func (w responsesWire) whole(t *Turn, n int) any { return w.response(w.items(t, n), n, t.Stop) }
@@ -118,7 +131,11 @@ func (w responsesWire) stream(t *Turn, n int) (all []event) {
 		seq++
 		all = append(all, event{kind, members})
 	}
-	add("response.created", map[string]any{"response": w.response([]any{}, n, "")})
+	for _, kind := range []string{"response.created", "response.in_progress"} {
+		begun := w.response([]any{}, n, "")
+		begun["status"], begun["usage"] = "in_progress", nil
+		add(kind, map[string]any{"response": begun})
+	}
 	items := w.items(t, n)
 	for i, it := range items {
 		item := it.(map[string]any)
@@ -136,13 +153,20 @@ func (w responsesWire) stream(t *Turn, n int) (all []event) {
 		add("response.output_item.added", map[string]any{"output_index": i, "item": begun})
 		switch item["type"] {
 		case "message":
-			for _, p := range pieces(t.Text, t.Piece) {
-				add("response.output_text.delta", map[string]any{"item_id": id, "output_index": i, "content_index": 0, "delta": p})
+			part := func(text string) map[string]any {
+				return map[string]any{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 			}
+			add("response.content_part.added", map[string]any{"item_id": id, "output_index": i, "content_index": 0, "part": part("")})
+			for _, p := range pieces(t.Text, t.Piece) {
+				add("response.output_text.delta", map[string]any{"item_id": id, "output_index": i, "content_index": 0, "delta": p, "logprobs": []any{}})
+			}
+			add("response.output_text.done", map[string]any{"item_id": id, "output_index": i, "content_index": 0, "text": t.Text, "logprobs": []any{}})
+			add("response.content_part.done", map[string]any{"item_id": id, "output_index": i, "content_index": 0, "part": part(t.Text)})
 		case "function_call":
 			for _, p := range pieces(item["arguments"].(string), t.Piece) {
 				add("response.function_call_arguments.delta", map[string]any{"item_id": id, "output_index": i, "delta": p})
 			}
+			add("response.function_call_arguments.done", map[string]any{"item_id": id, "output_index": i, "name": item["name"], "arguments": item["arguments"]})
 		}
 		add("response.output_item.done", map[string]any{"output_index": i, "item": item})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -60,6 +61,8 @@ type Request struct {
 	Messages int
 	Answers  int // of the model so far; not in openai-responses
 	Raw      json.RawMessage
+
+	signed []string // signatures in their order, each with what it signs, as wire.signed returns them
 }
 
 // Result is what the client says of a call.
@@ -72,18 +75,13 @@ type Server struct {
 	at      int // the next turn
 	asked   []*Request
 	refused []string
-	last    *sent // the answer that the next request must have
+	last    *Turn    // the answer that the next request must have
+	signed  []string // the signed parts that it must have
 	cut     bool
 
 	// ByHistory takes the turn that follows the answers in a request, so that a client that did
 	// not keep an answer gets the same one again. Not for openai-responses.
 	ByHistory bool
-}
-
-// sent is an answer as it was given.
-type sent struct {
-	turn  Turn
-	parts string // signed text that the next request must contain
 }
 
 // New returns a server with a script.
@@ -111,7 +109,8 @@ type wire interface {
 	// whole writes an answer, stream its events.
 	whole(t *Turn, n int) any
 	stream(t *Turn, n int) (events []event)
-	// signed returns the text of an answer that the next request must contain.
+	// signed returns the signature of an answer, with what it signs or where it stood; "" for
+	// none. The requests behind it must have it.
 	signed(t *Turn, n int) string
 }
 
@@ -128,7 +127,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var api wire
-	stream := strings.Contains(string(body), `"stream":true`)
+	var asks struct{ Stream bool }
+	_ = json.Unmarshal(body, &asks) // not JSON: it is refused below
+	stream := asks.Stream
 	switch path := r.URL.Path; {
 	case r.Method != http.MethodPost:
 	case strings.HasSuffix(path, "/chat/completions"):
@@ -150,14 +151,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	request, err := api.read(body)
 	if err == nil && s.ByHistory {
-		s.at, s.last = request.Answers, nil
-		if s.at > 0 {
-			t := s.script[min(s.at-1, len(s.script)-1)]
-			s.last = &sent{t, api.signed(&t, s.at-1)}
+		s.at, s.last, s.signed = 0, nil, nil
+		for s.at < request.Answers {
+			s.gave(api, s.script[min(s.at, len(s.script)-1)])
 		}
 	}
 	if err == nil {
-		err = s.follows(api, request, string(body))
+		err = s.follows(api, request)
 	}
 	if err == nil {
 		request.Wire, request.Stream, request.Raw = api.name(), stream, body
@@ -177,15 +177,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // follows checks a request against the last answer.
-func (s *Server) follows(api wire, r *Request, body string) error {
+func (s *Server) follows(api wire, r *Request) error {
+	if r.Messages == 1 {
+		s.signed = nil // another conversation begins
+	}
 	switch last := s.last; {
-	case last != nil && last.parts != "" && !strings.Contains(body, last.parts):
-		return errors.New("a signed part of the last answer is missing or changed")
-	case last != nil && len(last.turn.Calls) == 0 && len(r.Results) == 0:
+	case !slices.Equal(r.signed, s.signed):
+		return errors.New("a signed part of an answer is missing, changed, or in another place")
+	case last != nil && len(last.Calls) == 0 && len(r.Results) == 0:
 		return nil
 	default:
-		return checkResults(last, r.Results, api.name() != "gemini")
+		return checkResults(last, r.Results, api.name() != "gemini" || geminiIDs(s.at-1))
 	}
+}
+
+// gave notes that the next answer is t.
+func (s *Server) gave(api wire, t Turn) {
+	s.last = &t
+	if part := api.signed(&t, s.at); part != "" {
+		s.signed = append(s.signed, part)
+	}
+	s.at++
 }
 
 // answer gives the next answer of the script.
@@ -202,8 +214,8 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 		return
 	}
 	if !stream {
-		s.at++
-		s.asked, s.last = append(s.asked, request), &sent{*t, api.signed(t, n)}
+		s.asked = append(s.asked, request)
+		s.gave(api, *t)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.whole(t, n))
 		return
@@ -225,8 +237,8 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 	} else {
 		s.cut = false
 		if t.Quirk != LosesCalls {
-			s.at++
-			s.asked, s.last = append(s.asked, request), &sent{*t, api.signed(t, n)}
+			s.asked = append(s.asked, request)
+			s.gave(api, *t)
 		}
 	}
 	for _, e := range events {
@@ -276,6 +288,19 @@ func pieces(text string, size int) (all []string) {
 	return all
 }
 
+// textOf reads a content that is a text or a list of parts with texts.
+func textOf(content json.RawMessage) (text string) {
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var parts []struct{ Text string }
+	_ = json.Unmarshal(content, &parts) // neither: there is no text
+	for _, p := range parts {
+		text += p.Text
+	}
+	return text
+}
+
 // checkNames refuses names that the vendors refuse.
 func checkNames(names []string) error {
 	seen := map[string]bool{}
@@ -292,7 +317,7 @@ func checkNames(names []string) error {
 }
 
 // checkResults refuses results that are not those of the calls of the last answer.
-func checkResults(last *sent, results []Result, byID bool) error {
+func checkResults(last *Turn, results []Result, byID bool) error {
 	if last == nil {
 		if len(results) > 0 {
 			return fmt.Errorf("messages: there are results without calls")
@@ -300,7 +325,7 @@ func checkResults(last *sent, results []Result, byID bool) error {
 		return nil
 	}
 	want, got := map[string]int{}, map[string]int{}
-	for _, c := range last.turn.Calls {
+	for _, c := range last.Calls {
 		if byID {
 			want[c.ID]++
 		} else {
