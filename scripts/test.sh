@@ -237,9 +237,10 @@ check_code() {
 }
 
 # modules are those with tests. The bench draws plots, e2e starts containers and browsers,
-# and the checks of deploy use Prometheus, Helm and the types of Kubernetes: each is a module
-# of its own.
-modules=(. e2e bench deploy/checks)
+# e2e/models has the libraries of the model APIs, and the checks of deploy use Prometheus, Helm
+# and the types of Kubernetes: each is a module of its own. A module within another comes
+# behind it.
+modules=(. e2e e2e/models bench deploy/checks)
 
 # packages_of MODULE ARGUMENT... prints the packages of a module that the arguments name, seen
 # from its folder.
@@ -264,7 +265,8 @@ packages_of() {
 
 # test_module MODULE FLAG... tests the packages on stdin, one a line. Our code runs inside the
 # tests of the main module and of the bench, and so does the race detector. Inside the others
-# nothing of ours runs: they start programs, and build some of them with the detector.
+# nothing of ours runs that the main module does not test: they start programs, and build some
+# of them with the detector.
 test_module() {
   local module=$1 race=() cgo=0 packages=()
   shift
@@ -305,7 +307,7 @@ tests() {
     esac
   done
   [ ${#asked[@]} -gt 0 ] || asked=(./...)
-  lane e2e deploy/checks &
+  lane e2e deploy/checks e2e/models &
   outside=$!
   lane . bench || failed=1
   wait $outside || failed=1

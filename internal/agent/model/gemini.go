@@ -122,8 +122,9 @@ func (gemini) Read(body []byte) (*Answer, error) {
 	return a, nil
 }
 
-// emptyPart says whether a part has nothing. Streams end with such a text; in a request it is
-// refused, and the official libraries leave it out as well. One with a signature is not empty.
+// emptyPart says whether a part has nothing, as the text that ends a stream. It is not sent
+// back: a part of a request must have data, and the official library leaves it out as well. A
+// part with a signature is not empty.
 func emptyPart(raw json.RawMessage) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
