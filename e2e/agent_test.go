@@ -72,9 +72,11 @@ func TestAKilledAgentContinuesAndNothingRunsTwice(t *testing.T) {
 			}
 			p := start(t, program{name: "callyard agent", path: filepath.Join(bin(t), "callyard"), args: args, dir: dir, env: []string{"CALLYARD_URL=" + d.url, "ANTHROPIC_API_KEY=k", "HOME=" + dir}})
 			if try < 20 && !endsWithin(p, time.Duration(random.IntN(160))*time.Millisecond) {
-				p.kill9(t)
-				kills++
-				continue
+				_ = p.Cmd.Process.Kill() // it may be ending right now
+				if p.wait(t, time.Minute) == -1 {
+					kills++
+					continue
+				}
 			}
 			if code := p.wait(t, time.Minute); code != 0 {
 				t.Fatalf("session %d ends with %d: %s; refused: %v", session, code, p.out.String(), model.Refused())
