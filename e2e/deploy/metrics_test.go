@@ -15,7 +15,7 @@ import (
 
 // Metrics that show themselves only once something happened that this test does not
 // let happen; they must be known to the package that keeps metrics.
-var rare = []string{"callyard_session_restarts_total", "callyard_protocol_noise_total", "callyard_webhooks_total", "callyard_sandboxes", "callyard_sandboxes_killed_total", "callyard_sandbox_egress_total", "callyard_trace_spans_dropped_total", "callyard_unexpected_messages_total", "callyard_accepted_losses"}
+var rare = []string{"callyard_session_restarts_total", "callyard_protocol_noise_total", "callyard_webhooks_total", "callyard_sandboxes", "callyard_sandboxes_killed_total", "callyard_sandbox_egress_total", "callyard_trace_spans_dropped_total", "callyard_unexpected_messages_total", "callyard_accepted_losses", "callyard_changed_tools"}
 
 var (
 	metricName = regexp.MustCompile(`\b(?:callyard|process|go)_[a-z0-9_]+\b`)
@@ -121,6 +121,7 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 	m.SpansDropped("full", 1)
 	m.Unexpected("origin")
 	m.AcceptedLosses(1)
+	m.SetChangedTools("s", 1)
 	answer := httptest.NewRecorder()
 	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	known := names(answer.Body.String())
