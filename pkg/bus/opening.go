@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,7 +20,19 @@ const (
 	// codeNotAvailable is JetStream's for a cluster that is still coming up
 	// (JSClusterNotAvailErr).
 	codeNotAvailable jetstream.ErrorCode = 10008
+	// codeNoPeers is JetStream's for a stream that cannot be placed (JSClusterNoPeersErrF). It
+	// says why in words; reasonOffline is the reason that passes: a server of the cluster was
+	// not heard for a moment.
+	codeNoPeers   jetstream.ErrorCode = 10005
+	reasonOffline                     = "peer offline"
 )
+
+// passes says that JetStream may answer differently a moment later.
+func passes(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) &&
+		(api.ErrorCode == codeNotAvailable || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, reasonOffline))
+}
 
 // asked returns the first answer of JetStream to ask, which is repeated while there is
 // none, until ctx ends. ask must do no harm when it is done twice.
@@ -28,12 +41,11 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 		attempt, cancel := context.WithTimeout(ctx, openAttempt)
 		v, err := ask(attempt)
 		cancel()
-		var api *jetstream.APIError
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return v, err
 		case errors.Is(err, context.DeadlineExceeded):
-		case errors.As(err, &api) && api.ErrorCode == codeNotAvailable:
+		case passes(err):
 			select {
 			case <-ctx.Done():
 				return v, err

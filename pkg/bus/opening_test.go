@@ -16,6 +16,10 @@ func TestARequestThatIsNotAnsweredIsRepeated(t *testing.T) {
 	early := func(context.Context) error {
 		return fmt.Errorf("looking: %w", &jetstream.APIError{Code: 503, ErrorCode: codeNotAvailable})
 	}
+	offline := func(context.Context) error {
+		return &jetstream.APIError{Code: 400, ErrorCode: codeNoPeers, Description: "no suitable peers for placement, peer offline"}
+	}
+	small := &jetstream.APIError{Code: 400, ErrorCode: codeNoPeers, Description: "no suitable peers for placement, insufficient storage"}
 	refused := errors.New("no")
 	for _, c := range []struct {
 		name  string
@@ -27,6 +31,8 @@ func TestARequestThatIsNotAnsweredIsRepeated(t *testing.T) {
 		{"answered", []func(context.Context) error{nil}, 0, nil, 1},
 		{"dropped twice", []func(context.Context) error{dropped, dropped, nil}, 2 * openAttempt, nil, 3},
 		{"too early", []func(context.Context) error{early, early, nil}, 2 * openPause, nil, 3},
+		{"a server not heard", []func(context.Context) error{offline, nil}, openPause, nil, 2},
+		{"no place", []func(context.Context) error{func(context.Context) error { return small }}, 0, small, 1},
 		{"refused", []func(context.Context) error{func(context.Context) error { return refused }}, 0, refused, 1},
 		{"dropped for ever", []func(context.Context) error{dropped, dropped, dropped, dropped}, 14 * time.Second, context.DeadlineExceeded, 3},
 	} {
