@@ -71,7 +71,7 @@ func TestAKilledAgentContinuesAndNothingRunsTwice(t *testing.T) {
 				break
 			}
 			p := start(t, program{name: "callyard agent", path: filepath.Join(bin(t), "callyard"), args: args, dir: dir, env: []string{"CALLYARD_URL=" + d.url, "ANTHROPIC_API_KEY=k", "HOME=" + dir}})
-			if try < 20 && !endsWithin(p, time.Duration(random.IntN(160))*time.Millisecond) {
+			if try < 20 && !p.EndsWithin(time.Duration(random.IntN(160))*time.Millisecond) {
 				_ = p.Cmd.Process.Kill() // it may be ending right now
 				if p.wait(t, time.Minute) == -1 {
 					kills++
@@ -91,14 +91,4 @@ func TestAKilledAgentContinuesAndNothingRunsTwice(t *testing.T) {
 		t.Errorf("%d calls had an effect, %d of them twice; want %d", once, twice, want)
 	}
 	t.Logf("%d kills, %d calls", kills, want)
-}
-
-// endsWithin waits for a process to end by itself.
-func endsWithin(p *process, d time.Duration) bool {
-	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if p.ended() {
-			return true
-		}
-	}
-	return p.ended()
 }

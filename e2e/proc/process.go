@@ -97,6 +97,16 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// EndsWithin waits for the end, and says whether it came in time.
+func (p *Process) EndsWithin(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
 // Wait waits for the end and returns the exit code, -1 for a signal.
 func (p *Process) Wait(t testing.TB, within time.Duration) int {
 	t.Helper()

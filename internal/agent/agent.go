@@ -197,7 +197,7 @@ func (a *Agent) end(r *Report, stop Stop, reason string) *Report {
 
 // step asks the model once. The answer is in the transcript when it returns.
 func (a *Agent) step(ctx context.Context) (*entry, error) {
-	if err := a.Tools.choose(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
+	if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
 		return nil, err
 	}
 	request := &model.Request{System: a.System, Messages: a.Transcript.Messages(), Tools: a.Tools.shown(a.Wire), MaxOutput: a.MaxOutput}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func (f *fabric) Run(_ context.Context, key string, body json.RawMessage, own []
 	}
 	results := &agent.Results{}
 	for i, c := range answer.Calls {
-		if contains(own, c.Name) {
+		if slices.Contains(own, c.Name) {
 			continue
 		}
 		r := agent.CallResult{ID: c.ID, Name: c.Name, Server: "s", CallID: fmt.Sprintf("call_%s_%d", key, i), State: "succeeded"}
@@ -117,15 +118,6 @@ func (f *fabric) Await(_ context.Context, call string, _ time.Duration) (string,
 		}
 	}
 	return "running", nil
-}
-
-func contains(list []string, s string) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
 }
 
 // person answers all questions in one way.

@@ -48,7 +48,7 @@ func (a *Agent) ownResults(ctx context.Context, e *entry) (own []CallResult, mes
 		r := CallResult{ID: c.ID, Name: c.Name, State: "refused"}
 		text, failed := fmt.Sprintf("There is no tool %q. Use the names of your tools exactly.", c.Name), true
 		if c.Name == findTools && a.Transcript.search {
-			if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript); err != nil {
+			if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, true); err != nil {
 				return nil, nil, err
 			}
 			if text, failed, err = a.Tools.find(ctx, a.Fabric, a.Wire, a.Transcript, c.Arguments); err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ToolList is the answer of GET /tools?format=.
@@ -59,13 +61,8 @@ const (
 )
 
 // prepare chooses the first tools, once: those of the transcript, where the session is
-// continued.
-func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transcript) error {
-	return t.choose(ctx, f, w, log, true)
-}
-
-// choose is prepare; without canSearch the model has no find_tools.
-func (t *Tools) choose(ctx context.Context, f Fabric, w model.Wire, log *Transcript, canSearch bool) error {
+// continued. Without canSearch the model has no find_tools.
+func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transcript, canSearch bool) error {
 	if t.ready {
 		return nil
 	}
@@ -164,12 +161,7 @@ func (t *Tools) add(more []model.Definition) (names []string) {
 }
 
 func (t *Tools) isShown(name string) bool {
-	for _, d := range t.list {
-		if d.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.list, func(d model.Definition) bool { return d.Name == name })
 }
 
 // shown returns the value of tools for a request.
@@ -217,20 +209,10 @@ func (t *Tools) find(ctx context.Context, f Fabric, w model.Wire, log *Transcrip
 
 // findDefinition is the definition of find_tools.
 func findDefinition(w model.Wire) model.Definition {
-	const parameters = `{"type":"object","properties":{"query":{"type":"string","description":"Words that describe the task."}},"required":["query"]}`
-	const about = `"Finds more tools. Use it when none of your tools fits the task."`
-	raw := ""
-	switch w.Format() {
-	case format.OpenAI:
-		raw = `{"type":"function","function":{"name":"` + findTools + `","description":` + about + `,"parameters":` + parameters + `}}`
-	case format.Responses:
-		raw = `{"type":"function","name":"` + findTools + `","description":` + about + `,"parameters":` + parameters + `}`
-	case format.Gemini:
-		raw = `{"name":"` + findTools + `","description":` + about + `,"parameters":` + parameters + `}`
-	default:
-		raw = `{"name":"` + findTools + `","description":` + about + `,"input_schema":` + parameters + `}`
-	}
-	return model.Definition{Name: findTools, Raw: json.RawMessage(raw)}
+	const input = `{"type":"object","properties":{"query":{"type":"string","description":"Words that describe the task."}},"required":["query"]}`
+	const about = "Finds more tools. Use it when none of your tools fits the task."
+	tool := &schema.Tool{Name: findTools, Input: json.RawMessage(input), Raw: json.RawMessage(`{"name":"` + findTools + `","description":"` + about + `","inputSchema":` + input + `}`)}
+	return model.Definition{Name: findTools, Raw: w.Format().Tool(findTools, tool, false).JSON}
 }
 
 func tokensOf(list []model.Definition) (n int) {

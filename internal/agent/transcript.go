@@ -1,21 +1,18 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
 // The types of lines of a transcript.
@@ -55,7 +52,7 @@ type Transcript struct {
 	Model string
 
 	path       string
-	file       *os.File
+	file       *jsonlog.File
 	messages   []json.RawMessage
 	turns      int
 	lastAnswer *entry // whose calls have no results yet
@@ -64,11 +61,6 @@ type Transcript struct {
 	tools      []string
 	search     bool
 }
-
-const maxLine = 256 << 20 // bytes of a line of a transcript
-
-// ErrInUse says that another process has the session open.
-var ErrInUse = errors.New("another process has this session open")
 
 // NewTranscript makes the file for a session that begins. A file that is there already is an
 // error.
@@ -80,88 +72,44 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the transcript: %w", err)
 	}
-	f, err := os.OpenFile(t.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	var err error
+	if t.file, _, err = jsonlog.Open(t.path, os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, fmt.Errorf("making the transcript: %w", err)
-	}
-	if err := t.lock(f); err != nil {
-		return nil, err
 	}
 	return t, t.append(entry{Type: entrySession, Session: t.ID, Model: modelName})
 }
 
-// OpenTranscript continues a session. A last line that a kill left incomplete is removed.
+// OpenTranscript continues a session. A last line that a kill left incomplete is removed: what
+// was being written has had no effect. The error is [jsonlog.ErrInUse] while another process
+// has the session open.
 func OpenTranscript(path string) (*Transcript, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
-	if err != nil {
+	t := &Transcript{path: path}
+	var text []byte
+	var err error
+	if t.file, text, err = jsonlog.Open(path, 0, 0); err != nil {
 		return nil, fmt.Errorf("opening the transcript: %w", err)
 	}
-	t := &Transcript{path: path}
-	if err := t.lock(f); err != nil {
-		return nil, err
-	}
-	if err := t.load(); err != nil {
+	if err := t.load(text); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *Transcript) lock(f *os.File) error {
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close() // the error counts
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%s: %w", t.path, ErrInUse)
-		}
-		return fmt.Errorf("locking the transcript: %w", err)
-	}
-	t.file = f
-	return nil
-}
-
 // load reads the lines.
-func (t *Transcript) load() error {
-	in := bufio.NewReaderSize(t.file, 64<<10)
-	var at int64
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
-			if len(line) > 0 { // a kill: what was being written has had no effect
-				if err := t.file.Truncate(at); err != nil {
-					return fmt.Errorf("removing the incomplete last line of the transcript: %w", err)
-				}
-			}
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("reading the transcript %s: %w", t.path, err)
-		}
+func (t *Transcript) load(text []byte) error {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("%s:%d is not a line of a transcript: %w", t.path, n, err)
 		}
-		at += int64(len(line))
 		t.take(&e)
 	}
 	if t.ID == "" {
 		return fmt.Errorf("%s is not a transcript: it does not begin with a session", t.path)
 	}
 	return nil
-}
-
-// readLine returns a line with its end. At the end of the file it returns what is left.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxLine:
-		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("a line has more than %d MiB", maxLine>>20)
-		default:
-			return line, err
-		}
-	}
 }
 
 // take adds a line to what is known.
@@ -184,16 +132,7 @@ func (t *Transcript) take(e *entry) {
 // append writes a line and syncs it to disk.
 func (t *Transcript) append(e entry) error {
 	e.Time = time.Now().UTC()
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(&e); err != nil {
-		return fmt.Errorf("writing the transcript: %w", err)
-	}
-	if _, err := t.file.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the transcript: %w", err)
-	}
-	if err := t.file.Sync(); err != nil {
+	if err := t.file.Append(&e); err != nil {
 		return fmt.Errorf("writing the transcript: %w", err)
 	}
 	t.take(&e)
@@ -221,10 +160,7 @@ func (t *Transcript) Fork() (*Transcript, error) {
 		return nil, err
 	}
 	_, rest, _ := bytes.Cut(text, []byte{'\n'}) // without the line of the session
-	if _, err := fork.file.Write(rest); err != nil {
-		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
-	}
-	if err := fork.file.Sync(); err != nil {
+	if err := fork.file.Write(rest); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
 	}
 	if err := fork.Close(); err != nil {

@@ -29,7 +29,7 @@ func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*age
 	if len(servers) == 0 {
 		servers = []string{""}
 	}
-	var lists []json.RawMessage
+	var lists [][]byte
 	for _, server := range servers {
 		q := callyard.ListToolsParams{Format: &format, Server: given(server), Query: given(query), BudgetTokens: given(int64(budget))}
 		var answer struct {
@@ -45,16 +45,8 @@ func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*age
 			lists = append(lists, inner[1:len(inner)-1])
 		}
 	}
-	all.Tools = append(append([]byte{'['}, bytes.Join(rawBytes(lists), []byte{','})...), ']')
+	all.Tools = append(append([]byte{'['}, bytes.Join(lists, []byte{','})...), ']')
 	return all, nil
-}
-
-func rawBytes(lists []json.RawMessage) [][]byte {
-	all := make([][]byte, len(lists))
-	for i, l := range lists {
-		all[i] = l
-	}
-	return all
 }
 
 // againAfter is the pause before a request is sent again that Callyard did not answer.

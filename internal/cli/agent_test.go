@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,7 +105,7 @@ func TestTheAgentSaysHowItEnded(t *testing.T) {
 		y.ran = nil
 		out, notes, code, server := y.agentRun(t, c.script, append(c.args, "-p", "Do it.", "--output", "json")...)
 		y.mu.Lock()
-		ran := sortedWords(y.ran)
+		ran := strings.Join(slices.Sorted(slices.Values(y.ran)), ",")
 		y.mu.Unlock()
 		if code != c.code || ran != c.ran {
 			t.Errorf("%s: exit %d, want %d; ran %q, want %q; %s%s %v", name, code, c.code, ran, c.ran, out, notes, server.Refused())
@@ -125,18 +126,6 @@ func TestTheAgentSaysHowItEnded(t *testing.T) {
 			}
 		}
 	}
-}
-
-func sortedWords(words []string) string {
-	b := append([]string(nil), words...)
-	for i := range b {
-		for j := i + 1; j < len(b); j++ {
-			if b[j] < b[i] {
-				b[i], b[j] = b[j], b[i]
-			}
-		}
-	}
-	return strings.Join(b, ",")
 }
 
 func TestTheAgentShowsPeopleItsCallsAndItsText(t *testing.T) {

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/charmbracelet/x/term"
-
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -33,10 +31,7 @@ func approveCall(ctx context.Context, c *client, id string, o approveOptions) er
 	if err != nil {
 		return err
 	}
-	terminal := false
-	if f, ok := c.in.(*os.File); ok {
-		terminal = term.IsTerminal(f.Fd())
-	}
+	terminal := isTerminal(c.in)
 	if !terminal && o.edit {
 		return fail(exitUsage, "--edit requires a terminal: pass the arguments with --arguments FILE.")
 	}

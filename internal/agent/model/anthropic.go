@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	anthropicVersion   = "2023-06-01"
+	anthropicVersion   = "Anthropic-Version: 2023-06-01"
 	anthropicMaxOutput = 8192 // tokens; the API has no default
 )
 

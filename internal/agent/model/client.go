@@ -43,6 +43,7 @@ type Client struct {
 	base    string
 	key     string
 	header  string
+	version string
 	headers map[string]string
 	http    *http.Client
 }
@@ -66,7 +67,7 @@ func Open(spec Spec, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Spec: spec, Wire: p.wire, Loose: p.loose, base: base, header: p.header, headers: o.Headers, http: o.HTTP}
+	c := &Client{Spec: spec, Wire: p.wire, Loose: p.loose, base: base, header: p.header, version: p.version, headers: o.Headers, http: o.HTTP}
 	for _, name := range p.keys {
 		if c.key = o.Getenv(name); c.key != "" {
 			break
@@ -176,8 +177,8 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 		return nil, fmt.Errorf("making the request to the model: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if _, ok := c.Wire.(anthropic); ok {
-		request.Header.Set("Anthropic-Version", anthropicVersion)
+	if name, value, ok := strings.Cut(c.version, ": "); ok {
+		request.Header.Set(name, value)
 	}
 	switch {
 	case c.key == "":
@@ -198,7 +199,7 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 	case response.StatusCode != http.StatusOK:
 		return nil, readFault(response)
 	case stream && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"):
-		return c.readStream(response.Body, text)
+		return Assemble(response.Body, c.Wire.Stream(text))
 	}
 	whole, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
@@ -212,10 +213,6 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 		text(a.Text)
 	}
 	return a, err
-}
-
-func (c *Client) readStream(body io.Reader, text func(string)) (*Answer, error) {
-	return Assemble(body, c.Wire.Stream(text))
 }
 
 // Assemble reads a stream of events to its end.

@@ -93,20 +93,22 @@ type provider struct {
 	wire   Wire
 	base   string   // without a slash at its end; "" where it must be given
 	keys   []string // environment variables that may have the key, the first counts
-	header string   // for the key: "Authorization" with "Bearer ", or the name of a header
+	header string   // for the key: "" is Authorization with Bearer
+	// version is a header that each request has, as Name: value; "" for none.
+	version string
 	// loose says that models of the provider may write calls as text, or lose them in a stream.
 	loose bool
 }
 
 func providers() []provider {
 	return []provider{
-		{"openai", chat{}, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "", false},
-		{"responses", responses{}, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "", false},
-		{"anthropic", anthropic{}, "https://api.anthropic.com", []string{"ANTHROPIC_API_KEY"}, "X-Api-Key", false},
-		{"gemini", gemini{}, "https://generativelanguage.googleapis.com", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "X-Goog-Api-Key", false},
-		{"ollama", chat{}, "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}, "", true},
-		{"llamacpp", chat{}, "http://127.0.0.1:8080/v1", []string{"LLAMA_API_KEY"}, "", true},
-		{"compatible", chat{}, "", []string{"MODEL_API_KEY"}, "", true},
+		{"openai", chat{}, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "", "", false},
+		{"responses", responses{}, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "", "", false},
+		{"anthropic", anthropic{}, "https://api.anthropic.com", []string{"ANTHROPIC_API_KEY"}, "X-Api-Key", anthropicVersion, false},
+		{"gemini", gemini{}, "https://generativelanguage.googleapis.com", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "X-Goog-Api-Key", "", false},
+		{"ollama", chat{}, "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}, "", "", true},
+		{"llamacpp", chat{}, "http://127.0.0.1:8080/v1", []string{"LLAMA_API_KEY"}, "", "", true},
+		{"compatible", chat{}, "", []string{"MODEL_API_KEY"}, "", "", true},
 	}
 }
 

@@ -142,14 +142,11 @@ func listOf(definitions []Definition) json.RawMessage {
 	if len(definitions) == 0 {
 		return nil
 	}
-	b := json.RawMessage{'['}
+	list := make([]json.RawMessage, len(definitions))
 	for i, d := range definitions {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, d.Raw...)
+		list[i] = d.Raw
 	}
-	return append(b, ']')
+	return arrayOf(list)
 }
 
 // joined puts the lists of messages of the user into one message. Messages of another shape

@@ -266,24 +266,14 @@ func pieces(text string, size int) (all []string) {
 	if size <= 0 {
 		size = 7
 	}
-	for text != "" {
-		n := 0
-		for i := range text {
-			if i >= size {
-				break
-			}
-			n = i
+	from := 0
+	for i := range text {
+		if i-from >= size {
+			all, from = append(all, text[from:i]), i
 		}
-		if n == 0 || len(text) <= size {
-			n = len(text)
-			for i := range text {
-				if i > 0 && i >= size {
-					n = i
-					break
-				}
-			}
-		}
-		all, text = append(all, text[:n]), text[n:]
+	}
+	if from < len(text) {
+		all = append(all, text[from:])
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
 // Model is a language model; a [model.Client] is one.
@@ -102,7 +103,7 @@ func (o *Options) questions(samples []stage.Sample, have map[key]*eval.Response,
 }
 
 // all asks the questions, some at the same time.
-func (o *Options) all(ctx context.Context, open []question, file *answers, out *Outcome) error {
+func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, out *Outcome) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan *question)
@@ -117,7 +118,7 @@ func (o *Options) all(ctx context.Context, open []question, file *answers, out *
 					continue
 				}
 				if err == nil {
-					err = file.append(r)
+					err = add(file, r)
 					if err != nil {
 						cancel(err)
 						continue
