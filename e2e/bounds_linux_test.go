@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/internal/waits"
 )
 
 // boundsSize says how much callers offer at once.
@@ -273,17 +274,46 @@ func (c *crowd) wait(call heldBy) (close func()) {
 		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", path, address, bearer(call.caller))
 		return err
 	}).none(c.t, "long polls and streams")
+	waiting := min(c.size.polls+c.size.streams, waits.Each)
 	c.eventually(c.t, time.Minute, "having all of them", func() error {
 		// net/http has two for a request that waits: its handler, and one that reads on.
-		if n := c.goroutines(); n < 2*(c.size.polls+c.size.streams) {
+		if n := c.goroutines(); n < 2*waiting {
 			return fmt.Errorf("there are %d goroutines", n)
 		}
 		return nil
 	})
+	c.countRefused(open, c.size.polls+c.size.streams-waiting)
 	return func() {
 		for _, conn := range open {
 			_ = conn.Close()
 		}
+	}
+}
+
+// countRefused says that this number of the requests is refused, and that they are told when to come
+// again; the others are streams or have no answer yet.
+func (c *crowd) countRefused(open []net.Conn, want int) {
+	c.t.Helper()
+	refused, untold := 0, 0
+	c.eventually(c.t, time.Minute, "being told which of the requests are refused", func() error {
+		open = slices.DeleteFunc(slices.Clone(open), func(conn net.Conn) bool {
+			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Microsecond))
+			head := make([]byte, 2048)
+			n, _ := conn.Read(head)
+			if bytes.HasPrefix(head[:n], []byte("HTTP/1.1 429")) {
+				if refused++; !bytes.Contains(head[:n], []byte("Retry-After: 1\r\n")) {
+					untold++
+				}
+			}
+			return n > 0
+		})
+		if refused != want {
+			return fmt.Errorf("%d of %d are refused", refused, want)
+		}
+		return nil
+	})
+	if untold > 0 {
+		c.t.Errorf("%d requests were not told when to come again", untold)
 	}
 }
 

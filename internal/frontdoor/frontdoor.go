@@ -39,6 +39,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -379,11 +380,12 @@ func (d *FrontDoor) serve() error {
 		Gate: d.gate, Chain: d.chain, Desk: d.space.Desk, Ledger: d.space.Ledger, Release: d.releaser.release, Durable: d.durable, Records: d.records,
 		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.releaser.id,
 	})
+	waiting := waits.New(waits.All, waits.Each)
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted,
-		Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
@@ -391,7 +393,7 @@ func (d *FrontDoor) serve() error {
 	d.api = handler
 	if d.endpoint, err = mcp.New(mcp.Options{
 		Catalog: d.catalog, Calls: d.calls, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
-		FrontDoor: d.releaser.id, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		FrontDoor: d.releaser.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err
 	}

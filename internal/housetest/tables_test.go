@@ -53,6 +53,7 @@ var layers = []layer{
 	{"internal/store/journal", support},
 	{"internal/problem", support},
 	{"internal/bodies", support},
+	{"internal/waits", support},
 	{"internal/calls/records", support},
 	{"internal/launch", support},
 	{"internal/hub", support},

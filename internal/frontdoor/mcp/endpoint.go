@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -50,6 +51,8 @@ type Options struct {
 	ApproverURL string
 	// Heartbeat is how often a quiet stream sends a comment (15 s).
 	Heartbeat time.Duration
+	// Waits bounds the streams that clients keep open; nil: as many as [waits.All] says.
+	Waits *waits.Limit
 	// SessionIdle is after how long an unused session of the legacy era ends (30 min).
 	SessionIdle time.Duration
 }
@@ -95,6 +98,9 @@ func New(o Options) (*Endpoint, error) {
 		if o.Origin, err = httpguard.New(nil, o.Keys.Configured); err != nil {
 			return nil, err
 		}
+	}
+	if o.Waits == nil {
+		o.Waits = waits.New(waits.All, waits.Each)
 	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }

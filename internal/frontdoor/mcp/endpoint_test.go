@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -557,6 +559,31 @@ func events(t *testing.T, res *http.Response) (next func() string) {
 			if data, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "data: "); ok {
 				return data
 			}
+		}
+	}
+}
+
+func TestStreamsOfBothErasHaveABound(t *testing.T) {
+	f := openFabric(t, func(o *Options) { o.Waits = waits.New(3, 1) })
+	listen := func() *http.Request {
+		return f.request("POST", "/mcp", modernBody("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, `{}`, ""), modernHeaders("subscriptions/listen", "")...)
+	}
+	s := f.enter("/mcp/demo", `{}`)
+	first, err := f.client.Do(listen())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Body.Close()
+	events(t, first)()
+	for _, r := range []*http.Request{listen(), f.request("GET", "/mcp/demo", "", mcpwire.HeaderSessionID, s.id)} {
+		res, err := f.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if !strings.Contains(string(body), "1 of your requests wait at this front door already") || r.Method == http.MethodGet && res.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%s: %s %s", r.Method, res.Status, body)
 		}
 	}
 }

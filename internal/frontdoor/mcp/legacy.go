@@ -136,6 +136,14 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	if !ep.enter(x, r) {
 		return
 	}
+	done, err := ep.o.Waits.Take(x.principal.Name)
+	if err != nil {
+		x.res.w.Header().Set("Retry-After", "1")
+		x.res.w.Header().Set("Connection", "close")
+		x.refuse(http.StatusTooManyRequests, schema.AsError(err))
+		return
+	}
+	defer done()
 	sess := x.session
 	defer sess.enter()()
 	ctx, cancel := context.WithCancel(r.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -33,6 +34,7 @@ type subscriptions struct {
 	log       *slog.Logger
 	calls     *calls.Calls
 	want      func(bus.Resources) error // nil: nobody is notified of resources
+	waits     *waits.Limit
 	heartbeat time.Duration
 	leaving   context.Context
 	lists     *lists
@@ -45,7 +47,7 @@ type subscriptions struct {
 
 func newSubscriptions(leaving context.Context, o Options, lists *lists, sessions *sessions, tasks *tasks) *subscriptions {
 	return &subscriptions{
-		log: o.Log, calls: o.Calls, want: o.Want, heartbeat: o.Heartbeat, leaving: leaving, lists: lists, sessions: sessions, tasks: tasks,
+		log: o.Log, calls: o.Calls, want: o.Want, waits: o.Waits, heartbeat: o.Heartbeat, leaving: leaving, lists: lists, sessions: sessions, tasks: tasks,
 		listeners: make(map[*listener]struct{}),
 	}
 }
@@ -66,6 +68,11 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds must be a list of task ids."}
 		}
 	}
+	done, err := s.waits.Take(x.principal.Name)
+	if err != nil {
+		return x.faultOf(err)
+	}
+	defer done()
 	about := append(append([]byte(`"_meta":{"`+mcpwire.MetaSubscriptionID+`":`), x.msg.id...), '}')
 	l := s.add(x.mount, w)
 	defer s.remove(l)
@@ -253,9 +260,9 @@ func (s *session) watches(known string, to target) (who schema.Principal, ok boo
 // notifyOnce has a notification sent, unless the same one waits already.
 func (e *listener) notifyOnce(method string, params []byte) {
 	e.mu.Lock()
-	waits := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })
+	known := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })
 	e.mu.Unlock()
-	if !waits {
+	if !known {
 		e.notify(method, params)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -48,6 +49,9 @@ type Options struct {
 	// Draining says that the front door is shutting down: /readyz is red and
 	// event streams end.
 	Draining func() bool
+	// Waits bounds the requests that wait for something; nil: as [waits.All] and
+	// [waits.Each] say.
+	Waits *waits.Limit
 	// InForce says what configuration this process goes by; nil: nothing is known of it.
 	InForce func() []schema.InForce
 	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
@@ -116,13 +120,16 @@ func New(o Options) (*API, error) {
 	if o.InForce == nil {
 		o.InForce = func() []schema.InForce { return nil }
 	}
+	if o.Waits == nil {
+		o.Waits = waits.New(waits.All, waits.Each)
+	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = heartbeat
 	}
-	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
+	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Waits, o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
 	problems := a.shared.Problems
 	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
 	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/waits"
 )
 
 // Under the race detector: the answer is being written while its request breaks.
@@ -42,7 +43,7 @@ func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *test
 func TestABodyIsRefusedWhileNoMemoryIsLeftAndTakenAfterwards(t *testing.T) {
 	f := openFabric(t, nil)
 	budget := bodies.New(1000, 0)
-	f.api.shared = httpapi.NewShared(f.api.log, budget, f.api.o.Draining)
+	f.api.shared = httpapi.NewShared(f.api.log, budget, waits.New(waits.All, waits.Each), f.api.o.Draining)
 	body := `{"a":"` + strings.Repeat("x", 2000) + `"}`
 	a := f.do("POST", "/servers/demo/tools/echo", body)
 	if p := problemOf(t, a); p.Type != "/problems/unavailable" || !p.Retryable {

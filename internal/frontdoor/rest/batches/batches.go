@@ -338,6 +338,11 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 		out.Begin() // there is no body to wait for
 		return nil
 	}
+	done, err := x.Wait()
+	if err != nil {
+		return err
+	}
+	defer done()
 	changed, stop := b.batches.Changes(id)
 	defer stop()
 	beat := time.NewTicker(b.heartbeat)

@@ -94,7 +94,7 @@ func opSealBatch() huma.Operation {
 
 func opBatchResults(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", openapi.TagBatches, "Read the results of a batch",
-		"One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.", batchStatuses...)
+		"One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.", append([]int{http.StatusTooManyRequests}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{
 		batchParam(), openapi.QueryParam("cursor", "The cursor of the last line read.", openapi.String()), openapi.QueryParam("limit", "The maximum number of results in the answer; the default is all.", openapi.Integers(1, maxResults)),
 		openapi.QueryParam("follow", "Wait for further results.", openapi.Boolean()),
@@ -105,7 +105,7 @@ func opBatchResults(d *httpapi.Document) huma.Operation {
 
 func opBatchEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/batches/{id}/events", "get-batch-events", openapi.TagBatches, "Follow the progress of a batch", "Server-sent events: the current batch, and again after each change, until it has ended.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+		http.StatusBadRequest, http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{batchParam()}
 	op.Responses["200"] = &huma.Response{Description: "Events named batch.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: openapi.LinesOf(d.SchemaOf(reflect.TypeFor[Batch]()), "Events whose data is the batch.")}}}
 	return op

@@ -26,7 +26,15 @@ func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return b.streamResults(r.Context(), x, m.ID, cursor, x.Query.Get("follow") == "true" && r.Method != http.MethodHead, httpapi.Number(x.Query, "limit", 0))
+	follow := x.Query.Get("follow") == "true" && r.Method != http.MethodHead
+	if follow {
+		done, err := x.Wait()
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	return b.streamResults(r.Context(), x, m.ID, cursor, follow, httpapi.Number(x.Query, "limit", 0))
 }
 
 // takeAndStream stores the calls of a request and answers with their results while

@@ -93,7 +93,7 @@ func opConfirm(d *httpapi.Document) huma.Operation {
 func opCallState(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/calls/{id}", "get-call", openapi.TagCalls, "Get a call",
 		"The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+		http.StatusBadRequest, http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
 		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60.", openapi.Integers(0, maxLongPoll.Seconds())))
 	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}

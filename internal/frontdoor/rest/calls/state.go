@@ -17,9 +17,29 @@ import (
 // callState is GET /calls/{id}.
 func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 	wait := time.Duration(httpapi.Number(x.Query, "wait", 0)) * time.Second
+	if wait > 0 {
+		done, err := x.Wait()
+		if err != nil {
+			return c.endedOr(x, r, err)
+		}
+		defer done()
+	}
 	s, err := c.calls.Wait(r.Context(), r.PathValue("id"), x.Principal, wait)
 	if err != nil {
 		return err
+	}
+	return c.sendCall(x, r, s)
+}
+
+// endedOr answers with a call that has ended, for which nobody has to wait, and otherwise
+// with the error.
+func (c *handlers) endedOr(x *httpapi.Exchange, r *http.Request, full error) error {
+	s, err := c.calls.Get(r.Context(), r.PathValue("id"), x.Principal)
+	switch {
+	case err != nil:
+		return err
+	case !s.State.Ended():
+		return full
 	}
 	return c.sendCall(x, r, s)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -38,6 +39,7 @@ type Exchange struct {
 type Shared struct {
 	Problems *Problems
 	bodies   *bodies.Budget
+	waits    *waits.Limit
 	draining func() bool // reports whether the front door is shutting down
 	fixed    fixedHeaders
 }
@@ -49,10 +51,10 @@ type fixedHeaders struct {
 }
 
 // NewShared returns what exchanges share: where faults of ours are logged, the memory for
-// bodies, and whether the front door is shutting down.
-func NewShared(log *slog.Logger, budget *bodies.Budget, draining func() bool) *Shared {
+// bodies, how many requests may wait, and whether the front door is shutting down.
+func NewShared(log *slog.Logger, budget *bodies.Budget, waiting *waits.Limit, draining func() bool) *Shared {
 	return &Shared{
-		Problems: &Problems{log}, bodies: budget, draining: draining,
+		Problems: &Problems{log}, bodies: budget, waits: waiting, draining: draining,
 		fixed: fixedHeaders{
 			json: []string{"application/json"}, problem: []string{problem.MediaType},
 			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
@@ -155,6 +157,16 @@ func (x *Exchange) Send(status int, contentType []string, body []byte) {
 // Reserve makes the memory budget of the body hold size bytes; false says that they are not
 // left.
 func (x *Exchange) Reserve(size int) bool { return x.reservation.Grow(x.shared.bodies, size) }
+
+// Wait counts a request that is about to wait for something to happen, until done is called.
+// The error, KindQuota or KindUnavailable, says that too many wait already. The connection
+// of such a request is closed: kept open it would take half of what a waiting one takes.
+func (x *Exchange) Wait() (done func(), err error) {
+	if done, err = x.shared.waits.Take(x.Principal.Name); err != nil {
+		x.Set("Connection", "close")
+	}
+	return done, err
+}
 
 // Handler answers a request, or returns the error to answer with.
 type Handler func(*Exchange, *http.Request) error

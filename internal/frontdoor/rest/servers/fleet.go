@@ -119,6 +119,11 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 		out.Begin() // there is no body to wait for
 		return nil
 	}
+	done, err := x.Wait()
+	if err != nil {
+		return err
+	}
+	defer done()
 	changes, cancel := f.catalog.Changes()
 	defer cancel()
 	beat := time.NewTicker(f.heartbeat)
@@ -140,8 +145,7 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			return err
 		}
 	}
-	err := fleet(n, time.Now())
-	for err == nil {
+	for err = fleet(n, time.Now()); err == nil; {
 		select {
 		case <-r.Context().Done():
 			return nil

@@ -69,7 +69,7 @@ func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/events", "get-events", openapi.TagFleet, "Follow the fleet",
 		"Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. "+
 			"With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. "+
-			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest)
+			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{{Name: "include", In: "query", Description: "changes: also events named change, whose data is a FleetChange.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"changes"}}, Example: "changes"}}
 	d.SchemaOf(reflect.TypeFor[FleetChange]())
 	op.Responses["200"] = &huma.Response{
