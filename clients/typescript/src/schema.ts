@@ -2985,6 +2985,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -3058,6 +3059,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -3319,6 +3321,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -3669,6 +3672,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
