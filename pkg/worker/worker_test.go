@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -350,26 +349,4 @@ func TestNamesOfMethodsBecomeNamesOfTools(t *testing.T) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
-}
-
-func BenchmarkLocalCall(b *testing.B) {
-	s := NewServer("bench")
-	type text struct {
-		Text string `json:"text"`
-	}
-	Tool(s, "echo", "Returns its text.", func(_ context.Context, in text) (text, error) { return in, nil }, ReadOnly())
-	f, err := Local(s)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	args := []byte(`{"text":"` + strings.Repeat("x", 100) + `"}`)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := f.Call(context.Background(), "bench", "echo", args); err != nil {
-				panic(fmt.Sprint(err))
-			}
-		}
-	})
 }
