@@ -196,3 +196,17 @@ func (b *Batches) Changes(id string) (changed <-chan struct{}, stop func()) {
 	words := make(chan struct{}, 1)
 	return words, b.o.Store.WatchOne(id, func(*journal.Manifest) { notify(words) })
 }
+
+// Unended returns how many batches have not ended, over all principals and front doors, and
+// when the first of them was created; the zero time where there are none.
+func (b *Batches) Unended() (n int, oldest time.Time) {
+	b.o.Store.EachOpen(func(m *journal.Manifest) {
+		if m.Kind != journal.Batch {
+			return
+		}
+		if n++; oldest.IsZero() || m.Created.Before(oldest) {
+			oldest = m.Created
+		}
+	})
+	return n, oldest
+}

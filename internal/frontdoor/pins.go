@@ -18,14 +18,14 @@ func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, ser
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
 	defer cancel()
 	for _, a := range accepted {
-		if err := d.space.Audit.Append(ctx, audit.Entry{
+		if err := d.stores.approvals.Audit.Append(ctx, audit.Entry{
 			Kind: audit.DefinitionAccepted, By: by.Name, Owner: by.Owner, Channel: "api", Server: server, Tool: a.Tool, DefinitionDigest: a.Digest,
 		}); err != nil {
 			return err
 		}
 		d.o.Log.Info("the definition of a tool was accepted", "server", server, "tool", a.Tool, "digest", a.Digest, "by", by.Name)
 	}
-	return d.space.Audit.Sync(ctx)
+	return d.stores.approvals.Audit.Sync(ctx)
 }
 
 // gaugePins keeps the metric of tools whose definition nobody has accepted. It takes what

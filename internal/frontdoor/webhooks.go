@@ -10,15 +10,16 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
-	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // told is how many ends may wait to be put into the outbox; more wait at their
 // source.
 const told = 1024
+
+// messageTimeout bounds the writing and storing of one message.
+const messageTimeout = 20 * time.Second
 
 // notifier puts the ends of calls and batches into the outbox of webhooks.
 type notifier struct {
@@ -83,7 +84,7 @@ func (t *notifier) ended(e batch.End) {
 
 func (t *notifier) run() {
 	for e := range t.ends {
-		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
 		m, err := t.message(ctx, e)
 		if err == nil {
 			err = t.sender.Send(ctx, m)
@@ -101,20 +102,15 @@ const (
 	tellEvery = 15 * time.Second
 	// tellTurn spreads the front doors, so that mostly one of them tells.
 	tellTurn = time.Second
-	// tellOf is how old an end may be that is told of late.
-	tellOf = 24 * time.Hour
 )
 
 // runHeld tells of the ends of calls that were held. Every front door sees them;
 // the first one that has its turn tells, and notes it in the ledger.
 func (t *notifier) runHeld() {
-	untold := func(a *ledger.Approval) bool { return a.CallbackURL != "" && a.State.Ended() && a.Told.IsZero() }
-	defer t.d.space.Ledger.Watch(func(a *ledger.Approval) {
-		if untold(a) {
-			select {
-			case t.held <- a.ID:
-			default: // the next look finds it
-			}
+	defer t.d.calls.WatchCallbacks(func(id string) {
+		select {
+		case t.held <- id:
+		default: // the next look finds it
 		}
 	})()
 	tick := time.NewTicker(tellEvery)
@@ -133,10 +129,8 @@ func (t *notifier) runHeld() {
 			case <-tick.C:
 			}
 		}
-		for _, a := range t.d.space.Ledger.Where(func(a *ledger.Approval) bool {
-			return untold(a) && time.Since(a.Ended) > tellEvery && time.Since(a.Ended) < tellOf
-		}) {
-			t.tellHeld(a.ID)
+		for _, id := range t.d.calls.DueCallbacks(tellEvery) {
+			t.tellHeld(id)
 		}
 	}
 }
@@ -153,29 +147,16 @@ func (t *notifier) pause(d time.Duration) bool {
 }
 
 func (t *notifier) tellHeld(id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
 	defer cancel()
-	a, _, err := t.d.space.Ledger.Get(ctx, id)
-	if err == nil && !a.Told.IsZero() {
-		return
-	}
-	var m webhook.Message
-	if err == nil {
-		m, err = t.callMessage(ctx, calls.OfApproval(a), a.CallbackURL)
-	}
-	if err == nil {
-		err = t.sender.Send(ctx, m)
-	}
-	if err == nil {
-		_, err = t.d.space.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
-			if !a.Told.IsZero() {
-				return schema.Errorf(schema.KindConflict, "It was delivered in the meantime.")
-			}
-			a.Told = time.Now().UTC()
-			return nil
-		})
-	}
-	if err != nil && schema.KindOf(err) != schema.KindConflict {
+	err := t.d.calls.TellCallback(ctx, id, func(s *calls.Status, url string) error {
+		m, err := t.callMessage(ctx, s, url)
+		if err != nil {
+			return err
+		}
+		return t.sender.Send(ctx, m)
+	})
+	if err != nil {
 		t.d.o.Log.Warn("the end of a held call could not be added to the outbox; it is tried again", "approval", id, "error", err)
 	}
 }

@@ -66,6 +66,20 @@ func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
 			t.Errorf("the layers place %s, which is not there", l.root)
 		}
 	}
+	for _, k := range knowCallStores {
+		if !slices.ContainsFunc(units, func(u *unit) bool {
+			return slices.ContainsFunc(u.files, func(f file) bool {
+				return within(f.path, k.root) && !f.test && slices.ContainsFunc(f.imports, func(r reference) bool {
+					return slices.ContainsFunc(callStores, func(s string) bool { return strings.HasSuffix(r.what, "/"+s) })
+				})
+			})
+		}) {
+			t.Errorf("%s may name the stores of calls, and does not", k.root)
+		}
+		if k.reason == "" {
+			t.Errorf("%s has no reason", k.root)
+		}
+	}
 	for _, row := range libraries {
 		for _, owner := range row.owners {
 			if !imports(owner, row.root) {

@@ -29,6 +29,7 @@ const (
 	whyOneHome   = "a second importer of a library is a decision: move the use into the first, or enter the owners and the reason in the libraries of internal/housetest (rule 3)"
 	whySubjects  = "subjects, streams, buckets and headers are named in pkg/bus only, so that NATS permissions can be read off one file (rule 4)"
 	whyOneEntry  = "a call has one entry: endpoints use internal/calls, so that none of them knows which store holds a call (section 4)"
+	whyStores    = "which store holds a call is known to internal/calls; enter the package in knowCallStores of internal/housetest, with the reason, where it must know too (section 4)"
 	whyResources = "a resource of the REST API imports what all of them share, and the domain, so that each can be read and changed alone (section 2)"
 	whyComment   = "the package comment says what a package owns, promises and refuses (rule 7)"
 	whyLines     = "a file of more than 800 lines is more than one thing (section 3)"
@@ -114,6 +115,8 @@ func (h *house) arrows(u *unit) {
 			case f.test || u.testOnly():
 			case ours && isWithin(u.dir, endpoints) && isWithin(dir, behindCalls):
 				h.report(at(f, imp), whyOneEntry, "%s imports %s", u.dir, dir)
+			case ours && isWithin(dir, callStores) && !knowsCallStores(f.path) && !isWithin(u.dir, callStores):
+				h.report(at(f, imp), whyStores, "%s imports %s", f.path, dir)
 			case ours && isResource(u.dir) && isResource(dir) && dir != u.dir:
 				h.report(at(f, imp), whyResources, "%s imports %s", u.dir, dir)
 			case ours:
@@ -123,6 +126,11 @@ func (h *house) arrows(u *unit) {
 			}
 		}
 	}
+}
+
+// knowsCallStores reports whether a file may name the stores of calls.
+func knowsCallStores(file string) bool {
+	return slices.ContainsFunc(knowCallStores, func(k struct{ root, reason string }) bool { return within(file, k.root) })
 }
 
 func isWithin(dir string, roots []string) bool {

@@ -97,8 +97,26 @@ var layers = []layer{
 // internal/calls hides from them.
 var (
 	endpoints   = []string{"internal/frontdoor/rest", "internal/frontdoor/mcp"}
-	behindCalls = []string{"internal/calls/admission", "internal/calls/execution", "internal/approval", "internal/store/ledger", "internal/calls/records"}
+	behindCalls = []string{"internal/calls/admission", "internal/calls/execution", "internal/calls/release", "internal/approval", "internal/store/ledger", "internal/store/journal", "internal/calls/records"}
 )
+
+// callStores are what calls are stored in: durable ones, held ones, and the execution log.
+var callStores = []string{"internal/store/journal", "internal/store/ledger", "internal/calls/records"}
+
+// knowCallStores are the packages, and the one file, that may name a store of calls. Whoever
+// else wants to know something of a call asks internal/calls.
+var knowCallStores = []struct{ root, reason string }{
+	{"internal/calls", "it is the entry to all of them"},
+	{"internal/batch", "it runs the calls of journals, below internal/calls"},
+	{"internal/approval", "it decides on the calls of the ledger, below internal/calls"},
+	{"internal/confirm", "it spends the tokens that the ledger has, below internal/approval"},
+	{"internal/approver", "a role without calls: it shows what the ledger holds to the people who decide, and links no internal/calls"},
+	{"internal/frontdoor/stores.go", "it opens the stores and hands them to internal/calls"},
+	{"internal/cli/provision.go", "callyard init makes the streams of every store"},
+	{"internal/cli/records.go", "callyard records reads the streams themselves, where a damaged data folder lost some"},
+	{"internal/cli/calls.go", "it reads the JSON of GET /calls into the types that it is written from"},
+	{"internal/cli/permissions.go", "it reads the approver's JSON into the type that it is written from"},
+}
 
 // publicWorker is the one package of pkg that stands on internal: the public door to the
 // worker role.

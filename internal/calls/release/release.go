@@ -1,10 +1,14 @@
-package frontdoor
+// Package release runs calls that were held: those that a caller confirms at this front
+// door, and those that somebody approved, at the front door that claims them first.
+//
+// It promises that a call runs under one claim only, that a tool or a policy that changed
+// since the approval stops it, and that how it ended is stored. It refuses to decide who
+// may approve, which is the business of internal/approval.
+package release
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,17 +36,22 @@ const (
 	releasing = 64
 )
 
-// releaser runs calls that were held and are released: those that a caller
-// confirms here, and those that somebody approved, whoever is first to claim them.
-type releaser struct {
-	id      string
-	gate    *admission.Gate
-	chain   *execution.Chain
-	desk    *approval.Desk
-	ledger  *ledger.Ledger
-	catalog *catalog.Catalog
-	traces  *telemetry.Traces
-	log     *slog.Logger
+// Options says what held calls are released to. All but Traces are required.
+type Options struct {
+	// FrontDoor is the id under which calls are claimed.
+	FrontDoor string
+	Gate      *admission.Gate
+	Chain     *execution.Chain
+	Desk      *approval.Desk
+	Ledger    *ledger.Ledger
+	Catalog   *catalog.Catalog
+	Traces    *telemetry.Traces
+	Log       *slog.Logger
+}
+
+// Runner runs the released calls of one front door. It is safe for concurrent use.
+type Runner struct {
+	o Options
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -52,10 +61,11 @@ type releaser struct {
 	wake    chan struct{}
 }
 
-func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, space *approval.Instance, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
-	r := &releaser{id: id, gate: gate, chain: chain, desk: space.Desk, ledger: space.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+// Start begins to claim approved calls, until [Runner.Close].
+func Start(o Options) *Runner {
+	r := &Runner{o: o, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.unwatch = r.ledger.Watch(func(a *ledger.Approval) {
+	r.unwatch = o.Ledger.Watch(func(a *ledger.Approval) {
 		if a.State == ledger.Approved {
 			select {
 			case r.wake <- struct{}{}:
@@ -67,18 +77,18 @@ func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, space 
 	return r
 }
 
-// close takes no more calls and waits for those that run.
-func (r *releaser) close() {
+// Close takes no more calls and waits for those that run.
+func (r *Runner) Close() {
 	r.unwatch()
 	r.stop()
 	r.work.Wait()
 }
 
 // reconcile claims what was approved, and expires and gives up what is due.
-func (r *releaser) reconcile() {
+func (r *Runner) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
-	version := r.gate.PolicyVersion()
+	version := r.o.Gate.PolicyVersion()
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -86,15 +96,15 @@ func (r *releaser) reconcile() {
 		case <-r.wake:
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(r.ctx, recordTimeout)
-			if now := r.gate.PolicyVersion(); now != version {
-				if err := r.desk.Renew(ctx); err == nil {
+			if now := r.o.Gate.PolicyVersion(); now != version {
+				if err := r.o.Desk.Renew(ctx); err == nil {
 					version = now
 				} else if r.ctx.Err() == nil {
-					r.log.Warn("assessing held calls under the changed policy failed; it will be tried again", "error", err)
+					r.o.Log.Warn("assessing held calls under the changed policy failed; it will be tried again", "error", err)
 				}
 			}
-			if _, err := r.desk.Reconcile(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
-				r.log.Warn("processing approvals failed", "error", err)
+			if _, err := r.o.Desk.Reconcile(ctx, r.o.Catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
+				r.o.Log.Warn("processing approvals failed", "error", err)
 			}
 			cancel()
 		}
@@ -102,15 +112,15 @@ func (r *releaser) reconcile() {
 	}
 }
 
-func (r *releaser) claimAll() {
-	approved, _ := r.ledger.List(ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, "")
+func (r *Runner) claimAll() {
+	approved, _ := r.o.Ledger.List(ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, "")
 	for _, a := range approved {
 		select {
 		case r.slots <- struct{}{}:
 		default:
 			return // the next tick, or another front door
 		}
-		claimed, err := r.desk.Claim(r.ctx, a.ID, r.id)
+		claimed, err := r.o.Desk.Claim(r.ctx, a.ID, r.o.FrontDoor)
 		if err != nil {
 			<-r.slots
 			continue // another front door has it
@@ -119,15 +129,15 @@ func (r *releaser) claimAll() {
 			defer func() { <-r.slots }()
 			_, err := r.run(claimed, schema.Trace{})
 			if err != nil {
-				r.log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
+				r.o.Log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
 			}
 		})
 	}
 }
 
-// release runs a call that this front door has claimed. It continues when the caller
-// leaves: an approved call runs, and its result is kept.
-func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
+// Run runs a call that this front door has claimed, and returns its result. The call
+// continues when ctx ends, and its result is kept; the error is then of KindCanceled.
+func (r *Runner) Run(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
 		err error
@@ -148,7 +158,7 @@ func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Res
 
 // run runs a call that was approved, as work below parent where that is set. Its span
 // links to the request that asked for the call.
-func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, error) {
+func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, error) {
 	// A drain waits for this: the call has its own time.
 	ctx := context.WithoutCancel(r.ctx)
 	call, err := r.callOf(ctx, a)
@@ -156,7 +166,7 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 	if err == nil {
 		err = r.unchanged(ctx, a, call.Arguments)
 	}
-	if span := r.traces.Follow(parent, schema.Trace{Parent: a.Trace, State: a.TraceState}, "run approved call"); span != nil {
+	if span := r.o.Traces.Follow(parent, schema.Trace{Parent: a.Trace, State: a.TraceState}, "run approved call"); span != nil {
 		defer span.End()
 		defer func() { span.Outcome(res, err) }()
 		span.Text(telemetry.KeyCall, a.CallID)
@@ -166,7 +176,7 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 		}
 	}
 	if err == nil {
-		res, err = r.chain.Run(ctx, call, &records.Record{Approval: a.ID})
+		res, err = r.o.Chain.Run(ctx, call, &records.Record{Approval: a.ID})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err
@@ -174,12 +184,12 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 
 // callOf reads the call of an approval. A ledger that is unavailable for a moment, as when
 // a node of its cluster ends, must not fail a call that somebody has approved.
-func (r *releaser) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
+func (r *Runner) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	for {
 		try, done := context.WithTimeout(ctx, tryTimeout)
-		call, err := r.desk.Call(try, a)
+		call, err := r.o.Desk.Call(try, a)
 		done()
 		if schema.KindOf(err) != schema.KindUnavailable || ctx.Err() != nil {
 			return call, err
@@ -194,9 +204,9 @@ func (r *releaser) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call
 // unchanged refuses a tool that was redefined since the call was approved, and a call
 // for which the policy requires more by now than was satisfied: it is the last look
 // before the call leaves.
-func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byte) error {
+func (r *Runner) unchanged(ctx context.Context, a *ledger.Approval, args []byte) error {
 	b := a.Binding
-	tool, err := r.catalog.Tool(b.Server, b.Tool)
+	tool, err := r.o.Catalog.Tool(b.Server, b.Tool)
 	if err != nil {
 		return err
 	}
@@ -206,7 +216,7 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 	if tool.Digest != b.ToolDefinitionDigest {
 		return schema.Errorf(schema.KindConflict, "The server changed the definition of tool %q after the call was held; it was not run. Send the call again.", b.Tool).WithCall(a.CallID)
 	}
-	now, err := r.gate.Reassess(ctx, a, args)
+	now, err := r.o.Gate.Reassess(ctx, a, args)
 	switch {
 	case err != nil:
 		return err
@@ -218,28 +228,13 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 	return nil
 }
 
-// noPermission says why calls of the server cannot run by a standing permission: every
-// worker that could get them must trust this front door's key for that, or refuses
-// what was allowed.
-func (d *FrontDoor) noPermission(server string) string {
-	if d.o.Signer == nil {
-		return "the front doors have no signing key (warrants.key_file)."
-	}
-	for _, w := range d.catalog.Holders(server) {
-		if !slices.Contains(w.StandingKeys, d.o.Signer.KeyID()) {
-			return fmt.Sprintf("worker %s does not trust the front doors' key for this; the worker's warrants.standing_keys lists the keys that it trusts.", w.Name)
-		}
-	}
-	return ""
-}
-
-func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error) {
+func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
 	finish := func() error {
 		try, done := context.WithTimeout(ctx, tryTimeout)
 		defer done()
-		_, err := r.desk.Finish(try, a.ID, res, callErr)
+		_, err := r.o.Desk.Finish(try, a.ID, res, callErr)
 		return err // it is looked at here
 	}
 	// A ledger that is away for a moment must not make a known end unknown.
@@ -254,6 +249,6 @@ func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error)
 		}
 	}
 	if err != nil {
-		r.log.Error("the outcome of a call could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
+		r.o.Log.Error("the outcome of a call could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
 	}
 }

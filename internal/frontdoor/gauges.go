@@ -1,0 +1,51 @@
+package frontdoor
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+)
+
+const gaugeEvery = time.Second
+
+// gauge keeps the metrics that are states rather than events.
+func (d *FrontDoor) gauge() {
+	tick := time.NewTicker(gaugeEvery)
+	defer tick.Stop()
+	lost := uint64(0)
+	var pinned map[string]int
+	for {
+		for server, load := range d.router.Load() {
+			d.o.Metrics.SetWaiting(server, load.Waiting, load.Oldest)
+		}
+		pinned = d.gaugePins(pinned)
+		d.o.Metrics.SetPace(d.router.BatchPace())
+		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
+		d.o.Metrics.SetDisagreements(len(catalog.Disagreements(d.catalog.Processes())))
+		lost = d.gaugeBacklog(lost)
+		select {
+		case <-d.stopped:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// gaugeBacklog is gauge for what is stored and has not ended. It takes the number of lost
+// records that it returned the last time.
+func (d *FrontDoor) gaugeBacklog(lost uint64) uint64 {
+	age := func(oldest time.Time) time.Duration {
+		if oldest.IsZero() {
+			return 0
+		}
+		return max(time.Since(oldest), 0)
+	}
+	b := d.calls.Backlog()
+	d.o.Metrics.SetApprovals(b.Approvals, age(b.OldestApproval))
+	d.o.Metrics.SetHeld(b.Held, b.HeldBytes)
+	d.o.Metrics.SetBatches(b.Batches, age(b.OldestBatch))
+	if b.LostRecords > lost {
+		d.o.Metrics.RecordsLost(b.LostRecords - lost)
+	}
+	return b.LostRecords
+}

@@ -1,0 +1,109 @@
+package frontdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/mcp"
+	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/waits"
+)
+
+// serve makes the endpoints, and opens the address where there is one.
+func (d *FrontDoor) serve() error {
+	o, keys := d.o, d.keys
+	var checkCallback func(string) error
+	if d.notifier != nil {
+		checkCallback = func(url string) error {
+			if e := d.notifier.sender.Check(url); e != nil {
+				return e // never a nil pointer in an interface
+			}
+			return nil
+		}
+	}
+	pages, err := httpguard.New(o.Config.Origins, keys.Configured)
+	if err != nil {
+		return err
+	}
+	d.calls = calls.New(calls.Options{
+		Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Release: d.releaser.Run, Durable: d.durable, Records: d.stores.records,
+		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.id,
+	})
+	waiting := waits.New(waits.All, waits.Each)
+	handler, err := rest.New(rest.Options{
+		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
+		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted,
+		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+	})
+	if err != nil {
+		return err
+	}
+	d.api = handler
+	if d.endpoint, err = mcp.New(mcp.Options{
+		Catalog: d.catalog, Calls: d.calls, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+	}); err != nil {
+		return err
+	}
+	if d.updates, err = o.Conn.WatchUpdates(d.endpoint.Updated); err != nil {
+		return err
+	}
+	d.sessions = openSessions(o, d.endpoint)
+	if d.notifier != nil {
+		d.notifier.start()
+	}
+	d.handler = withCORS(pages.Origins(), d.endpoints(handler))
+	d.server = listen.NewServer(d.handler, &d.draining, o.Log)
+	if o.NoListener {
+		return nil
+	}
+	if d.listener, err = open(context.Background(), o); err != nil {
+		return err
+	}
+	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
+	return nil
+}
+
+// checkAddress finds whether the front door can have its address.
+func checkAddress(ctx context.Context, o Options) error {
+	if o.NoListener {
+		return nil
+	}
+	l, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := l.Close(); err != nil {
+		return fmt.Errorf("checking the address %s: %w", o.Config.Listen, err)
+	}
+	return nil
+}
+
+func open(ctx context.Context, o Options) (net.Listener, error) {
+	l, err := listen.Open(ctx, o.Config.Listen, o.Config.CertFile, o.Config.KeyFile, o.Log)
+	var taken *net.OpError
+	if errors.As(err, &taken) {
+		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
+	}
+	return l, err
+}
+
+// endpoints sends each request to the endpoint whose path it names.
+func (d *FrontDoor) endpoints(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if mcp.Serves(r.URL.Path) {
+			d.endpoint.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,104 @@
+package frontdoor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// stores are what calls are stored in. They are opened here and handed to internal/calls,
+// which alone asks them.
+type stores struct {
+	approvals *approval.Instance
+	records   *records.Recorder
+	journal   *journal.Store
+}
+
+// openStores opens the stores of calls; what it opened before an error is closed.
+func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
+	o := d.o
+	s = new(stores)
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	// Nothing is assessed again before the gate is there.
+	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
+		return d.gate.Reassess(ctx, a, args)
+	}
+	if s.approvals, err = approval.OpenInstance(ctx, approval.InstanceOptions{
+		LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
+		Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+		return nil, err
+	}
+	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, Log: o.Log})
+	return s, err
+}
+
+func (s *stores) close() {
+	if s.journal != nil {
+		s.journal.Close()
+	}
+	if s.records != nil {
+		s.records.Close()
+	}
+	if s.approvals != nil {
+		s.approvals.Close()
+	}
+}
+
+// openBatches opens the runner of durable calls.
+func (d *FrontDoor) openBatches(ctx context.Context) (err error) {
+	if err = d.openNotifier(ctx); err != nil {
+		return err
+	}
+	o := batch.Options{
+		Store: d.stores.journal, Gate: d.gate, Chain: d.chain, Catalog: d.catalog, Router: d.router, Ledger: d.stores.approvals.Ledger, Desk: d.stores.approvals.Desk, Release: d.releaser.Run, Quota: d.sharing.quota, ID: d.id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
+		OpenBatches: d.o.Config.OpenBatches, LostBefore: d.o.Lost.Calls,
+	}
+	if d.notifier != nil {
+		o.Ended = d.notifier.ended
+	}
+	d.durable, err = batch.Open(ctx, o)
+	return err
+}
+
+// closeBatches lets durable calls that have left finish until ctx ends; what does
+// not is settled by another front door.
+func (d *FrontDoor) closeBatches(ctx context.Context) {
+	if d.durable != nil {
+		if err := d.durable.Close(ctx); err != nil {
+			d.o.Log.Warn("stopping durable calls failed", "error", err)
+		}
+	}
+	if d.notifier != nil {
+		d.notifier.close(ctx)
+	}
+}
+
+// noPermission says why calls of the server cannot run by a standing permission: every
+// worker that could get them must trust this front door's key for that, or refuses
+// what was allowed.
+func (d *FrontDoor) noPermission(server string) string {
+	if d.o.Signer == nil {
+		return "the front doors have no signing key (warrants.key_file)."
+	}
+	for _, w := range d.catalog.Holders(server) {
+		if !slices.Contains(w.StandingKeys, d.o.Signer.KeyID()) {
+			return fmt.Sprintf("worker %s does not trust the front doors' key for this; the worker's warrants.standing_keys lists the keys that it trusts.", w.Name)
+		}
+	}
+	return ""
+}
