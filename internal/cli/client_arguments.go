@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // callArguments returns the arguments of a call as the command line gives them:
@@ -89,11 +91,9 @@ func jsonValue(text string) []byte {
 // marshal returns the value, which is one that encodes, as JSON without the escapes that
 // HTML needs.
 func marshal(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := plainjson.Marshal(v)
+	if err != nil {
 		panic("callyard: a value did not encode: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return b
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // maxDepth bounds how deep JSON may nest that is read into values.
@@ -133,11 +135,8 @@ func text(quoted []byte) string {
 
 // quote encodes a JSON string, with no more escapes than it needs.
 func quote(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	b, _ := plainjson.Marshal(s) // a string always encodes
+	return b
 }
 
 func str(s string) *value    { return &value{kind: '"', raw: quote(s)} }

@@ -8,13 +8,13 @@
 package problem
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -74,13 +74,11 @@ func Status(k schema.Kind) int { return row(k).Status }
 
 // Encode returns the document as one line of JSON.
 func (d *Document) Encode() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil {
+	line, err := plainjson.Line(d)
+	if err != nil {
 		panic("problem: encoding a document: " + err.Error()) // texts and numbers always encode, and data was checked when it came in
 	}
-	return b.Bytes()
+	return line
 }
 
 // RetryAfter is the value of the header of that name: whole seconds, at least one, and

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // chat is the wire of OpenAI chat completions.
@@ -317,11 +318,9 @@ func (s *chatStream) Answer() (*Answer, error) {
 
 // encode writes JSON without escaping for HTML.
 func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := plainjson.Marshal(v)
+	if err != nil {
 		return nil, fmt.Errorf("writing JSON for the model: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return b, nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // Names of the files in the folder of a run.
@@ -181,12 +182,12 @@ func columnOf(err error) int64 {
 // WriteLines writes a file with one JSON value on each line, unless it has these bytes already.
 func WriteLines[T any](path string, all []T) (changed bool, err error) {
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
 	for i := range all {
-		if err := encoder.Encode(&all[i]); err != nil {
+		line, err := plainjson.Line(&all[i])
+		if err != nil {
 			return false, fmt.Errorf("encoding %s: %w", path, err)
 		}
+		b.Write(line)
 	}
 	return WriteFile(path, b.Bytes())
 }

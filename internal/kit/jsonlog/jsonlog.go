@@ -16,6 +16,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // ErrInUse says that another process has the file open.
@@ -73,13 +75,11 @@ func repair(file *os.File) ([]byte, error) {
 
 // Append writes v as a line, without escaping for HTML, and syncs it to disk.
 func (f *File) Append(v any) error {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(v); err != nil {
+	line, err := plainjson.Line(v)
+	if err != nil {
 		return err
 	}
-	return f.Write(b.Bytes())
+	return f.Write(line)
 }
 
 // Write writes complete lines and syncs them to disk.

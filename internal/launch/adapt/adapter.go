@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -160,17 +161,8 @@ func reply(req *http.Request, status int, body []byte) *http.Response {
 
 // encode writes what always can be written as JSON: maps, strings, numbers and valid JSON.
 func encode(v any) []byte {
-	b, _ := Encode(v)
+	b, _ := plainjson.Marshal(v)
 	return b
-}
-
-// Encode writes JSON without escaping for HTML.
-func Encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
 func appendString(dst []byte, s string) []byte { return append(dst, encode(s)...) }

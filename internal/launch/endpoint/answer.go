@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // message is a tool message. Endpoints differ in what they name its members.
@@ -203,7 +203,7 @@ func (m *message) result() []byte {
 	// json.Marshal would write the structured part again; the rest is ours.
 	structured := out.Structured
 	out.Structured = nil
-	b, err := adapt.Encode(out)
+	b, err := plainjson.Marshal(out)
 	if err != nil {
 		return []byte(`{"content":[],"isError":true}`)
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/pkg/schema"
@@ -142,7 +143,7 @@ func (s *Server) post(ctx context.Context, calls []*waiting) (*http.Response, []
 	for i, c := range calls {
 		list[i] = map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.name, "arguments": string(c.arguments)}}
 	}
-	body, err := adapt.Encode(map[string]any{"tool_calls": list})
+	body, err := plainjson.Marshal(map[string]any{"tool_calls": list})
 	if err != nil {
 		return nil, nil, schema.Errorf(schema.KindServerFailed, "A call of the tool endpoint %q cannot be encoded as JSON; nothing was sent.", s.cfg.ID)
 	}

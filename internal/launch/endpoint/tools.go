@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
@@ -81,7 +82,7 @@ func tools(text []byte) (*adapt.Reading[names], error) {
 			o.Notes = append(o.Notes, fmt.Sprintf("Entry %d of the list has parameters that are not a schema, and is skipped.", i+1))
 			continue
 		}
-		text, err := adapt.Encode(definition{f.Name, f.About, input})
+		text, err := plainjson.Marshal(definition{f.Name, f.About, input})
 		if err != nil {
 			o.Notes = append(o.Notes, fmt.Sprintf("Entry %d of the list cannot be converted to a tool and is skipped.", i+1))
 			continue

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // schema is the part of JSON Schema 2020-12 that Go types need.
@@ -46,11 +48,11 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name, err := encode(one.name)
+		name, err := plainjson.Marshal(one.name)
 		if err != nil {
 			return nil, err
 		}
-		value, err := encode(one.of)
+		value, err := plainjson.Marshal(one.of)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +90,7 @@ func schemaFor(t reflect.Type) (json.RawMessage, error) {
 		}
 		root.Defs = append(root.Defs, property{d.names[one], body})
 	}
-	return encode(root)
+	return plainjson.Marshal(root)
 }
 
 // wrapped returns the schema of an object whose member "result" has the given one.
@@ -106,7 +108,7 @@ func wrapped(inner json.RawMessage) (json.RawMessage, error) {
 	if defs != nil {
 		outer["$defs"] = defs
 	}
-	return encode(outer)
+	return plainjson.Marshal(outer)
 }
 
 // deriver derives one schema.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // Option describes a tool that [Typed] makes.
@@ -112,7 +114,7 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 	if err != nil {
 		return nil, 0, fmt.Errorf("tool %q: the type of its result has no JSON schema: %w", name, err)
 	}
-	raw, err := encode(d)
+	raw, err := plainjson.Marshal(d)
 	if err != nil {
 		return nil, 0, fmt.Errorf("tool %q: encoding its definition: %w", name, err)
 	}
@@ -179,7 +181,7 @@ func result(kind outputKind, out any) (Result, error) {
 			Result any `json:"result"`
 		}{out}
 	}
-	raw, err := encode(out)
+	raw, err := plainjson.Marshal(out)
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool ran, but its result cannot be written as JSON: %w", err)
 	}
@@ -203,15 +205,4 @@ func decode(arguments []byte, into any) error {
 		return fmt.Errorf("text follows the arguments")
 	}
 	return nil
-}
-
-// encode writes JSON without escaping for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 const (
@@ -72,7 +72,7 @@ func (b *builder) describe(c candidate) string {
 		Meta: map[string]any{"callyard/http": map[string]any{"method": c.method, "origin": c.base.Scheme + "://" + c.base.Host, "path": strings.TrimRight(c.base.Path, "/") + c.template}},
 	}
 	for {
-		text, err := adapt.Encode(d)
+		text, err := plainjson.Marshal(d)
 		switch {
 		case err != nil:
 			return "its definition cannot be encoded"

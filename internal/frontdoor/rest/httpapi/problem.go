@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -82,13 +81,11 @@ func Printable(text string, n int) string {
 // Encode returns v as one line of JSON. The types of this package always encode;
 // raw JSON inside them was checked when it came in.
 func Encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	line, err := plainjson.Line(v)
+	if err != nil {
 		panic("rest: encoding an answer: " + err.Error())
 	}
-	return b.Bytes()
+	return line
 }
 
 // fromHuma turns Huma's own refusals into ours. Huma repeats what the caller
