@@ -2,6 +2,8 @@ package batches
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -161,15 +164,15 @@ type handlers struct {
 func (b *handlers) register(d *httpapi.Document) {
 	b.describe(d)
 	d.Handle(b.opCreateBatch(d), b.create)
-	httpapi.HandleValue(d, opListBatches(), "A page of batches.", nil, b.list)
-	httpapi.HandleValue(d, opBatch(), "The batch.", nil, b.show)
+	httpapi.Get(d, openapi.Answers(opListBatches(), "A page of batches.", nil), b.list)
+	httpapi.Get(d, openapi.Answers(opBatch(), "The batch.", nil), b.show)
 	httpapi.HandleValue(d, opAddCalls(), "The calls were stored.", nil, b.addCalls)
-	httpapi.HandleValue(d, opSealBatch(), "The batch.", nil, b.seal)
+	httpapi.Get(d, openapi.Answers(opSealBatch(), "The batch.", nil), b.seal)
 	d.Handle(opBatchResults(d), b.results)
 	d.Handle(opBatchEvents(d), b.events)
-	httpapi.HandleValue(d, opCancelBatch(), "The batch.", nil, b.cancel)
+	httpapi.Get(d, openapi.Answers(opCancelBatch(), "The batch.", nil), b.cancel)
 	if b.calls.CanHold() {
-		httpapi.HandleValue(d, opHeldCalls(), "The calls.", nil, b.heldCalls)
+		httpapi.Get(d, openapi.Answers(opHeldCalls(), "The calls.", nil), b.heldCalls)
 		httpapi.HandleValue(d, opConfirmCalls(d), "The outcome for each call.", nil, b.confirmCalls)
 	}
 }
@@ -271,35 +274,50 @@ func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error
 	return item, nil
 }
 
+// batchInput is the input of an operation on one batch.
+type batchInput struct {
+	ID string `path:"id"`
+}
+
+// listInput is the input of GET /batches.
+type listInput struct {
+	State  string `query:"state"`
+	Limit  int    `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
 // seal is POST /batches/{id}/seal: there will be no more calls.
-func (b *handlers) seal(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
-	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
+func (b *handlers) seal(ctx context.Context, in *batchInput) (*Batch, error) {
+	who := httpapi.Of(ctx).Principal
+	m, err := b.batches.Get(ctx, in.ID, who)
 	if err != nil {
 		return nil, err
 	}
 	if m.State == batch.Receiving {
-		in, err := b.batches.Intake(r.Context(), m.ID, x.Principal)
+		intake, err := b.batches.Intake(ctx, m.ID, who)
 		if err != nil {
 			return nil, err
 		}
-		defer in.Close()
-		if m, err = in.Seal(r.Context()); err != nil {
+		defer intake.Close()
+		if m, err = intake.Seal(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return b.item(m), nil
 }
 
-func (b *handlers) show(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
-	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
+// show is GET /batches/{id}.
+func (b *handlers) show(ctx context.Context, in *batchInput) (*Batch, error) {
+	m, err := b.batches.Get(ctx, in.ID, httpapi.Of(ctx).Principal)
 	if err != nil {
 		return nil, err
 	}
 	return b.item(m), nil
 }
 
-func (b *handlers) cancel(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
-	m, err := b.batches.Cancel(r.Context(), r.PathValue("id"), x.Principal)
+// cancel is POST /batches/{id}/cancel.
+func (b *handlers) cancel(ctx context.Context, in *batchInput) (*Batch, error) {
+	m, err := b.batches.Cancel(ctx, in.ID, httpapi.Of(ctx).Principal)
 	if err != nil {
 		return nil, err
 	}
@@ -312,15 +330,15 @@ var batchStates = map[string]batch.Progress{
 }
 
 // list is GET /batches.
-func (b *handlers) list(x *httpapi.Exchange, _ *http.Request) (*BatchList, error) {
+func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) {
 	var states []batch.Progress
-	if x.Query.Has("state") {
-		state := batchStates[x.Query.Get("state")]
+	if in.State != "" {
+		state := batchStates[in.State]
 		if states = []batch.Progress{state}; state == batch.Running {
 			states = append(states, batch.Sealed)
 		}
 	}
-	page, next := b.batches.List(x.Principal, states, httpapi.Number(x.Query, "limit", httpapi.PageLimit), x.Query.Get("cursor"))
+	page, next := b.batches.List(httpapi.Of(ctx).Principal, states, cmp.Or(in.Limit, httpapi.PageLimit), in.Cursor)
 	return &BatchList{Batches: b.items(page...), Next: next}, nil
 }
 

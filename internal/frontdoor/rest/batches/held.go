@@ -1,6 +1,7 @@
 package batches
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 	"time"
@@ -56,8 +57,8 @@ type RefusedCall struct {
 }
 
 // heldCalls is GET /batches/{id}/held.
-func (b *handlers) heldCalls(x *httpapi.Exchange, r *http.Request) (list HeldCalls, err error) {
-	held, err := b.calls.ListHeld(r.Context(), r.PathValue("id"), x.Principal, heldAtOnce)
+func (b *handlers) heldCalls(ctx context.Context, in *batchInput) (list HeldCalls, err error) {
+	held, err := b.calls.ListHeld(ctx, in.ID, httpapi.Of(ctx).Principal, heldAtOnce)
 	if err != nil {
 		return list, err
 	}

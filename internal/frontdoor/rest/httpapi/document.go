@@ -61,7 +61,7 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	config.Transformers = []huma.Transformer{p.fromHuma}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", d.schemaName)
 	d.huma = humago.New(mux, config)
-	d.huma.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { next(withOurStatus{ctx}) }, d.checkParameters)
+	d.huma.UseMiddleware(withExchange, d.checkParameters)
 	d.addProblems()
 	return d
 }
@@ -90,6 +90,22 @@ func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, 
 		}
 		return out, nil
 	})
+}
+
+// exchangeKey is what the exchange of a request is kept under in its context.
+type exchangeKey struct{}
+
+// withExchange has the handlers of Huma's operations find the exchange; see [Of].
+func withExchange(ctx huma.Context, next func(huma.Context)) {
+	_, w := humago.Unwrap(ctx)
+	x, _ := w.(*Exchange)
+	next(huma.WithValue(withOurStatus{ctx}, exchangeKey{}, x))
+}
+
+// Of returns the exchange of the request that an operation of Huma's serves.
+func Of(ctx context.Context) *Exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
+	return x
 }
 
 // Handle registers an operation that reads and writes bytes itself.

@@ -144,14 +144,21 @@ func (x *Exchange) Send(status int, contentType []string, body []byte) {
 	h := x.Header()
 	h["Content-Type"] = contentType
 	x.Set("Content-Length", strconv.Itoa(len(body)))
-	if len(body) > deadlineFrom {
-		rc := http.NewResponseController(x.ResponseWriter)
-		// A writer without deadlines (a test's recorder) does without.
-		_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(len(body))))
-		defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
-	}
+	defer x.limitWrite(len(body))()
 	x.WriteHeader(status)
 	_, _ = x.Write(body) // a client that went away is noticed by the server
+}
+
+// limitWrite bounds how long the client may take to read that number of bytes, until done
+// is called.
+func (x *Exchange) limitWrite(size int) (done func()) {
+	if size <= deadlineFrom {
+		return func() {}
+	}
+	rc := http.NewResponseController(x.ResponseWriter)
+	// A writer without deadlines (a test's recorder) does without.
+	_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(size)))
+	return func() { _ = rc.SetWriteDeadline(time.Time{}) }
 }
 
 // Reserve makes the memory budget of the body hold size bytes; false says that they are not

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -128,6 +129,24 @@ func (c withOurStatus) Header(name string) string {
 		return ""
 	}
 	return c.humaContext.Header(name)
+}
+
+// BodyWriter is what the answer is written to, with the same patience as [Exchange.Send].
+func (c withOurStatus) BodyWriter() io.Writer {
+	w := c.humaContext.BodyWriter()
+	if x, ok := w.(*Exchange); ok {
+		return inTime{x}
+	}
+	return w
+}
+
+// inTime bounds how long a client takes to read a large answer.
+type inTime struct{ x *Exchange }
+
+// Write writes a whole answer.
+func (t inTime) Write(body []byte) (int, error) {
+	defer t.x.limitWrite(len(body))()
+	return t.x.Write(body)
 }
 
 // SetStatus begins the answer.

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -28,6 +29,14 @@ func Operation(method, path, id, tag, summary, description string, statuses ...i
 // With returns an operation that takes these parameters.
 func With(op huma.Operation, params ...*huma.Param) huma.Operation {
 	op.Parameters = params
+	return op
+}
+
+// Answers returns an operation with what is said of its answer; example may be nil. The
+// schema is derived from the Go type of the answer.
+func Answers(op huma.Operation, description string, example any) huma.Operation {
+	status := cmp.Or(op.DefaultStatus, http.StatusOK)
+	op.Responses[strconv.Itoa(status)] = &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Example: example}}}
 	return op
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -125,8 +126,8 @@ func (s *serverHandlers) register(d *httpapi.Document) {
 	httpapi.HandleValue(d, opAddServer(), "The server is connected.", map[string]any{
 		"id": "files", "status": "connected", "pid": 4711, "risk_level": 1, "risk_description": "Low risk - Standard execution", "running_in_docker": false,
 	}, s.add)
-	httpapi.HandleValue(d, opRestartServer(), "The restarts have begun.", map[string]any{"id": "files", "status": "restarting"}, s.restart)
-	httpapi.HandleValue(d, opRemoveServer(), "The server was removed.", map[string]any{"status": "disconnected"}, s.remove)
+	httpapi.Get(d, openapi.Answers(opRestartServer(), "The restarts have begun.", map[string]any{"id": "files", "status": "restarting"}), s.restart)
+	httpapi.Get(d, openapi.Answers(opRemoveServer(), "The server was removed.", map[string]any{"status": "disconnected"}), s.remove)
 }
 
 // mayAdd refuses changes to the set of servers unless the operator wants them.
@@ -215,23 +216,23 @@ func entryError(id string, err error) error {
 	return e
 }
 
-func (s *serverHandlers) remove(x *httpapi.Exchange, r *http.Request) (none RemovedServer, err error) {
+func (s *serverHandlers) remove(ctx context.Context, in *serverInput) (none RemovedServer, err error) {
 	if err := s.mayAdd(); err != nil {
 		return none, err
 	}
-	id := r.PathValue("id")
-	if err := s.removeServer(r.Context(), id); err != nil {
+	if err := s.removeServer(ctx, in.ID); err != nil {
 		return none, err
 	}
-	s.log.Info("a server was removed over the API", "server", id, "by", x.Principal.Name, "id", x.ID)
+	x := httpapi.Of(ctx)
+	s.log.Info("a server was removed over the API", "server", in.ID, "by", x.Principal.Name, "id", x.ID)
 	return RemovedServer{Status: "disconnected"}, nil
 }
 
-func (s *serverHandlers) restart(x *httpapi.Exchange, r *http.Request) (none RestartedServer, err error) {
-	id := r.PathValue("id")
-	if err := s.catalog.Operator().Restart(r.Context(), id); err != nil {
+func (s *serverHandlers) restart(ctx context.Context, in *serverInput) (none RestartedServer, err error) {
+	if err := s.catalog.Operator().Restart(ctx, in.ID); err != nil {
 		return none, err
 	}
-	s.log.Info("a caller restarts a server", "server", id, "by", x.Principal.Name, "id", x.ID)
-	return RestartedServer{id, "restarting"}, nil
+	x := httpapi.Of(ctx)
+	s.log.Info("a caller restarts a server", "server", in.ID, "by", x.Principal.Name, "id", x.ID)
+	return RestartedServer{in.ID, "restarting"}, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
@@ -82,6 +83,11 @@ type setOutput struct {
 	Body SetDetail
 }
 
+type removeInput struct {
+	Name  string `path:"name"`
+	Match string `header:"If-Match"`
+}
+
 // handlers are the operations on sets.
 type handlers struct {
 	sets  catalog.Sets
@@ -110,7 +116,7 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 		return &setOutput{ETag: tagOf(&view.Set), Body: detailOf(view)}, nil
 	})
 	httpapi.HandleValue(d, opPut(d), "The set as it is stored.", exampleItem(), h.put)
-	httpapi.HandleValue(d, opRemove(), "The set was removed.", map[string]any{"status": "removed"}, h.remove)
+	httpapi.Get(d, openapi.Answers(opRemove(), "The set was removed.", map[string]any{"status": "removed"}), h.remove)
 }
 
 func itemOf(s *catalog.Set) SetItem {
@@ -157,7 +163,7 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 	if err != nil {
 		return item, err
 	}
-	revision, err := h.condition(r, set.Name)
+	revision, err := h.condition(set.Name, r.Header.Get("If-Match"), r.Header.Get("If-None-Match"))
 	if err != nil {
 		return item, err
 	}
@@ -205,10 +211,11 @@ func pointerOf(path string) string {
 	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
 }
 
-// condition returns the revision that the request changes, 0 for a set that is not there.
-func (h *handlers) condition(r *http.Request, name string) (revision uint64, err error) {
+// condition returns the revision that a request with these headers changes, 0 for a set
+// that is not there.
+func (h *handlers) condition(name, match, none string) (revision uint64, err error) {
 	now, missing := h.sets.Get(name)
-	match, none := strings.TrimSpace(r.Header.Get("If-Match")), strings.TrimSpace(r.Header.Get("If-None-Match"))
+	match, none = strings.TrimSpace(match), strings.TrimSpace(none)
 	switch {
 	case none != "" && none != "*":
 		return 0, schema.Errorf(schema.KindInvalidRequest, "If-None-Match must be *: the set is made only where there is none.")
@@ -240,18 +247,19 @@ func changed(err error, name string) error {
 }
 
 // remove is DELETE /sets/{name}.
-func (h *handlers) remove(x *httpapi.Exchange, r *http.Request) (RemovedSet, error) {
-	name := r.PathValue("name")
+func (h *handlers) remove(ctx context.Context, in *removeInput) (RemovedSet, error) {
+	name := in.Name
 	if _, err := h.sets.Get(name); err != nil {
 		return RemovedSet{}, err
 	}
-	revision, err := h.condition(r, name)
+	revision, err := h.condition(name, in.Match, "")
 	if err != nil {
 		return RemovedSet{}, err
 	}
-	if err := h.sets.Remove(r.Context(), name, revision); err != nil {
+	if err := h.sets.Remove(ctx, name, revision); err != nil {
 		return RemovedSet{}, changed(err, name)
 	}
+	x := httpapi.Of(ctx)
 	h.log.Info("a set of tools was removed", "set", name, "by", x.Principal.Name, "id", x.ID)
 	return RemovedSet{Status: "removed"}, nil
 }
