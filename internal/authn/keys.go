@@ -171,7 +171,7 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	if !k.Configured() {
 		return schema.Principal{Name: Local}, nil
 	}
-	credential, err := credential(r.Header)
+	credential, _, err := Credential(r.Header)
 	if err != nil {
 		return schema.Principal{}, err
 	}
@@ -188,15 +188,22 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 			refusal = "The API key is damaged: its checksum is wrong. Copy the complete key again."
 		}
 	}
+	return schema.Principal{}, k.Refuse(r, refusal)
+}
+
+// Refuse counts and logs a credential that was refused, and returns the error to answer
+// with: the reason, which must not have a part of the credential, or that there were too
+// many.
+func (k *Keys) Refuse(r *http.Request, reason string) error {
 	wait := k.failures.count(r.RemoteAddr)
 	if wait == 0 { // what is beyond the limit of an address is not logged either
-		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", refusal)
+		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
 	} else {
 		e := schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.")
 		e.Retryable, e.RetryAfter = true, wait
-		return schema.Principal{}, e
+		return e
 	}
-	return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "%s", refusal)
+	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }
 
 // Valid returns nil while the principal of that name may have calls run: its key is in
@@ -222,33 +229,34 @@ func (e *entry) valid() error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
 }
 
-// credential finds the one credential of a request.
-func credential(h http.Header) (string, error) {
+// Credential finds the one credential of a request; bearer says that it is in the header
+// Authorization. The error is a *schema.Error of KindUnauthenticated.
+func Credential(h http.Header) (credential string, bearer bool, err error) {
 	authorization, keys := h["Authorization"], h["X-Api-Key"]
 	if len(authorization)+len(keys) == 0 {
-		return "", schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
+		return "", false, schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
 	}
 	found := ""
 	for _, value := range authorization {
 		scheme, key, _ := strings.Cut(value, " ")
 		if key = strings.TrimSpace(key); !strings.EqualFold(scheme, "Bearer") || key == "" {
-			return "", schema.Errorf(schema.KindUnauthenticated, "The Authorization header must be Bearer and an API key.")
+			return "", false, schema.Errorf(schema.KindUnauthenticated, "The Authorization header must be Bearer and an API key.")
 		}
 		if found != "" && found != key {
-			return "", errSeveral()
+			return "", false, errSeveral()
 		}
 		found = key
 	}
 	for _, key := range keys {
 		if key = strings.TrimSpace(key); found != "" && found != key {
-			return "", errSeveral()
+			return "", false, errSeveral()
 		}
 		found = key
 	}
 	if found == "" {
-		return "", schema.Errorf(schema.KindUnauthenticated, "The X-API-Key header is empty; send an API key.")
+		return "", false, schema.Errorf(schema.KindUnauthenticated, "The X-API-Key header is empty; send an API key.")
 	}
-	return found, nil
+	return found, len(authorization) > 0, nil
 }
 
 func errSeveral() error {

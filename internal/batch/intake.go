@@ -220,6 +220,10 @@ func (in *Intake) Refused() uint64 { return in.refused }
 func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	// What is stored is run later, without the credential that it came with.
+	if err := in.who.MayCall(c.Server, c.Tool); err != nil {
+		return in.refuseLocked(ctx, c.CustomID, schema.AsError(err))
+	}
 	if c.CustomID != "" {
 		key := short(c.CustomID)
 		if _, twice := in.seen.ids[key]; twice {

@@ -285,6 +285,15 @@ func (s Sets) Tool(set, name string) (Tool, error) {
 	return Tool{}, schema.Errorf(schema.KindNotFound, "Set %q has no tool %q. GET /sets/%s lists its tools.", set, name, set)
 }
 
+// Has reports whether a set has a tool. It has none where the set is not there, or cannot
+// be composed.
+func (s Sets) Has(set, server, tool string) bool {
+	s.c.mu.RLock()
+	defer s.c.mu.RUnlock()
+	made, err := s.composeLocked(set)
+	return err == nil && slices.ContainsFunc(made.Members, func(m toolset.Member) bool { return m.Tool.Server == server && m.Tool.Name == tool })
+}
+
 // composeLocked composes a set of the tools that there are, once for each change of the
 // fleet; c.mu is held.
 func (s Sets) composeLocked(name string) (*toolset.Composition, error) {

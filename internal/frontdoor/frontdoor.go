@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/calls/admission"
@@ -85,6 +87,8 @@ type FrontDoor struct {
 	o        Options
 	id       string
 	keys     *authn.Keys
+	tokens   *token.Verifier
+	callers  *callers.Callers
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
@@ -132,6 +136,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		o.Log.Warn("warrants.key_file is not set: calls that callers confirm here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 	}
 	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), keys: keys, stopped: make(chan struct{})}
+	if err := d.openCallers(); err != nil {
+		return nil, err
+	}
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, d.id, dispatch.Options{
 		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Metrics: o.Metrics, Traces: o.Traces,
@@ -163,7 +170,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	d.chain = execution.New(execution.Options{
 		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.stores.approvals.Desk, Records: d.stores.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
 	})
-	d.router.SetGuard(guard(d.catalog, keys))
+	d.router.SetGuard(guard(d.catalog, d.callers))
 	d.releaser = release.Start(release.Options{
 		FrontDoor: d.id, Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Catalog: d.catalog, Traces: o.Traces, Log: o.Log,
 	})
@@ -262,4 +269,5 @@ func (d *FrontDoor) close(ctx context.Context) {
 	d.sharing.close()
 	d.stores.close()
 	d.catalog.Close()
+	d.tokens.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/frontdoor/mcp"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/kit/httpguard"
@@ -19,7 +20,7 @@ import (
 
 // serve makes the endpoints, and opens the address where there is one.
 func (d *FrontDoor) serve() error {
-	o, keys := d.o, d.keys
+	o := d.o
 	var checkCallback func(string) error
 	if d.notifier != nil {
 		checkCallback = func(url string) error {
@@ -29,7 +30,7 @@ func (d *FrontDoor) serve() error {
 			return nil
 		}
 	}
-	pages, err := httpguard.New(o.Config.Origins, keys.Configured)
+	pages, err := httpguard.New(o.Config.Origins, d.callers.Configured)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (d *FrontDoor) serve() error {
 	})
 	waiting := waits.New(waits.All, waits.Each)
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted,
 		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
@@ -49,7 +50,7 @@ func (d *FrontDoor) serve() error {
 	}
 	d.api = handler
 	if d.endpoint, err = mcp.New(mcp.Options{
-		Catalog: d.catalog, Calls: d.calls, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		Catalog: d.catalog, Calls: d.calls, Keys: d.callers, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
 		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err
@@ -68,6 +69,9 @@ func (d *FrontDoor) serve() error {
 	}
 	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
+	}
+	if config.Loopback(d.Addr()) { // callers of others come by an address that must be configured
+		d.callers.Serve(d.URL())
 	}
 	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
 	return nil

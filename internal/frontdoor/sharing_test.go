@@ -117,6 +117,7 @@ func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
 	key, hash := authn.Generate()
 	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
+	c.PublicURL, c.Issuers, c.Sets = o.Config.PublicURL, o.Config.Issuers, o.Config.Sets
 	if o.Config.OpenBatches > 0 {
 		c.OpenBatches = o.Config.OpenBatches
 	}
@@ -156,6 +157,9 @@ func (d *door) do(method, path, body string, header ...string) (status int, h ht
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
 	}
 	resp, err := d.http.Do(r)
 	if err != nil {

@@ -16,6 +16,11 @@ type FrontDoor struct {
 	Listen string `yaml:"listen"`
 	// Keys are the API keys; without any the front door serves loopback only.
 	Keys []authn.Key `yaml:"keys"`
+	// PublicURL is the address by which callers reach the front door. It is what access
+	// tokens are issued for, and the only source of that address.
+	PublicURL string `yaml:"public_url"`
+	// Issuers sign access tokens that callers may send in place of an API key.
+	Issuers []Issuer `yaml:"issuers"`
 	// AddServers lets callers add servers with POST /servers. A caller that can
 	// do that can start any command on a worker.
 	AddServers bool `yaml:"add_servers"`
@@ -77,10 +82,11 @@ func FrontDoorDefaults() FrontDoor {
 // Validate returns the settings that cannot be honoured; see package config.
 func (c FrontDoor) Validate() []config.Fault {
 	var faults config.Collector
-	if faults.Address("listen", c.Listen) && len(c.Keys) == 0 && !config.Loopback(c.Listen) {
+	if faults.Address("listen", c.Listen) && len(c.Keys)+len(c.Issuers) == 0 && !config.Loopback(c.Listen) {
 		faults.Addf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new creates one), or listen on 127.0.0.1.", c.Listen)
 	}
 	faults = append(faults, checkKeys(c.Keys)...)
+	faults = append(faults, c.checkIssuers()...)
 	faults = append(faults, checkSets(c.Sets)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	faults.Positive("argument_bytes", c.ArgumentBytes > 0)

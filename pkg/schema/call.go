@@ -148,6 +148,42 @@ type Principal struct {
 	Owner string `json:"owner,omitempty"`
 	// Groups the principal is in, as the operator configured them.
 	Groups []string `json:"groups,omitempty"`
+	// Grant is what the credential of the request lets its principal do; nil: everything.
+	// It is of the request alone: it is neither stored nor sent, and what was accepted
+	// under it is not judged by it again.
+	Grant Grant `json:"-"`
+}
+
+// Grant is what a credential lets its principal do. It is safe for concurrent use.
+type Grant interface {
+	// Has reports whether it holds one of these scopes, or one that includes it.
+	Has(scopes ...string) bool
+	// MayCall reports whether the tool may be called; with an empty name, whether the
+	// prompts and resources of the server may be read.
+	MayCall(server, tool string) bool
+	// Identity tells principals apart that have the same name: for a token it is the
+	// issuer, the subject and the tenant.
+	Identity() string
+}
+
+// Identity is [Grant.Identity], and the name of a principal without one.
+func (p *Principal) Identity() string {
+	if p.Grant == nil {
+		return p.Name
+	}
+	return p.Grant.Identity()
+}
+
+// MayCall returns nil where the credential lets the principal call the tool; see [Grant].
+// The error is of KindForbidden.
+func (p *Principal) MayCall(server, tool string) error {
+	if p.Grant == nil || p.Grant.MayCall(server, tool) {
+		return nil
+	}
+	if tool == "" {
+		return Errorf(KindForbidden, "Your credential does not include server %q; it requires the scope tools:call or tools:call:%s.", server, server)
+	}
+	return Errorf(KindForbidden, "Your credential does not include tool %q of server %q; it requires the scope tools:call or tools:call:%s.", tool, server, server)
 }
 
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)

@@ -105,6 +105,9 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := call.Principal.MayCall(call.Server, ""); err != nil {
+		return err
+	}
 	// The worker knows for certain whether it runs in a sandbox, and checks it again.
 	if e := risk.CheckMethod(g.policy, s.HighestRisk, s.BestSandbox != nil, call); e != nil {
 		return e
@@ -120,6 +123,9 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		return v, err
 	}
 	tool := &v.Tool
+	if err := call.Principal.MayCall(call.Server, call.Tool); err != nil {
+		return v, err
+	}
 	if err := tool.Refusal(); err != nil {
 		return v, err
 	}

@@ -56,6 +56,9 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + printable(name)}
 	}
+	if e := x.allowTool(to.server, to.name); e != nil {
+		return nil, e
+	}
 	if x.modern {
 		if e := r.checkParamHeaders(x, to, arguments); e != nil {
 			return nil, e

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Catalog *catalog.Catalog
 	Calls   *calls.Calls
-	Keys    *authn.Keys
+	Keys    *callers.Callers
 	Metrics *telemetry.Metrics
 	// Traces makes a span of each request; nil: there are none.
 	Traces *telemetry.Traces
@@ -63,7 +63,7 @@ const (
 	lookEvery   = 500 * time.Millisecond
 	path        = "/mcp"
 	serverPath  = "/servers"
-	wellKnown   = "/.well-known/oauth-protected-resource"
+	wellKnown   = callers.WellKnown
 )
 
 // Endpoint serves MCP over HTTP. It is safe for concurrent use. Close ends what it started.

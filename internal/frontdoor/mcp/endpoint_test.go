@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/waits"
@@ -495,7 +496,7 @@ func TestWithKeysAStrangerIsToldWhereToLookAndListsArePrivate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Keys = keys
+		o.Keys = callers.New(callers.Options{Keys: keys})
 	})
 	a := f.ask("/mcp/demo", "tools/list", "", "")
 	if want := `resource_metadata="` + f.url + `/.well-known/oauth-protected-resource/mcp/demo"`; a.status != 401 || !strings.Contains(a.header.Get("Www-Authenticate"), want) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/calls/admission"
@@ -152,7 +153,7 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 	parts := calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, FrontDoor: "router-test"}
 	o := Options{
 		Calls:   calls.New(parts),
-		Catalog: cat, Keys: keys, Metrics: telemetry.NewMetrics(), Log: logger, Version: "test",
+		Catalog: cat, Keys: callers.New(callers.Options{Keys: keys}), Metrics: telemetry.NewMetrics(), Log: logger, Version: "test",
 		FrontDoor: "router-test", ApproverURL: "http://approver.test",
 	}
 	if change != nil {
@@ -181,6 +182,7 @@ func (f *fabric) serving(o Options) *fabric {
 	s := httptest.NewServer(endpoint)
 	f.t.Cleanup(s.Close)
 	f.t.Cleanup(endpoint.drain) // streams end before the server waits for them
+	o.Keys.Serve(s.URL)
 	g := *f
 	g.endpoint, g.url, g.client = endpoint, s.URL, s.Client()
 	return &g

@@ -1,69 +1,78 @@
 package mcp
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
-	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// resourceOf is the path of the resource that a request asks for. Its address is that of
+// the configuration, whatever host the request names.
+func resourceOf(r *http.Request) string { return strings.TrimRight(r.URL.EscapedPath(), "/") }
+
 // authenticate finds out who asks, or answers that nobody known does.
 func (ep *Endpoint) authenticate(x *exchange, r *http.Request) bool {
-	who, err := ep.o.Keys.Authenticate(r)
+	who, err := ep.o.Keys.Authenticate(r, resourceOf(r))
 	if err == nil {
 		x.principal = who
 		return true
 	}
 	e := schema.AsError(err)
 	status := http.StatusUnauthorized
-	if e.Kind == schema.KindQuota {
+	switch e.Kind {
+	case schema.KindQuota:
 		status = http.StatusTooManyRequests
 		x.res.w.Header().Set("Retry-After", "30")
-	} else {
-		x.res.w.Header().Set("WWW-Authenticate", `Bearer realm="callyard", resource_metadata="`+baseOf(r)+wellKnown+r.URL.EscapedPath()+`"`)
+	case schema.KindUnavailable:
+		status = http.StatusServiceUnavailable
+		x.res.w.Header().Set("Retry-After", "30")
+	default:
+		x.res.w.Header().Set("WWW-Authenticate", ep.o.Keys.Unauthenticated(r, resourceOf(r)))
 	}
 	x.refuse(status, e)
 	return false
 }
 
-// baseOf is the address by which the request reached us.
-func baseOf(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
+// allow returns nil where the credential has one of the scopes, else the fault to answer
+// with. The challenge names the first.
+func (x *exchange) allow(need ...string) *fault {
+	if len(need) == 0 || x.principal.Grant == nil || x.principal.Grant.Has(need...) {
+		return nil
 	}
-	host := r.Host
-	if strings.ContainsAny(host, "\"\\ ") {
-		host = "localhost"
-	}
-	return scheme + "://" + host
+	return x.insufficient(need...)
 }
 
-// serveMetadata answers where and how a client proves who it is (RFC 9728). Keys
-// are given out by the operator, so there is no authorization server to name.
+// allowTool is allow for one tool.
+func (x *exchange) allowTool(server, tool string) *fault {
+	if x.principal.MayCall(server, tool) == nil {
+		return nil
+	}
+	return x.insufficient(scope.CallTools+":"+server, scope.CallTools)
+}
+
+func (x *exchange) insufficient(need ...string) *fault {
+	header, err := x.ep.o.Keys.Insufficient(resourceOf(x.r), need...)
+	x.res.w.Header().Set("WWW-Authenticate", header)
+	return &fault{Code: kindCode(err.Kind), Message: err.Detail, Data: dataOf(err), status: http.StatusForbidden}
+}
+
+// serveMetadata answers where and how a client proves who it is (RFC 9728).
 func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		x.res.w.Header().Set("Allow", "GET")
 		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path supports GET only."))
 		return
 	}
-	resource := strings.TrimPrefix(r.URL.EscapedPath(), wellKnown)
+	resource := ep.o.Keys.Below(strings.TrimPrefix(r.URL.EscapedPath(), wellKnown))
 	if resource == "" {
 		resource = path
 	}
-	if resource != path && !strings.HasPrefix(resource, path+"/") && !isServerPath(resource) {
+	known := resource == path || strings.HasPrefix(resource, path+"/") || isServerPath(resource)
+	body, ok := ep.o.Keys.Metadata(resource)
+	if !known || !ok {
 		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The resource does not exist."))
-		return
-	}
-	body, err := json.Marshal(struct {
-		Resource string   `json:"resource"`
-		Name     string   `json:"resource_name"`
-		Methods  []string `json:"bearer_methods_supported"`
-	}{baseOf(r) + resource, "Callyard", []string{"header"}})
-	if err != nil {
-		x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The metadata cannot be encoded."})
 		return
 	}
 	x.res.body(http.StatusOK, ep.fixed.json, body)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
@@ -42,6 +43,10 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 	x.modern = mcpwire.IsModern(header) || x.meta.version != "" && x.msg.method != mcpwire.MethodInitialize
 	if ep.o.Traces != nil {
 		ep.beginSpan(x, r)
+	}
+	if bad := x.allow(scope.OfMethod(x.msg.method)...); bad != nil && x.msg.request() {
+		x.fail(bad)
+		return
 	}
 	if x.modern {
 		ep.serveModern(x, r)

@@ -71,7 +71,7 @@ func newSession(id string, r sessiontable.Session) *session {
 
 // add opens a session; nil when there are too many.
 func (s *sessions) add(x *exchange, version string, capabilities []byte) *session {
-	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Name, Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
+	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Identity(), Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.by) >= mostSessions {
@@ -87,7 +87,7 @@ func (s *sessions) find(x *exchange, id string) *session {
 	s.mu.Lock()
 	sess := s.by[id]
 	s.mu.Unlock()
-	if sess == nil || sess.principal != x.principal.Name || sess.mount != x.mount {
+	if sess == nil || sess.principal != x.principal.Identity() || sess.mount != x.mount {
 		return nil
 	}
 	return sess

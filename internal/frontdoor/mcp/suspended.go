@@ -88,7 +88,7 @@ func (r *requests) mayBeSuspended(x *exchange, to target) bool {
 // for each.
 func (s *suspendedCalls) conversation(x *exchange, server string) string {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, server, askable(x.meta.capabilities)) // a hash takes everything
+	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Identity(), server, askable(x.meta.capabilities)) // a hash takes everything
 	return s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
 }
 
@@ -114,7 +114,7 @@ func (r *requests) speaksUnasked(to target) bool {
 // add begins a call; nil when there are too many.
 func (s *suspendedCalls) add(x *exchange, call *schema.Call) *suspendedCall {
 	t := &suspendedCall{
-		id: rand.Text(), principal: x.principal.Name, mount: x.mount, call: call, arguments: schema.Digest(call.Arguments), notifications: make(chan notification, progressWaiting),
+		id: rand.Text(), principal: x.principal.Identity(), mount: x.mount, call: call, arguments: schema.Digest(call.Arguments), notifications: make(chan notification, progressWaiting),
 		asked: make(chan struct{}, 1), done: make(chan struct{}), attended: true,
 	}
 	call.Session = s.conversation(x, call.Server)
@@ -159,7 +159,7 @@ func (s *suspendedCalls) find(x *exchange, id string, call *schema.Call) *suspen
 	s.mu.Lock()
 	t := s.by[id]
 	s.mu.Unlock()
-	if t == nil || t.principal != x.principal.Name || t.mount != x.mount || t.call.Server != call.Server || t.call.Tool != call.Tool || t.arguments != schema.Digest(call.Arguments) {
+	if t == nil || t.principal != x.principal.Identity() || t.mount != x.mount || t.call.Server != call.Server || t.call.Tool != call.Tool || t.arguments != schema.Digest(call.Arguments) {
 		return nil
 	}
 	return t

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
@@ -34,7 +34,7 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Calls   *calls.Calls
 	Router  *dispatch.Router
-	Keys    *authn.Keys
+	Keys    *callers.Callers
 	// Metrics counts requests and is served at /metrics; without it the path is
 	// not there.
 	Metrics *telemetry.Metrics
@@ -131,6 +131,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Waits, o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
 	problems := a.shared.Problems
+	a.shared.Callers = o.Keys
 	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
 	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})
 	admin.Register(a.doc, admin.Options{

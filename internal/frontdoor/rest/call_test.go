@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -225,7 +226,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Keys = keys
+		o.Keys = callers.New(callers.Options{Keys: keys})
 	})
 	for _, path := range []string{"/", "/livez", "/readyz", "/health", "/docs", "/docs/elements.js", "/openapi.json", "/openapi.yaml", "/problems/not-found"} {
 		if a := f.do("GET", path, ""); a.status != http.StatusOK {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -25,7 +26,7 @@ func askers(t testing.TB) (f *fabric, ann, bob func(method, path, body string, h
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = openFabric(t, func(o *Options) { o.Keys = keys })
+	f = openFabric(t, func(o *Options) { o.Keys = callers.New(callers.Options{Keys: keys}) })
 	as := func(key string) func(method, path, body string, headers ...string) answer {
 		return func(method, path, body string, headers ...string) answer {
 			return f.do(method, path, body, append(headers, "Authorization", "Bearer "+key, "Content-Type", "application/json")...)

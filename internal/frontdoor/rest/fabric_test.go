@@ -23,6 +23,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/calls/admission"
@@ -154,7 +155,7 @@ func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)
 	})
 	parts := calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, Records: records, FrontDoor: "router-test"}
 	o := Options{
-		Calls: calls.New(parts), Batches: runner.Batches, Catalog: cat, Router: router, Keys: keys, Metrics: metrics, Log: logger,
+		Calls: calls.New(parts), Batches: runner.Batches, Catalog: cat, Router: router, Keys: callers.New(callers.Options{Keys: keys}), Metrics: metrics, Log: logger,
 		Version: "test", Started: time.Now().Add(-90 * time.Second), Ready: conn.Ready,
 	}
 	if change != nil {

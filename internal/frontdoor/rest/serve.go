@@ -63,7 +63,10 @@ func (a *API) handle(x *httpapi.Exchange, r *http.Request) {
 	}
 	if !open(r.URL.Path) {
 		var err error
-		if x.Principal, err = a.o.Keys.Authenticate(r); err != nil {
+		if x.Principal, err = a.o.Keys.Authenticate(r, ""); err != nil {
+			if schema.KindOf(err) == schema.KindUnauthenticated {
+				x.Set("Www-Authenticate", a.o.Keys.Unauthenticated(r, ""))
+			}
 			x.Fail(err)
 			return
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/problem"
 )
@@ -27,6 +28,7 @@ type Document struct {
 	problems   *Problems
 	names      map[reflect.Type]string // of schemas, where they are not those of the types
 	last       []func(schemas map[string]*huma.Schema)
+	unknown    []string // operations of which nobody says what they need
 	spec, yaml []byte
 }
 
@@ -61,7 +63,7 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	config.Transformers = []huma.Transformer{p.fromHuma}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", d.schemaName)
 	d.huma = humago.New(mux, config)
-	d.huma.UseMiddleware(withExchange, d.checkParameters)
+	d.huma.UseMiddleware(withExchange, d.allowHuma, d.checkParameters)
 	d.addProblems()
 	return d
 }
@@ -83,6 +85,7 @@ func Get[I, T any](d *Document, op huma.Operation, h func(context.Context, *I) (
 // Register registers an operation of Huma's whose answer may have headers as well: I and O are
 // inputs and outputs as Huma knows them.
 func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, *I) (*O, error)) {
+	d.need(op.OperationID)
 	huma.Register(d.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
@@ -137,7 +140,7 @@ func HandleValue[T any](d *Document, op huma.Operation, description string, exam
 // returns the handler with the check of the parameters before it.
 func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
 	d.huma.OpenAPI().AddOperation(&op)
-	h = checked(&op, h)
+	h = allowed(d.need(op.OperationID), checked(&op, h))
 	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
 	return h
 }
@@ -146,7 +149,44 @@ func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handle
 // included.
 func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
 	d.huma.OpenAPI().AddOperation(&op)
-	d.mux.Handle(op.Method+" "+op.Path, h)
+	need := d.need(op.OperationID)
+	d.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*Exchange)
+		if err := x.allow(need); err != nil {
+			x.Fail(err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// need returns what an operation requires. One that is not in the table stops the start.
+func (d *Document) need(id string) scope.Need {
+	need, ok := scope.OfOperation(id)
+	if !ok {
+		d.unknown = append(d.unknown, id)
+	}
+	return need
+}
+
+// allowed is a handler for credentials that have what the operation needs.
+func allowed(need scope.Need, h Handler) Handler {
+	return func(x *Exchange, r *http.Request) error {
+		if err := x.allow(need); err != nil {
+			return err
+		}
+		return h(x, r)
+	}
+}
+
+// allowHuma is allowed for operations of Huma's.
+func (d *Document) allowHuma(ctx huma.Context, next func(huma.Context)) {
+	x := Of(ctx.Context())
+	if err := x.allow(d.need(ctx.Operation().OperationID)); err != nil {
+		x.Fail(err)
+		return
+	}
+	next(ctx)
 }
 
 // addProblems puts one response for each status of the table into the
@@ -233,6 +273,9 @@ func (d *Document) finishSchemas() {
 
 // Finish fixes the document as it will be served.
 func (d *Document) Finish() error {
+	if len(d.unknown) > 0 {
+		return fmt.Errorf("internal/authn/scope does not say what these operations require: %v", d.unknown)
+	}
 	document := d.huma.OpenAPI()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
 		delete(document.Components.Schemas.Map(), unused) // Huma's own, which never leave

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -37,6 +39,8 @@ type Exchange struct {
 
 // Shared is what all exchanges have in common. It is safe for concurrent use.
 type Shared struct {
+	// Callers tells what a credential lacks; it is set before the first request.
+	Callers  *callers.Callers
 	Problems *Problems
 	bodies   *bodies.Budget
 	waits    *waits.Limit
@@ -173,6 +177,17 @@ func (x *Exchange) Wait() (done func(), err error) {
 		x.Set("Connection", "close")
 	}
 	return done, err
+}
+
+// allow returns nil where the credential has what the operation needs, else the error to
+// answer with.
+func (x *Exchange) allow(need scope.Need) error {
+	if len(need) == 0 || x.Principal.Grant == nil || x.Principal.Grant.Has(need...) {
+		return nil
+	}
+	header, err := x.shared.Callers.Insufficient("", need...)
+	x.Set("Www-Authenticate", header)
+	return err
 }
 
 // Handler answers a request, or returns the error to answer with.

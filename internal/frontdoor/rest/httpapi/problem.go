@@ -62,7 +62,7 @@ func (x *Exchange) Fail(err error) {
 	if p.CallID != "" {
 		x.Set("Callyard-Call-Id", p.CallID)
 	}
-	if p.Status == http.StatusUnauthorized {
+	if p.Status == http.StatusUnauthorized && x.Header()["Www-Authenticate"] == nil {
 		x.Set("Www-Authenticate", `Bearer realm="callyard"`)
 	}
 	x.Send(p.Status, x.shared.fixed.problem, p.Encode())

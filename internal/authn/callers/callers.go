@@ -1,0 +1,113 @@
+package callers
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/authn/token"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says who is known. Keys is required.
+type Options struct {
+	Keys *authn.Keys
+	// Issuers are those of Tokens; without Tokens no access token is accepted.
+	Issuers []settings.Issuer
+	Tokens  *token.Verifier
+	// Public is the address by which callers reach the front door, without a slash at its
+	// end; "" until [Callers.Serve] says it.
+	Public string
+	// Member reports whether a set has a tool; without it no set has any.
+	Member func(set, server, tool string) bool
+}
+
+// Callers knows the callers of a front door. It is safe for concurrent use.
+type Callers struct {
+	o      Options
+	public atomic.Pointer[string]
+}
+
+// New returns the callers.
+func New(o Options) *Callers {
+	c := &Callers{o: o}
+	c.public.Store(&o.Public)
+	return c
+}
+
+// Serve says by which address callers reach the front door, where nothing was configured.
+func (c *Callers) Serve(address string) {
+	if *c.public.Load() == "" {
+		c.public.Store(&address)
+	}
+}
+
+// Configured says whether callers must show a credential.
+func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens.Configured() }
+
+// Authenticate returns who sends a request. path is that of the resource which is asked
+// for: "" for the REST API, or the mount of an MCP endpoint. The error is a *schema.Error of
+// KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
+// KindUnavailable while a token cannot be checked.
+func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
+	if !c.o.Tokens.Configured() {
+		return c.o.Keys.Authenticate(r)
+	}
+	credential, bearer, err := authn.Credential(r.Header)
+	if err != nil {
+		return schema.Principal{}, err
+	}
+	if !token.Looks(credential) {
+		return c.o.Keys.Authenticate(r)
+	}
+	if !bearer {
+		return schema.Principal{}, c.o.Keys.Refuse(r, "An access token must be sent as Authorization: Bearer TOKEN.")
+	}
+	who, err := c.ofToken(r.Context(), credential, path)
+	if schema.KindOf(err) == schema.KindUnauthenticated {
+		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+	}
+	return who, err
+}
+
+func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Principal, error) {
+	t, err := c.o.Tokens.Verify(ctx, raw, c.Resource(path))
+	if err != nil {
+		return schema.Principal{}, err
+	}
+	who := t.Principal
+	who.Grant = &grant{scopes: t.Scopes, member: c.o.Member, identity: t.Issuer + "\x00" + t.Subject + "\x00" + t.Tenant}
+	return who, nil
+}
+
+// Valid returns nil while the principal of that name may have calls run: a key as
+// [authn.Keys.Valid], and a principal of a token while its issuer is configured, because a
+// call may wait for longer than its token is valid.
+func (c *Callers) Valid(principal string) error {
+	if c.o.Tokens.Names(principal) {
+		return nil
+	}
+	if !c.o.Keys.Configured() && c.o.Tokens.Configured() && principal != authn.Local {
+		return schema.Errorf(schema.KindUnauthenticated, "The credential of %q is no longer valid: neither its key nor its issuer is configured.", principal)
+	}
+	return c.o.Keys.Valid(principal)
+}
+
+// grant is what a token or a key lets do.
+type grant struct {
+	scopes   scope.Set
+	member   func(set, server, tool string) bool
+	identity string
+}
+
+// Has reports whether one of the scopes is there.
+func (g *grant) Has(scopes ...string) bool { return g.scopes.Has(scopes...) }
+
+// MayCall reports whether the tool may be called.
+func (g *grant) MayCall(server, tool string) bool { return g.scopes.MayCall(server, tool, g.member) }
+
+// Identity is the issuer, subject and tenant.
+func (g *grant) Identity() string { return g.identity }

@@ -1,0 +1,112 @@
+package callers
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// WellKnown is where the metadata of a resource is, before the path of the resource
+// (RFC 9728, section 3.1).
+const WellKnown = "/.well-known/oauth-protected-resource"
+
+// Resource is the address of the resource at a path, for which tokens are issued. It does
+// not depend on a request.
+func (c *Callers) Resource(path string) string { return *c.public.Load() + path }
+
+// metadataURL is where the metadata of the resource is, "" where nothing is known of the
+// address of the front door.
+func (c *Callers) metadataURL(path string) string {
+	base := *c.public.Load()
+	if base == "" {
+		return ""
+	}
+	scheme, rest, _ := strings.Cut(base, "://")
+	host, below, found := strings.Cut(rest, "/")
+	if found {
+		path = "/" + below + path
+	}
+	return scheme + "://" + host + WellKnown + path
+}
+
+// usual are the scopes that a client without a token is told to ask for.
+const usual = scope.ReadTools + " " + scope.CallTools
+
+// Unauthenticated is the WWW-Authenticate header of an answer with status 401. The metadata
+// is named for MCP endpoints only.
+func (c *Callers) Unauthenticated(r *http.Request, path string) string {
+	b := `Bearer realm="callyard"`
+	if c.o.Tokens.Configured() {
+		if r.Header.Get("Authorization") != "" {
+			b += `, error="invalid_token"`
+		}
+		b += `, scope="` + usual + `"`
+	}
+	return b + c.named(path)
+}
+
+func (c *Callers) named(path string) string {
+	if at := c.metadataURL(path); path != "" && at != "" {
+		return `, resource_metadata="` + at + `"`
+	}
+	return ""
+}
+
+// Insufficient returns the WWW-Authenticate header and the error of an answer with status
+// 403 to a credential that has none of the scopes needed.
+func (c *Callers) Insufficient(path string, need ...string) (header string, err *schema.Error) {
+	header = `Bearer realm="callyard", error="insufficient_scope", scope="` + quotable(need[0]) + `"` + c.named(path)
+	return header, schema.Errorf(schema.KindForbidden, "Your credential does not have the scope %s.", strings.Join(need, " or "))
+}
+
+// quotable leaves out what may not stand in the header: a scope may have the name of a
+// server.
+func quotable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// metadata is that of RFC 9728.
+type metadata struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers,omitempty"`
+	Scopes   []string `json:"scopes_supported,omitempty"`
+	Name     string   `json:"resource_name"`
+	Methods  []string `json:"bearer_methods_supported"`
+}
+
+// Metadata describes the resource at a path; ok is false where nothing is known of the
+// address of the front door.
+func (c *Callers) Metadata(path string) (body []byte, ok bool) {
+	if *c.public.Load() == "" {
+		return nil, false
+	}
+	m := metadata{Resource: c.Resource(path), Name: "Callyard", Methods: []string{"header"}}
+	for i := range c.o.Issuers {
+		if iss := c.o.Issuers[i].Issuer; strings.HasPrefix(iss, "http") {
+			m.Servers = append(m.Servers, iss)
+		}
+	}
+	if c.o.Tokens.Configured() {
+		m.Scopes = scope.All()
+	}
+	body, err := json.Marshal(m)
+	return body, err == nil
+}
+
+// Below takes the path of the configured address off a path, for proxies that pass it on.
+func (c *Callers) Below(path string) string {
+	_, rest, _ := strings.Cut(*c.public.Load(), "://")
+	_, below, found := strings.Cut(rest, "/")
+	if after, ok := strings.CutPrefix(path, "/"+below+"/"); found && ok {
+		return "/" + after
+	}
+	return path
+}

@@ -1,0 +1,61 @@
+package scope
+
+import (
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Need is what an operation requires: one of the scopes. An empty one requires a valid
+// credential only.
+type Need []string
+
+var (
+	nothing   = Need{}
+	readTools = Need{ReadTools}
+	callTools = Need{CallTools}
+	// Whoever calls may see what became of it.
+	ownCalls = Need{ReadCalls, CallTools}
+	admin    = Need{Admin}
+)
+
+// operations is what each operation of the REST API requires, by its id. Calls are judged
+// by server and tool as well, where they are admitted.
+var operations = map[string]Need{
+	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
+
+	"get-metrics": readTools, "get-configuration": readTools, "list-workers": readTools, "get-events": readTools,
+	"list-servers": readTools, "get-server": readTools, "list-server-tools": readTools, "list-server-resources": readTools, "list-server-resource-templates": readTools, "list-server-prompts": readTools,
+	"get-server-openapi": readTools, "get-set-openapi": readTools, "get-server-pins": readTools,
+	"list-sets": readTools, "get-set": readTools, "list-tools": readTools, "list-switches": readTools, "convert-tools": readTools,
+
+	"call-tool": callTools, "create-call": callTools, "create-tool-calls": callTools, "confirm-call": callTools, "confirm-calls": callTools,
+	"read-resource": callTools, "get-prompt": callTools,
+	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools,
+
+	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
+
+	"settle-call": admin, "put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
+	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,
+}
+
+// OfOperation returns what an operation of the REST API requires; ok is false for one that
+// is not in the table.
+func OfOperation(id string) (need Need, ok bool) {
+	need, ok = operations[id]
+	return need, ok
+}
+
+// OfMethod returns what a method of MCP requires. Methods that are not in the table are
+// those of the session itself, or unknown.
+func OfMethod(method string) Need {
+	switch method {
+	case mcpwire.MethodListTools, mcpwire.MethodListResources, mcpwire.MethodListResourceTemplates, mcpwire.MethodListPrompts,
+		mcpwire.MethodListen, mcpwire.MethodSubscribe, mcpwire.MethodUnsubscribe:
+		return readTools
+	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
+		return callTools
+	case mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask:
+		return ownCalls
+	}
+	return nothing
+}

@@ -1,0 +1,296 @@
+package token
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	maxName   = 256
+	maxGroups = 1000
+	alphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+)
+
+// forbidden are members of a header that name another key, other rules or another content.
+// Some would be ignored; a token that has them is not one of an issuer.
+var forbidden = []jose.HeaderKey{"jku", "x5u", "crit", "b64", "zip", "cty", "enc", "epk"}
+
+// idTokenClaims are in ID tokens, which prove a sign-in to the client and are no
+// credential, and in other things that are no access token.
+var idTokenClaims = []string{"nonce", "at_hash", "c_hash", "s_hash", "events"}
+
+// claims are those of a token; numbers are float64.
+type claims = map[string]any
+
+// check reads a token and checks everything but the resource.
+func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token, error) {
+	if !wellFormed(raw) {
+		return nil, refused("it is malformed")
+	}
+	tok, err := jose.ParseSignedCompact(raw, algorithms)
+	if err != nil || len(tok.Signatures) != 1 {
+		return nil, refused("it is malformed, or signed with an algorithm that is not accepted")
+	}
+	var c claims
+	if err := json.Unmarshal(tok.UnsafePayloadWithoutVerification(), &c); err != nil || c == nil {
+		return nil, refused("its claims cannot be read")
+	}
+	iss, _ := c["iss"].(string)
+	i := v.issuers[iss]
+	if i == nil {
+		return nil, refused("its issuer is not one of this front door")
+	}
+	header := &tok.Signatures[0].Header
+	if e := i.checkHeader(header); e != nil {
+		return nil, e
+	}
+	// What is cheap to find comes before the signature. Nothing of it is believed yet.
+	t, e := i.read(c, now)
+	if e != nil {
+		return nil, e
+	}
+	if e := i.checkSignature(ctx, tok); e != nil {
+		return nil, e
+	}
+	t.until = now.Add(rememberedFor)
+	if t.Expires.Before(t.until) {
+		t.until = t.Expires
+	}
+	return t, nil
+}
+
+// wellFormed reports whether a token has the characters of one, and text in its header and
+// claims: readers of JSON replace what is no text.
+func wellFormed(raw string) bool {
+	if strings.Trim(raw, alphabet) != "" {
+		return false
+	}
+	for n, part := range strings.SplitN(raw, ".", 4) {
+		text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+		if err != nil || n < 2 && !utf8.Valid(text) || n > 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// algorithms are those of all issuers; it is never changed.
+var algorithms = func() (all []jose.SignatureAlgorithm) {
+	for _, a := range settings.TokenAlgorithms() {
+		all = append(all, jose.SignatureAlgorithm(a))
+	}
+	return all
+}()
+
+func (i *issuer) checkHeader(h *jose.Header) *schema.Error {
+	if !slices.Contains(i.algorithms, h.Algorithm) {
+		return refused("its issuer does not sign with this algorithm")
+	}
+	if h.JSONWebKey != nil || slices.ContainsFunc(forbidden, func(k jose.HeaderKey) bool { _, has := h.ExtraHeaders[k]; return has }) {
+		return refused("its header names a key or rules of its own")
+	}
+	typ, has := h.ExtraHeaders[jose.HeaderType]
+	text, ok := typ.(string)
+	if !has {
+		text, ok = settings.PlainType, true
+	}
+	if !ok || !slices.Contains(i.types, settings.TokenType(text)) {
+		return refused("it is not an access token by its type; the issuer's entry in front_door.issuers lists the types")
+	}
+	return nil
+}
+
+func (i *issuer) checkSignature(ctx context.Context, tok *jose.JSONWebSignature) *schema.Error {
+	h := &tok.Signatures[0].Header
+	keys, err := i.keys.find(ctx, h.KeyID, h.Algorithm)
+	if err != nil {
+		return keyFault(err)
+	}
+	for n := range keys {
+		if _, err := tok.Verify(keys[n].Key); err == nil {
+			return nil
+		}
+	}
+	return refused("its signature is wrong")
+}
+
+// read makes a token of its claims, as its issuer is configured.
+func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
+	expires, e := i.checkTimes(c, now)
+	if e != nil {
+		return nil, e
+	}
+	for _, name := range idTokenClaims {
+		if _, has := c[name]; has {
+			return nil, refused("it is an ID token, which is not a credential; send the access token")
+		}
+	}
+	if use, _ := c["token_use"].(string); use != "" && use != "access" {
+		return nil, refused("it is not an access token")
+	}
+	if cnf, has := c["cnf"]; has && cnf != nil {
+		return nil, refused("it is bound to a key of its client, and is not accepted as a bearer token")
+	}
+	for claim, values := range i.c.RequireClaims {
+		if !anyOf(texts(lookUp(c, claim)), values) {
+			return nil, refused("the claim %s is not as front_door.issuers requires", claim)
+		}
+	}
+	t := &Token{Issuer: i.c.Name, Expires: expires, audiences: texts(c["aud"])}
+	t.everywhere = anyOf(t.audiences, i.c.Audiences)
+	if len(t.audiences) == 0 {
+		return nil, refused("it has no audience")
+	}
+	t.Subject, _ = c["sub"].(string)
+	if !fitting(t.Subject) {
+		return nil, refused("it has no subject")
+	}
+	return t, i.fill(t, c)
+}
+
+// fill sets what the configuration maps.
+func (i *issuer) fill(t *Token, c claims) *schema.Error {
+	names := i.c.Claims
+	name, ok := lookUp(c, cmp.Or(names.Name, "sub")).(string)
+	if !ok || !fitting(name) {
+		return refused("the claim %s, which names the principal, is missing or not a short text", cmp.Or(names.Name, "sub"))
+	}
+	t.Principal = schema.Principal{Name: i.c.Name + ":" + name, Groups: i.groups(c)}
+	if names.Owner != "" {
+		if t.Principal.Owner, ok = lookUp(c, names.Owner).(string); !ok || !fitting(t.Principal.Owner) {
+			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
+		}
+	}
+	if names.Tenant != "" {
+		if t.Tenant, ok = lookUp(c, names.Tenant).(string); !ok || !fitting(t.Tenant) {
+			return refused("the claim %s, which names the tenant, is missing or not a short text", names.Tenant)
+		}
+	}
+	if t.Client, ok = c["client_id"].(string); !ok {
+		t.Client, _ = c["azp"].(string)
+	}
+	t.Scopes = i.scopes
+	if raw := lookUp(c, cmp.Or(names.Scopes, "scope")); raw != nil {
+		var list []string
+		for _, one := range texts(raw) {
+			list = append(list, strings.Fields(one)...)
+		}
+		t.Scopes = scope.Of(list)
+	}
+	return nil
+}
+
+// checkTimes checks when the token is valid and how long in all, and returns its end.
+func (i *issuer) checkTimes(c claims, now time.Time) (time.Time, *schema.Error) {
+	expires, ok := at(c["exp"])
+	if !ok {
+		return expires, refused("it has no time of expiry")
+	}
+	if !now.Before(expires.Add(skew)) {
+		return expires, refused("it has expired")
+	}
+	begin := now
+	for _, name := range []string{"nbf", "iat"} {
+		raw, has := c[name]
+		if !has {
+			continue
+		}
+		when, ok := at(raw)
+		if !ok || when.After(now.Add(skew)) {
+			return expires, refused("it is not valid yet")
+		}
+		begin = when
+	}
+	if expires.Sub(begin) > i.lifetime {
+		return expires, refused("it is valid for longer than %s", i.lifetime)
+	}
+	return expires.Add(skew), nil
+}
+
+// at reads a NumericDate of this age of the world.
+func at(raw any) (time.Time, bool) {
+	n, ok := raw.(float64)
+	if !ok || math.IsNaN(n) || n <= 0 || n > 1<<40 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(n * 1000)), true
+}
+
+func (i *issuer) groups(c claims) []string {
+	given := texts(lookUp(c, cmp.Or(i.c.Claims.Groups, "groups")))
+	var groups []string
+	for _, g := range given[:min(len(given), maxGroups)] {
+		switch mapped, named := i.c.GroupMap[g]; {
+		case named:
+			groups = append(groups, mapped...)
+		case len(i.c.GroupMap) == 0 && fitting(g):
+			groups = append(groups, g)
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+// lookUp finds a claim by its name, or by a path of names with dots.
+func lookUp(c claims, name string) any {
+	if v, ok := c[name]; ok {
+		return v
+	}
+	// A part of the path may have dots itself, as kubernetes.io has.
+	for n := range name {
+		if name[n] != '.' {
+			continue
+		}
+		if inner, ok := c[name[:n]].(claims); ok {
+			if v := lookUp(inner, name[n+1:]); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// texts reads a text or a list of texts; anything else is nothing.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		list := make([]string, 0, len(v))
+		for _, one := range v {
+			text, ok := one.(string)
+			if !ok {
+				return nil
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	return nil
+}
+
+func anyOf(have, want []string) bool {
+	return slices.ContainsFunc(have, func(one string) bool { return slices.Contains(want, one) })
+}
+
+// fitting lets through what can be a name: something, not much, all of it visible.
+func fitting(name string) bool {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) < 0
+}

@@ -1,0 +1,192 @@
+package token
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// cooldown is the least time between two fetches of the keys of an issuer.
+	cooldown = 30 * time.Second
+	// refreshAfter is when keys in use are fetched again, staleAfter how long they are used
+	// when that fails: an issuer that is away for an hour stops nobody.
+	refreshAfter = 5 * time.Minute
+	staleAfter   = 2 * time.Hour
+	fetchWithin  = 10 * time.Second
+	// maxKeys bounds the keys of an issuer, minRSA and maxRSA their size in bits.
+	maxKeys = 100
+	minRSA  = 2048
+	maxRSA  = 8192
+)
+
+var errUnknownKey = errors.New("the token is signed with a key that its issuer does not have")
+
+// keySet are the public keys of an issuer. It is safe for concurrent use. Close ends what
+// it started.
+type keySet struct {
+	fetch func(context.Context) ([]byte, error)
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey // replaced as a whole
+	got     time.Time         // when they were fetched
+	tried   time.Time         // when that was last begun
+	fetched chan struct{}     // closed at the end of the fetch under way; nil: there is none
+	failed  error             // of the last fetch
+
+	ctx  context.Context
+	stop context.CancelFunc
+	wait sync.WaitGroup
+}
+
+func newKeySet(fetch func(context.Context) ([]byte, error), log *slog.Logger) *keySet {
+	k := &keySet{fetch: fetch, log: log}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+func (k *keySet) close() {
+	k.stop()
+	k.wait.Wait()
+}
+
+// find returns the keys that may have made a signature: those with the id that are for the
+// algorithm. A token without an id is matched where the issuer has one such key. Keys that
+// are not known are fetched, within ctx; see [cooldown].
+func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWebKey, error) {
+	for looked := false; ; looked = true {
+		k.mu.Lock()
+		now := time.Now()
+		usable := !k.got.IsZero() && now.Sub(k.got) < staleAfter
+		if usable {
+			if found := matching(k.keys, id, algorithm); len(found) > 0 {
+				if now.Sub(k.got) >= refreshAfter {
+					k.beginLocked(now)
+				}
+				k.mu.Unlock()
+				return found, nil
+			}
+		}
+		if looked || !k.beginLocked(now) {
+			failed := k.failed
+			k.mu.Unlock()
+			if !usable && failed != nil {
+				return nil, errAway
+			}
+			return nil, errUnknownKey
+		}
+		fetched := k.fetched
+		k.mu.Unlock()
+		select {
+		case <-fetched:
+		case <-ctx.Done():
+			return nil, errAway
+		}
+	}
+}
+
+var errAway = errors.New("the keys of the token's issuer cannot be fetched")
+
+// beginLocked reports whether a fetch is under way, and begins one unless the last one is
+// too recent. k.mu is held.
+func (k *keySet) beginLocked(now time.Time) bool {
+	if k.fetched != nil {
+		return true
+	}
+	if !k.tried.IsZero() && now.Sub(k.tried) < cooldown || k.ctx.Err() != nil {
+		return false
+	}
+	k.tried, k.fetched = now, make(chan struct{})
+	k.wait.Go(k.refresh)
+	return true
+}
+
+// refresh fetches the keys. Those before stay where that fails.
+func (k *keySet) refresh() {
+	ctx, cancel := context.WithTimeout(k.ctx, fetchWithin)
+	defer cancel()
+	raw, err := k.fetch(ctx)
+	var keys []jose.JSONWebKey
+	if err == nil {
+		keys, err = readKeys(raw)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failed = err; err == nil {
+		k.keys, k.got = keys, time.Now()
+	} else if k.ctx.Err() == nil {
+		k.log.Warn("the keys of an issuer of tokens cannot be fetched", "error", err, "age", time.Since(k.got).Round(time.Second), "known", len(k.keys))
+	}
+	close(k.fetched)
+	k.fetched = nil
+}
+
+// readKeys reads a key set (RFC 7517). Keys that sign nothing we take are left out.
+func readKeys(raw []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(raw, &set); err != nil {
+		return nil, fmt.Errorf("reading the key set: %w", err)
+	}
+	if len(set.Keys) > maxKeys {
+		return nil, fmt.Errorf("the key set has %d keys; at most %d are read", len(set.Keys), maxKeys)
+	}
+	var keys []jose.JSONWebKey
+	for _, one := range set.Keys {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(one) != nil || !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" || family(&key) == "" {
+			continue
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("the key set has no public key that can sign tokens")
+	}
+	return keys, nil
+}
+
+// family is the algorithm of a key as far as its type says: "ES256", or "S" for the RSA
+// ones. It is empty for keys that are not taken.
+func family(key *jose.JSONWebKey) string {
+	switch p := key.Key.(type) {
+	case *rsa.PublicKey:
+		if bits := p.N.BitLen(); bits >= minRSA && bits <= maxRSA {
+			return "S"
+		}
+	case *ecdsa.PublicKey:
+		return map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[p.Curve.Params().BitSize]
+	case ed25519.PublicKey:
+		return "EdDSA"
+	}
+	return ""
+}
+
+func matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
+	var found []jose.JSONWebKey
+	for i := range keys {
+		of := family(&keys[i])
+		fits := of == algorithm || of == "S" && (strings.HasPrefix(algorithm, "RS") || strings.HasPrefix(algorithm, "PS"))
+		if fits && (keys[i].Algorithm == "" || keys[i].Algorithm == algorithm) && (id == "" || keys[i].KeyID == id) {
+			found = append(found, keys[i])
+		}
+	}
+	if id == "" && len(found) > 1 {
+		return nil
+	}
+	return found[:min(len(found), maxSameID)]
+}
+
+// maxSameID bounds the signatures that are checked for one token.
+const maxSameID = 2

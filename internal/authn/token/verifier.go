@@ -1,0 +1,192 @@
+package token
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// MaxLength is the longest token that is looked at, in bytes.
+	MaxLength = 16 << 10
+	// skew is how far the clocks of an issuer and ours may differ.
+	skew = 30 * time.Second
+	// remembered bounds how long, and how many, accepted tokens are known.
+	rememberedFor  = time.Minute
+	rememberedMost = 10_000
+	dayLong        = 24 * time.Hour
+)
+
+// Verifier checks access tokens. It is safe for concurrent use. Close ends what it started.
+type Verifier struct {
+	issuers map[string]*issuer // by the claim iss
+	names   map[string]struct{}
+	client  *http.Client
+
+	mu    sync.RWMutex
+	known map[[sha256.Size]byte]*Token
+}
+
+// issuer is one entry of the configuration, ready for use.
+type issuer struct {
+	c          *settings.Issuer
+	algorithms []string
+	types      []string
+	lifetime   time.Duration
+	scopes     scope.Set // of tokens without the claim
+	keys       *keySet
+}
+
+// Token is what an accepted token says. It is never changed.
+type Token struct {
+	// Principal has no grant yet.
+	Principal schema.Principal
+	// Issuer is the name of the issuer in the configuration, Subject the claim sub, Tenant
+	// the claim that is configured for it, Client the client that it was issued to.
+	Issuer, Subject, Tenant, Client string
+	Scopes                          scope.Set
+	Expires                         time.Time
+
+	audiences  []string
+	everywhere bool // one of them is configured
+	until      time.Time
+}
+
+// New returns a verifier for issuers that were found valid; see [settings.FrontDoor]. It
+// asks none of them yet.
+func New(issuers []settings.Issuer, log *slog.Logger) (*Verifier, error) {
+	v := &Verifier{issuers: make(map[string]*issuer, len(issuers)), names: make(map[string]struct{}), client: newClient(), known: make(map[[sha256.Size]byte]*Token)}
+	for n := range issuers {
+		c := issuers[n]
+		i := &issuer{c: &c, algorithms: c.Algorithms, lifetime: c.MaxLifetime}
+		if len(i.algorithms) == 0 {
+			i.algorithms = settings.TokenAlgorithms()
+		}
+		for _, t := range c.Types {
+			i.types = append(i.types, settings.TokenType(t))
+		}
+		if len(i.types) == 0 {
+			i.types = []string{settings.AccessTokenType}
+		}
+		if i.lifetime == 0 {
+			i.lifetime = dayLong
+		}
+		var err error
+		if i.scopes, err = scope.Parse(c.Scopes); err != nil {
+			return nil, err
+		}
+		i.keys = newKeySet(source(&c, v.client), log.With("issuer", c.Name))
+		v.issuers[c.Issuer], v.names[c.Name] = i, struct{}{}
+	}
+	return v, nil
+}
+
+// Close ends fetches under way and waits for them.
+func (v *Verifier) Close() {
+	for _, i := range v.issuers {
+		i.keys.close()
+	}
+	v.client.CloseIdleConnections()
+}
+
+// Configured says whether there are any issuers.
+func (v *Verifier) Configured() bool { return v != nil && len(v.issuers) > 0 }
+
+// Names reports whether a name is that of a principal of an issuer here.
+func (v *Verifier) Names(principal string) bool {
+	if v == nil {
+		return false
+	}
+	prefix, _, ok := strings.Cut(principal, ":")
+	_, known := v.names[prefix]
+	return ok && known
+}
+
+// Looks reports whether a credential has the form of a token rather than of a key.
+func Looks(credential string) bool {
+	return strings.HasPrefix(credential, "eyJ") && strings.Count(credential, ".") == 2
+}
+
+// Verify checks a token for a resource: an absolute URL, whose parents count as well. The
+// error is a *schema.Error of KindUnauthenticated, or of KindUnavailable while the keys of
+// the issuer cannot be fetched; neither has a part of the token.
+func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Token, error) {
+	if len(raw) > MaxLength {
+		return nil, refused("it is longer than %d bytes", MaxLength)
+	}
+	sum := sha256.Sum256([]byte(raw))
+	v.mu.RLock()
+	t := v.known[sum]
+	v.mu.RUnlock()
+	now := time.Now()
+	if t == nil || !now.Before(t.until) {
+		var err error
+		if t, err = v.check(ctx, raw, now); err != nil {
+			return nil, err
+		}
+		v.remember(sum, t, now)
+	}
+	if !t.isFor(resource) {
+		return nil, refused("it was issued for another resource; request one for %s", resource)
+	}
+	return t, nil
+}
+
+// remember notes an accepted token. Where there is no room the expired ones go, and else
+// all of them: they are checked again.
+func (v *Verifier) remember(sum [sha256.Size]byte, t *Token, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.known) >= rememberedMost {
+		for s, old := range v.known {
+			if !now.Before(old.until) {
+				delete(v.known, s)
+			}
+		}
+		if len(v.known) > rememberedMost/2 {
+			clear(v.known)
+		}
+	}
+	v.known[sum] = t
+}
+
+// isFor reports whether the token was issued for the resource or a parent of it.
+func (t *Token) isFor(resource string) bool {
+	if t.everywhere {
+		return true
+	}
+	for _, a := range t.audiences {
+		a = strings.TrimSuffix(a, "/")
+		if rest, ok := strings.CutPrefix(resource, a); ok && a != "" && (rest == "" || rest[0] == '/') && strings.Contains(a, "://") {
+			return true
+		}
+	}
+	return false
+}
+
+func refused(format string, args ...any) *schema.Error {
+	return schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: "+format+".", args...)
+}
+
+// unavailable is for the caller of a token whose issuer does not answer.
+func unavailable() *schema.Error {
+	e := schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because the keys of its issuer cannot be fetched. Try again in a moment.")
+	e.Retryable, e.RetryAfter = true, cooldown
+	return e
+}
+
+func keyFault(err error) *schema.Error {
+	if errors.Is(err, errAway) {
+		return unavailable()
+	}
+	return refused("%s", err)
+}

@@ -1,0 +1,152 @@
+package settings
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/config"
+)
+
+// Issuer is one entry of front_door.issuers: somebody who signs access tokens (JWT) that
+// callers send in place of an API key.
+type Issuer struct {
+	// Name is short and unique. Principals are named NAME:SUBJECT, so that no two issuers
+	// have the same ones.
+	Name string `yaml:"name"`
+	// Issuer is the claim iss of the tokens, exactly.
+	Issuer string `yaml:"issuer"`
+	// JWKSURL is where the public keys are, JWKSFile a file that holds them. With neither,
+	// the discovery document of the issuer names the address.
+	JWKSURL  string `yaml:"jwks_url"`
+	JWKSFile string `yaml:"jwks_file"`
+	// Audiences are accepted at every path, in addition to the address of the path itself.
+	Audiences []string `yaml:"audiences"`
+	// Algorithms are those that may sign; empty: all asymmetric ones.
+	Algorithms []string `yaml:"algorithms"`
+	// Types are the values of typ in the header that are access tokens; empty: at+jwt. A
+	// token without typ counts as JWT. Types other than at+jwt need RequireClaims.
+	Types []string `yaml:"types"`
+	// RequireClaims names claims, and the values of which each must have one.
+	RequireClaims map[string][]string `yaml:"require_claims"`
+	// MaxLifetime is the longest time between iat and exp; 0: a day.
+	MaxLifetime time.Duration `yaml:"max_lifetime"`
+	// Claims says which claims become what.
+	Claims ClaimNames `yaml:"claims"`
+	// GroupMap gives the groups of the policy that a group of the token stands for; empty:
+	// groups keep their names.
+	GroupMap map[string][]string `yaml:"group_map"`
+	// Scopes are those of tokens that have no claim for scopes.
+	Scopes []string `yaml:"scopes"`
+}
+
+// ClaimNames are the names of claims; a name may be a path with dots.
+type ClaimNames struct {
+	Name   string `yaml:"name"`   // of the principal, after the issuer's; empty: sub
+	Owner  string `yaml:"owner"`  // the person or team; empty: none
+	Groups string `yaml:"groups"` // empty: groups
+	Tenant string `yaml:"tenant"` // empty: none
+	Scopes string `yaml:"scopes"` // empty: scope
+}
+
+// AccessTokenType is the typ of access tokens (RFC 9068), PlainType that of any JWT.
+const (
+	AccessTokenType = "at+jwt"
+	PlainType       = "JWT"
+)
+
+// TokenAlgorithms returns the algorithms that may sign access tokens. None is symmetric:
+// what checks a token must not be able to make one.
+func TokenAlgorithms() []string {
+	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+}
+
+// TokenType returns a typ as it is compared: in lower case and without "application/",
+// as RFC 7515 says.
+func TokenType(typ string) string {
+	return strings.TrimPrefix(strings.ToLower(typ), "application/")
+}
+
+const maxIssuerName = 32
+
+// check says what is wrong with one entry.
+func (i *Issuer) check(path string, faults *config.Collector) {
+	add := func(key, format string, args ...any) { faults.Addf(path+"."+key, format, args...) }
+	if i.Name == "" || len(i.Name) > maxIssuerName || strings.Trim(i.Name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		add("name", "must have 1 to %d small letters, digits, hyphens or underscores.", maxIssuerName)
+	} else if i.Name == authn.Local || i.Name+":" == NamePrefix {
+		add("name", "%q is reserved; choose another name.", i.Name)
+	}
+	if u, ok := SafeAddress(i.Issuer); !ok && !strings.HasPrefix(i.Issuer, "spiffe://") || ok && u.RawQuery != "" {
+		add("issuer", "must be an https URL, exactly as in the claim iss; http is allowed for loopback only.")
+	}
+	if _, ok := SafeAddress(i.JWKSURL); i.JWKSURL != "" && !ok {
+		add("jwks_url", "must be an https URL; http is allowed for loopback only.")
+	}
+	if i.JWKSURL != "" && i.JWKSFile != "" {
+		add("jwks_file", "and jwks_url are both set; keep one.")
+	}
+	if slices.Contains(i.Audiences, "") {
+		add("audiences", "contains an empty audience.")
+	}
+	for _, a := range i.Algorithms {
+		if !slices.Contains(TokenAlgorithms(), a) {
+			add("algorithms", "contains %q; the algorithms are %s.", a, strings.Join(TokenAlgorithms(), ", "))
+		}
+	}
+	if other := slices.ContainsFunc(i.Types, func(t string) bool { return TokenType(t) != AccessTokenType }); other && len(i.RequireClaims) == 0 {
+		add("require_claims", "is required when types has more than %s: name a claim that only access tokens for callers have, so that an ID token or a token of somebody else's workload is none.", AccessTokenType)
+	}
+	for claim, values := range i.RequireClaims {
+		if claim == "" || len(values) == 0 || slices.Contains(values, "") {
+			add("require_claims", "must name a claim and at least one value for each.")
+		}
+	}
+	if i.MaxLifetime < 0 {
+		add("max_lifetime", "is negative; omit it for a day.")
+	}
+	if _, err := scope.Parse(i.Scopes); err != nil {
+		add("scopes", "%s", err)
+	}
+}
+
+// checkIssuers says what is wrong with the issuers, and with the address that tokens are for.
+func (c *FrontDoor) checkIssuers() (faults config.Collector) {
+	if u, ok := SafeAddress(c.PublicURL); c.PublicURL != "" && (!ok || u.RawQuery != "" || u.ForceQuery || strings.ContainsAny(c.PublicURL, "\"\\ #")) {
+		faults.Addf("public_url", "must be the https URL by which callers reach the front door, without a query; http is allowed for loopback only.")
+	}
+	if len(c.Issuers) > 0 && c.PublicURL == "" {
+		faults.Addf("public_url", "is required with issuers: tokens are issued for this address, and no header of a request may choose it.")
+	}
+	names, issuers := map[string]bool{}, map[string]bool{}
+	for i := range c.Issuers {
+		e, path := &c.Issuers[i], fmt.Sprintf("issuers[%d]", i)
+		e.check(path, &faults)
+		if names[e.Name] {
+			faults.Addf(path+".name", "is that of another issuer; rename one of them.")
+		}
+		if issuers[e.Issuer] {
+			faults.Addf(path+".issuer", "is in another entry; merge them.")
+		}
+		names[e.Name], issuers[e.Issuer] = true, true
+	}
+	for i, k := range c.Keys {
+		if prefix, _, ok := strings.Cut(k.Name, ":"); ok && names[prefix] {
+			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with the name of an issuer; principals of tokens are named like that.")
+		}
+	}
+	return faults
+}
+
+// Public returns public_url without a slash at its end, nil where it is not set.
+func (c *FrontDoor) Public() *url.URL {
+	u, ok := SafeAddress(strings.TrimRight(c.PublicURL, "/"))
+	if !ok {
+		return nil
+	}
+	return u
+}
