@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -140,13 +139,4 @@ func (c *FrontDoor) checkIssuers() (faults config.Collector) {
 		}
 	}
 	return faults
-}
-
-// Public returns public_url without a slash at its end, nil where it is not set.
-func (c *FrontDoor) Public() *url.URL {
-	u, ok := SafeAddress(strings.TrimRight(c.PublicURL, "/"))
-	if !ok {
-		return nil
-	}
-	return u
 }

@@ -27,11 +27,11 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// Claims are those of a token, Header members of its header.
-type (
-	Claims = map[string]any
-	Header = map[jose.HeaderKey]any
-)
+// Claims are those of a token.
+type Claims = map[string]any
+
+// Header are members of the header of a token.
+type Header = map[jose.HeaderKey]any
 
 // Key is a key of an issuer.
 type Key struct {
