@@ -25,9 +25,12 @@ const cancelGrace = 5 * time.Second
 // says, or as [schema.KindOutcomeUnknown]; [schema.KindCanceled] means that it never
 // ran. After ctx ended Do returns at once, after Cancel within 5 s.
 func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, error) {
-	rt := r.lookup(call.Server)
 	fl := r.flights.add(call.ID)
 	defer r.flights.remove(fl)
+	if call.Lease.Worker != "" {
+		return r.leased(ctx, call, fl)
+	}
+	rt := r.lookup(call.Server)
 	t := trial{router: r, call: call, rule: RetryRule(call)}
 	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
 		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
@@ -304,7 +307,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: kept(call), Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Hears: call.Hear != nil, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: kept(call), Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Lease: call.Lease.ID, Hears: call.Hear != nil, Payload: call.Arguments,
 	}
 }
 

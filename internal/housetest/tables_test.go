@@ -71,6 +71,8 @@ var layers = []layer{
 	{"internal/dispatch", domain},
 	{"internal/batch", domain},
 	{"internal/eval", domain},
+	{"internal/reward", domain},
+	{"internal/episode", domain},
 	{"internal/agent", domain},
 	{"internal/calls", domain},
 

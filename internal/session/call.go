@@ -121,6 +121,7 @@ func (r *Running) expire() {
 	if sent {
 		o.Err = schema.Errorf(schema.KindOutcomeUnknown,
 			"The server %q gave no answer within %v; the call was given up, but it may have run.", s.pool.cfg.Spec.ID, r.timeout)
+		o.Err.TimedOut = true
 		s.forget(r, "timeout")
 		s.timedOut()
 	} else {

@@ -34,6 +34,7 @@ const (
 	tagWarrant     = 22
 	tagExtra       = 23
 	tagSession     = 24
+	tagLease       = 25
 	tagOutcome     = 31
 	tagError       = 32
 )
@@ -86,6 +87,8 @@ type CallFrame struct {
 	Extra   []byte
 	Session string
 	Hears   bool
+	// Lease is the ID of [schema.Call].Lease.
+	Lease   string
 	Payload []byte
 	// Bulk says that nobody waits for this single call, so that it may wait a
 	// moment for others to share a message with. It does not travel.
@@ -192,6 +195,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = frame.AppendString(dst, tagWarrant, f.Warrant)
 	dst = frame.AppendString(dst, tagExtra, f.Extra)
 	dst = frame.AppendString(dst, tagSession, f.Session)
+	dst = frame.AppendString(dst, tagLease, f.Lease)
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagProgress, f.Progress)|frame.Bit(flagSafe, f.Safe)|
 		frame.Bit(flagKeep, f.Keep)|frame.Bit(flagHears, f.Hears)|frame.Bit(flagBrief, f.Brief))
@@ -287,6 +291,8 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.Extra = []byte(value)
 			case tagSession:
 				f.Session = value
+			case tagLease:
+				f.Lease = value
 			case tagAttempt:
 				f.Attempt = frame.Int(value)
 			case tagFlags:

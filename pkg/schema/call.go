@@ -88,6 +88,18 @@ type Call struct {
 	// Session names the conversation of the caller, for a server that keeps a
 	// session for each caller. It is no secret and proves nothing. Empty for none.
 	Session string
+	// Lease binds the call to one worker, and there to what was leased; see [Lease].
+	Lease Lease
+}
+
+// Lease names what a worker keeps for one holder, such as an episode of an environment. The
+// zero value is none.
+type Lease struct {
+	// Worker is the only worker that may run the call. Its id changes with each start, so a
+	// call never reaches a worker that has forgotten the lease.
+	Worker string
+	// ID names a server process that the worker keeps for the holder alone, "" for none.
+	ID string
 }
 
 // Trace is a W3C trace context (https://www.w3.org/TR/trace-context/).

@@ -49,6 +49,9 @@ type Error struct {
 	// CancelRequested says, with [KindOutcomeUnknown], that the call was asked to stop
 	// while it ran. [KindCanceled] is for calls that never ran.
 	CancelRequested bool `json:"cancel_requested,omitempty"`
+	// TimedOut says, with [KindOutcomeUnknown], that the MCP server gave no answer within the
+	// time of the call, and that its session continues.
+	TimedOut bool `json:"timed_out,omitempty"`
 	// RateLimited says, with [KindServerFailed], that the server refused the call because it
 	// gets too many; RetryAfter is what it asked for.
 	RateLimited bool `json:"rate_limited,omitempty"`
