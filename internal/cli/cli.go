@@ -51,7 +51,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().String("url", "", "address of Callyard (CALLYARD_URL, default http://127.0.0.1:8080)")
 	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
 	addOutputFlags(root)
-	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), hubCommand(), benchCommand(), evalCommand())
+	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), hubCommand(), benchCommand(), evalCommand(), envCommand())
 	root.AddCommand(mcpCommand(), doctorCommand(), versionCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)

@@ -217,6 +217,9 @@ func (d *FrontDoor) ReplaceKeys(keys []authn.Key) error { return d.keys.Replace(
 // API and the MCP endpoint.
 func (d *FrontDoor) Calls() *calls.Calls { return d.calls }
 
+// Router reaches workers for what is no call.
+func (d *FrontDoor) Router() *dispatch.Router { return d.router }
+
 // Handler is described with Calls.
 func (d *FrontDoor) Handler() http.Handler { return d.handler }
 

@@ -77,6 +77,7 @@ var layers = []layer{
 	{"internal/calls", domain},
 
 	{"internal/frontdoor", role},
+	{"internal/rollout", role},
 	{"internal/worker", role},
 	{"internal/approver", role},
 
@@ -169,8 +170,8 @@ var libraries = []library{
 		reason: "one package hardens containers"},
 	{root: "github.com/getkin/kin-openapi", owners: []string{"internal/launch/openapi"},
 		reason: "what a document of somebody else may do is decided in one place"},
-	{root: "github.com/coder/websocket", owners: []string{"internal/launch/attach"},
-		reason: "package attach has the rules for the frames of attached programs"},
+	{root: "github.com/coder/websocket", owners: []string{"internal/launch/attach", "internal/rollout"},
+		reason: "package attach has the rules for the frames of attached programs, package rollout those of trainers"},
 	{root: "code.dny.dev/ssrf", owners: []string{"internal/webhook", "internal/launch/egress", "internal/hub/fetch"},
 		reason: "three doors lead outside, each with rules of its own"},
 	{root: "github.com/docker", owners: []string{"internal/launch/sandbox"},
@@ -191,6 +192,8 @@ var libraries = []library{
 		reason: "log formats are decided in one place"},
 	{root: "github.com/santhosh-tekuri/jsonschema", owners: []string{"internal/validate"},
 		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
+	{root: "cel.dev/cel-go", owners: []string{"pkg/risk", "internal/episode"},
+		reason: "the policy and the success conditions of environments are each compiled where they are read"},
 	{root: "gonum.org/v1/plot", owners: []string{"bench", "e2e/chaos"},
 		reason: "pictures are drawn by those who measure"},
 	{root: "github.com/callyard/callyard/clients/go", owners: []string{"internal/cli"},

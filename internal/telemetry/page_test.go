@@ -33,6 +33,7 @@ func registered(t *testing.T) map[string]string {
 	m.JournalWrites("frontdoor", func() int { return 0 })
 	m.NATS("frontdoor", func() bool { return true })
 	m.AcceptedLosses(0)
+	m.Episodes()
 	m.Configuration(func() []schema.InForce { return nil })
 	all := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(all)

@@ -107,6 +107,10 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 			j.request.Said, j.request.LogLevel, j.request.Caller = j.said, caller.Level, f.Principal
 		}
 	}
+	if f.Lease != "" {
+		h.leases.do(j, f.Lease)
+		return
+	}
 	if v.sandboxed {
 		h.sandboxed.do(j, f.Principal, v)
 		return

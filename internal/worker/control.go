@@ -36,6 +36,8 @@ func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 		return nil, c.w.servers.restart(f.Server)
 	case bus.MethodStop:
 		return nil, c.w.servers.remove(f.Server)
+	case bus.MethodOpenLease, bus.MethodCloseLease, bus.MethodLeaseDigest:
+		return c.lease(f)
 	}
 	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", c.w.id, f.Method)
 }

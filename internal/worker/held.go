@@ -16,6 +16,7 @@ type held struct {
 	pool      *session.Pool  // nil for one that runs in containers only
 	sandboxed *sandboxed     // nil for one that has no container
 	asking    *asking        // nil for one that may not ask its callers
+	leases    *leases        // nil for one whose processes are not leased
 	added     bool           // over the API
 	taking    sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
 	tools     atomic.Pointer[definitions]
@@ -64,6 +65,9 @@ func (h *held) close(ctx context.Context) error {
 	}()
 	if h.asking != nil {
 		h.asking.close(ctx)
+	}
+	if h.leases != nil {
+		h.leases.close()
 	}
 	var err error
 	if h.pool != nil {

@@ -54,6 +54,8 @@ type Served struct {
 	Risk             int      // 0 or 1 to 3, as the operator set it
 	TrustAnnotations bool
 	SafeTools        []string
+	// Leases says how processes of the server are kept for single holders; nil: none are.
+	Leases *Leases
 }
 
 // Options says what a worker is.

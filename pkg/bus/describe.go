@@ -22,7 +22,19 @@ const (
 	MethodStop = "callyard/stop-server"
 	// MethodRestart asks to replace a server by a new start of itself.
 	MethodRestart = "callyard/restart-server"
+	// MethodOpenLease asks to keep a process of a server for one holder; the payload is a
+	// [LeaseRequest]. Calls that name the lease run there. MethodCloseLease ends it, and
+	// MethodLeaseDigest asks for the digest of its directory, as a JSON text.
+	MethodOpenLease   = "callyard/open-lease"
+	MethodCloseLease  = "callyard/close-lease"
+	MethodLeaseDigest = "callyard/lease-digest"
 )
+
+// LeaseRequest is the payload of requests for leases.
+type LeaseRequest struct {
+	// ID is chosen by the holder, and no other holder ever has it.
+	ID string `json:"id"`
+}
 
 // Description is the answer to [MethodDescribe]. Definitions is nil until the
 // worker has read them.

@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/dirstate"
+	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/rollout"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/frontdoorrole"
+	"github.com/callyard/callyard/internal/setup/workerrole"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// environmentsListen is the address of environments where nobody names one.
+const environmentsListen = "127.0.0.1:8090"
+
+func envCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Serve environments to programs that train models",
+		Long: "env serves the environments of a file to trainers, over the protocols of OpenEnv 0.10, the Open Reward Standard and NeMo Gym, and a reward service.\n" +
+			"It runs a front door and a worker with an embedded NATS server in this process, over the servers of --servers. With --nats it uses the workers of a running fleet.",
+		Example: "  callyard env --environments env.yaml --servers mcp.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runEnv(cmd) },
+	}
+	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "nats", "policy", "log-level", "log-format")
+	cmd.Flags().Lookup("listen").Usage = "address of the environments (default " + environmentsListen + ")"
+	cmd.Flags().String("environments", "", "the environments file")
+	_ = cmd.MarkFlagRequired("environments") // the flag is there
+	check := &cobra.Command{
+		Use: "check FILE", Short: "Check an environments file and the tasks that it names", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := episode.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return sayEnvironments(cmd.OutOrStdout(), f)
+		},
+	}
+	cmd.AddCommand(check)
+	return cmd
+}
+
+// sayEnvironments lists environments with their splits.
+func sayEnvironments(w io.Writer, f *episode.File) error {
+	var b strings.Builder
+	for _, e := range f.Sorted() {
+		fmt.Fprintf(&b, "%s: isolation %s", e.Name(), e.Isolation)
+		for _, s := range e.Splits() {
+			list, err := e.Tasks(s.Name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, ", %s %d", s.Name, len(list))
+		}
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// environments is everything that env runs.
+type environments struct {
+	cfg      *setup.Config
+	file     *episode.File
+	served   []worker.Served
+	nats     *embedded.Server // nil with --nats
+	local    bus.Local
+	door     *frontdoor.FrontDoor
+	manager  *episode.Manager
+	server   *rollout.Server
+	http     *http.Server
+	draining atomic.Bool
+	serving  chan struct{}
+	out      io.Writer
+}
+
+func runEnv(cmd *cobra.Command) error {
+	path, err := cmd.Flags().GetString("environments")
+	if err != nil {
+		return err
+	}
+	file, err := episode.Load(path)
+	if err != nil {
+		return err
+	}
+	var workers workerrole.Setup
+	door := frontdoorrole.Setup{NoListener: true}
+	fleet := cmd.Flags().Changed("nats")
+	roles := []setup.RoleSetup{door.Role(), workers.Role()}
+	if fleet {
+		roles = roles[:1]
+	}
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles...)
+	if err != nil {
+		return err
+	}
+	p.Tell()
+	cfg := p.Config
+	if cfg.FrontDoor.Listen == settings.FrontDoorDefaults().Listen && !cmd.Flags().Changed("listen") {
+		cfg.FrontDoor.Listen = environmentsListen
+	}
+	cfg.FrontDoor.DrainDelay = 0 // nothing balances trainers over front doors
+	e := &environments{cfg: cfg, file: file, serving: make(chan struct{}), out: cmd.OutOrStdout()}
+	metrics := telemetry.NewMetrics()
+	failed := make(chan error, 1)
+	parts := []lifecycle.Part{cfg.TracesPart("callyard-env", metrics, p.Log)}
+	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+		return cfg.Connect(ctx, name, keep, p.Log)
+	}
+	if !fleet {
+		e.served = workers.Served()
+		if err := e.lease(); err != nil {
+			return err
+		}
+		if err := cfg.OwnKey(); err != nil {
+			return err
+		}
+		setup.TuneRuntime(2, len(e.served))
+		connect = func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+			return bus.Connect(ctx, bus.Options{InProcess: e.nats, Name: name, Local: &e.local, KeepWhileDown: keep, Log: p.Log})
+		}
+		parts = append(parts,
+			lifecycle.Part{Name: "embedded NATS", Start: func(context.Context) (err error) {
+				e.nats, err = embedded.Start(embedded.Options{Dir: cfg.Data, Log: p.Log})
+				return err
+			}, Stop: func(context.Context) error { return e.nats.Close() }},
+			workers.Part(cfg, connect, p.Policy, metrics, p.Log, func(*worker.Worker) {}),
+		)
+	}
+	parts = append(parts,
+		door.Part(cfg, connect, p.Policy, metrics, p.Log, func(d *frontdoor.FrontDoor) { e.door = d }),
+		lifecycle.Part{Name: "environments", Failed: failed, Grace: 30 * time.Second,
+			Start: func(ctx context.Context) error { return e.start(ctx, metrics, p, failed) }, Stop: e.stop},
+	)
+	if err := lifecycle.Run(cmd.Context(), p.Log, parts...); err != nil {
+		setup.Fail(cmd.ErrOrStderr(), "callyard", err)
+		return ended(lifecycle.ExitCode(err))
+	}
+	return nil
+}
+
+// serversReady bounds how long the start waits for servers; episodes of one that is not ready
+// then are refused until it is.
+const serversReady = 30 * time.Second
+
+// start serves the environments.
+func (e *environments) start(ctx context.Context, metrics *telemetry.Metrics, p *setup.Prepared, failed chan<- error) error {
+	keys, err := authn.NewKeys(e.cfg.FrontDoor.Keys)
+	if err != nil {
+		return err
+	}
+	origin, err := httpguard.New(e.cfg.FrontDoor.Origins, keys.Configured)
+	if err != nil {
+		return err
+	}
+	l, err := listen.Open(ctx, e.cfg.FrontDoor.Listen, e.cfg.FrontDoor.CertFile, e.cfg.FrontDoor.KeyFile, p.Log)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w; --listen names another address", e.cfg.FrontDoor.Listen, err)
+	}
+	e.awaitServers(ctx)
+	e.manager = episode.New(episode.Options{
+		File: e.file, Calls: e.door.Calls(), Catalog: e.door.Catalog(), Workers: e.door.Router(), Metrics: metrics.Episodes(), Log: p.Log,
+	})
+	e.server = rollout.New(rollout.Options{Episodes: e.manager, Keys: keys, Origin: origin, Metrics: metrics.Handler(), Log: p.Log, Version: setup.Version()})
+	e.http = listen.NewServer(e.server, &e.draining, p.Log)
+	go func() {
+		defer close(e.serving)
+		listen.Serve(e.http, l, e.cfg.FrontDoor.Listen, failed)
+	}()
+	return e.greet(l.Addr())
+}
+
+func (e *environments) greet(at net.Addr) error {
+	base := listen.Scheme(e.cfg.FrontDoor.CertFile) + "://" + at.String()
+	var names []string
+	for _, one := range e.manager.Environments() {
+		names = append(names, one.Name())
+	}
+	_, err := fmt.Fprintf(e.out, "The environments are served at %s: %s\n", base, strings.Join(names, ", "))
+	return err
+}
+
+// stop ends the listener, the sessions and the episodes.
+func (e *environments) stop(ctx context.Context) error {
+	e.draining.Store(true)
+	e.server.Close() // connections of WebSockets are not the HTTP server's any more
+	err := e.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, e.http.Close())
+	}
+	<-e.serving
+	e.manager.Close()
+	return err
+}
+
+// awaitServers waits until the servers are ready whose tools the environments name.
+func (e *environments) awaitServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, serversReady)
+	defer cancel()
+	changes, unsubscribe := e.door.Catalog().Changes()
+	defer unsubscribe()
+	for {
+		waiting := slices.ContainsFunc(e.served, func(s worker.Served) bool {
+			known, err := e.door.Catalog().Server(s.Session.Spec.ID)
+			return e.uses(s.Session.Spec.ID) && (err != nil || known.State == schema.StateStarting)
+		})
+		if !waiting {
+			return
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// uses says whether an environment names tools of the server.
+func (e *environments) uses(server string) bool {
+	for _, one := range e.file.Environments {
+		if one.Uses(server) {
+			return true
+		}
+	}
+	return false
+}
+
+// lease has the worker keep processes of the servers that environments with isolation process
+// use, each on a copy of the state directory. The process that lists the tools gets a copy as
+// well, so that nothing writes the original.
+func (e *environments) lease() error {
+	base := filepath.Join(e.cfg.Data, "episodes")
+	if err := os.RemoveAll(base); err != nil { // of a run that was killed
+		return fmt.Errorf("removing the directories of earlier episodes: %w", err)
+	}
+	for i := range e.served {
+		s := &e.served[i]
+		id := s.Session.Spec.ID
+		for _, one := range e.file.Sorted() {
+			if one.Isolation != episode.IsolationProcess || !one.Uses(id) {
+				continue
+			}
+			where := fmt.Sprintf("the environment %s", one.Name())
+			if s.Session.Spec.Type != config.TypeStdio || s.Sandbox != nil && s.Sandbox.Only {
+				return fmt.Errorf("%s has isolation process, and the server %q is no process that this worker can start for each episode; use isolation session or shared", where, id)
+			}
+			if s.Leases != nil && s.Leases.StateDir != one.State.Dir {
+				return fmt.Errorf("%s and another one have different state directories for the server %q; give the server two names in the servers file", where, id)
+			}
+			if s.Leases == nil {
+				s.Leases = &worker.Leases{Spec: s.Session.Spec, StateDir: one.State.Dir, Base: base}
+			}
+			s.Leases.Warm, s.Leases.Max = max(s.Leases.Warm, one.State.Warm), max(s.Leases.Max, one.State.Episodes)
+			s.Leases.Idle = max(s.Leases.Idle, one.Limits.Idle+time.Minute)
+		}
+		if s.Leases == nil {
+			continue
+		}
+		dir := filepath.Join(base, "shared-"+id)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making the directory of the server %q: %w", id, err)
+		}
+		if s.Leases.StateDir != "" {
+			if err := dirstate.Copy(s.Leases.StateDir, dir); err != nil {
+				return fmt.Errorf("copying the state directory of the server %q: %w", id, err)
+			}
+		}
+		s.Session.Spec = worker.SpecIn(s.Session.Spec, dir)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package episode
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Episode is one attempt at a task. It is safe for concurrent use; its steps run one after the
+// other. Close ends it.
+type Episode struct {
+	m      *Manager
+	env    *Environment
+	task   *Task
+	table  *table
+	key    string // the name of its session
+	id     string
+	who    schema.Principal
+	prompt string
+	seed   int64
+	oracle bool // an episode of the manager's own
+	ctx    context.Context
+	cancel context.CancelFunc
+	leases map[string]schema.Lease // by server; nil with isolation shared
+
+	stepping sync.Mutex // held during a step
+	closing  sync.Once
+
+	mu      sync.Mutex
+	began   time.Time
+	used    time.Time
+	busy    int
+	steps   int
+	done    bool
+	final   *Observation // of the last step
+	answer  any
+	calls   []reward.Call
+	results []map[string]any // for conditions
+	texts   []string         // what the model wrote, in an episode of texts
+	written record           // the transcript
+}
+
+// ID is the id of the episode, Key the name that no other episode has.
+func (ep *Episode) ID() string { return ep.id }
+
+// Key is described with ID.
+func (ep *Episode) Key() string { return ep.key }
+
+// Environment is the environment of the episode, Task its task, Prompt the first observation.
+func (ep *Episode) Environment() *Environment { return ep.env }
+
+// Task is described with Environment.
+func (ep *Episode) Task() *Task { return ep.task }
+
+// Prompt is described with Environment.
+func (ep *Episode) Prompt() string { return ep.prompt }
+
+// Tools are the tools of the episode, with the finish tool last.
+func (ep *Episode) Tools() []Tool { return ep.table.tools }
+
+// Status is how far an episode is.
+type Status struct {
+	Steps  int
+	Done   bool
+	Masked bool
+}
+
+// Status returns how far the episode is.
+func (ep *Episode) Status() Status {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return Status{Steps: ep.steps, Done: ep.done, Masked: ep.final != nil && ep.final.Masked}
+}
+
+// Last is the observation that ended the episode, nil while it goes on.
+func (ep *Episode) Last() *Observation {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if !ep.done {
+		return nil
+	}
+	return ep.final
+}
+
+func (ep *Episode) begun(now time.Time) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.began, ep.used = now, now
+	ep.written.begin(ep, now)
+}
+
+// Touch says that somebody still uses the episode.
+func (ep *Episode) Touch() {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.used = ep.m.o.Now()
+}
+
+// idleSince is how long nobody has used the episode.
+func (ep *Episode) idleSince(now time.Time) time.Duration {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.busy > 0 {
+		return 0
+	}
+	return now.Sub(ep.used)
+}
+
+// enter begins a use of the episode, which the function that it returns ends.
+func (ep *Episode) enter() (leave func()) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.busy++
+	return func() {
+		ep.mu.Lock()
+		defer ep.mu.Unlock()
+		ep.busy--
+		ep.used = ep.m.o.Now()
+	}
+}
+
+// Close ends the episode: a call that runs is canceled, and what its workers keep for it is
+// removed. It may be called more than once, and returns when that has happened.
+func (ep *Episode) Close() {
+	ep.closing.Do(func() {
+		ep.cancel()
+		ep.stepping.Lock() // the step that ran has ended
+		defer ep.stepping.Unlock()
+		ep.release()
+		if ep.oracle {
+			return
+		}
+		ep.mu.Lock()
+		outcome, reason := "closed", ""
+		if ep.final != nil && ep.done {
+			switch outcome = "done"; {
+			case ep.final.Masked:
+				outcome, reason = "masked", ep.final.FailureKind
+			case ep.final.Truncated:
+				outcome = "truncated"
+			}
+		}
+		ep.done = true
+		ep.written.end(ep, outcome)
+		ep.mu.Unlock()
+		if err := ep.written.save(ep); err != nil {
+			ep.m.o.Log.Warn("the transcript of an episode was not written", "episode", ep.id, "error", err)
+		}
+		ep.m.leave(ep.env, ep.key)
+		if ep.m.o.Metrics != nil {
+			ep.m.o.Metrics.EpisodeEnded(ep.env.name, outcome, reason)
+		}
+	})
+}
+
+// reset makes the reset call.
+func (ep *Episode) reset(ctx context.Context) error {
+	if ep.env.Reset.Tool == "" {
+		return nil
+	}
+	res, err := ep.own(ctx, ep.env.Reset.Tool, ep.env.Reset.Arguments)
+	if err != nil {
+		return err
+	}
+	if res.ToolError {
+		return schema.Errorf(schema.KindUnavailable, "The reset tool %s answered with an error, so the episode did not begin.", ep.env.Reset.Tool)
+	}
+	return nil
+}
+
+// own makes a call of the environment's own, which counts as no step. A call that the policy
+// holds is an error.
+func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]any) (*schema.Result, error) {
+	server, name, _ := strings.Cut(tool, "/")
+	raw := []byte("{}")
+	if arguments != nil {
+		var err error
+		if raw, err = json.Marshal(arguments); err != nil {
+			return nil, schema.Errorf(schema.KindInternal, "The arguments of %s cannot be written as JSON: %w", tool, err)
+		}
+	}
+	call := ep.call(server, name, raw)
+	out, err := ep.m.o.Calls.Submit(ctx, calls.Request{Call: call})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Result == nil:
+		if out.Held != nil {
+			_, _ = ep.m.o.Calls.Cancel(ctx, out.Held.CallID, ep.who) // it expires otherwise
+		}
+		return nil, schema.Errorf(schema.KindUnavailable, "The policy holds %s, which the environment calls by itself; allow it there.", tool)
+	}
+	return out.Result, nil
+}
+
+// call makes a call of the episode.
+func (ep *Episode) call(server, tool string, arguments []byte) *schema.Call {
+	return &schema.Call{
+		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
+		Session: ep.key, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
+	}
+}

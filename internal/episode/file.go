@@ -1,0 +1,307 @@
+package episode
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/reward"
+)
+
+// Isolations of an episode.
+const (
+	// IsolationShared gives an episode nothing of its own. Only tools that are read-only by
+	// their annotations are offered.
+	IsolationShared = "shared"
+	// IsolationSession gives an episode a session of its own at servers that keep state by
+	// session: the built-in ones and those of Go programs.
+	IsolationSession = "session"
+	// IsolationProcess gives an episode a process of each server, on a fresh copy of the state
+	// directory.
+	IsolationProcess = "process"
+)
+
+// Answers to calls that the policy holds.
+const (
+	ConfirmDeny     = "deny"     // the call is denied at once
+	ConfirmAllow    = "allow"    // the call is confirmed, where its caller may do that
+	ConfirmSimulate = "simulate" // the call does not run, and the result says that it did
+)
+
+// File is the environments file.
+type File struct {
+	// Transcripts is the directory for the transcripts of episodes; "" keeps none.
+	Transcripts string `yaml:"transcripts"`
+	// Environments are the environments by name.
+	Environments map[string]*Environment `yaml:"environments"`
+}
+
+// Environment is one environment.
+type Environment struct {
+	// Description is shown to trainers.
+	Description string `yaml:"description"`
+	// Tools are patterns SERVER/TOOL of the tools that an episode may use.
+	Tools []string `yaml:"tools"`
+	// Isolation is what an episode has of its own.
+	Isolation string `yaml:"isolation"`
+	State     State  `yaml:"state"`
+	// Reset is called when an episode begins, before its first observation.
+	Reset Hook `yaml:"reset"`
+	// TasksFile has one task on each line, as JSON.
+	TasksFile string `yaml:"tasks_file"`
+	// Prompt is the template of the first observation, in the syntax of text/template with
+	// the members of the task. The default is the task's prompt or question.
+	Prompt string `yaml:"prompt"`
+	Reward Reward `yaml:"reward"`
+	// Success is a CEL condition that the term success rewards.
+	Success string `yaml:"success"`
+	// FinishTool is the name of the tool that ends an episode with an answer.
+	FinishTool string `yaml:"finish_tool"`
+	// Confirm says how calls are answered that the policy holds.
+	Confirm string `yaml:"confirm"`
+	Limits  Limits `yaml:"limits"`
+
+	name   string
+	tasks  *tasks
+	prompt *template.Template
+	scorer *reward.Scorer
+	check  *condition
+}
+
+// State says where the state of an episode is.
+type State struct {
+	// Dir is the directory that each episode gets a copy of, with isolation process.
+	Dir string `yaml:"dir"`
+	// Warm is the number of server processes that are kept ready, Episodes the most at once.
+	Warm     int `yaml:"warm"`
+	Episodes int `yaml:"episodes"`
+	// Tool is SERVER/TOOL whose result is the state of an episode, instead of the files in
+	// its directory. Arguments are its arguments.
+	Tool      string         `yaml:"tool"`
+	Arguments map[string]any `yaml:"arguments"`
+}
+
+// Hook is a call that the environment makes by itself.
+type Hook struct {
+	Tool      string         `yaml:"tool"` // SERVER/TOOL
+	Arguments map[string]any `yaml:"arguments"`
+}
+
+// Reward says what an episode is worth.
+type Reward struct {
+	// Preset has the constants of the terms selection and format.
+	Preset string `yaml:"preset"`
+	// Weights are the weights of terms.
+	Weights map[string]float64 `yaml:"weights"`
+}
+
+// Limits bound an episode.
+type Limits struct {
+	Steps    int           `yaml:"steps"`     // tool calls, with those that are refused
+	Time     time.Duration `yaml:"time"`      // from the first observation to the last step
+	CallTime time.Duration `yaml:"call_time"` // of one call
+	Idle     time.Duration `yaml:"idle"`      // without a request, before an episode is given up
+	Episodes int           `yaml:"episodes"`  // at once
+}
+
+// Defaults of an environment.
+const (
+	defaultFinish   = "finish"
+	defaultSteps    = 12
+	defaultTime     = time.Minute
+	defaultCallTime = 30 * time.Second
+	defaultIdle     = 15 * time.Minute
+	defaultEpisodes = 4096
+	defaultProcs    = 64
+)
+
+var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// reserved are names of environments that are paths of a protocol.
+var reserved = []string{
+	"health", "metadata", "schema", "mcp", "ws", "reset", "step", "state", "rewards", "list_environments", "create", "create_session", "delete", "delete_session", "ping",
+	"seed_session", "verify", "metrics", "splits", "tasks", "num_tasks", "task", "task_range", "tools", "task_tools", "prompt", "call", "web", "docs", "close",
+}
+
+// Validate returns the settings that cannot be honoured; see package config.
+func (f File) Validate() []config.Fault {
+	var faults config.Collector
+	if len(f.Environments) == 0 {
+		faults.Addf("environments", "has no environment; add one below it.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Environments)) {
+		if !environmentName.MatchString(name) || slices.Contains(reserved, name) {
+			faults.Addf("environments."+name, "cannot be the name of an environment: use small letters, digits, - and _, and no word of a protocol such as tasks.")
+		}
+	}
+	return faults
+}
+
+// Validate returns the settings that cannot be honoured; see package config.
+func (e Environment) Validate() []config.Fault {
+	var faults config.Collector
+	choice(&faults, "isolation", e.Isolation, IsolationShared, IsolationSession, IsolationProcess)
+	choice(&faults, "confirm", e.Confirm, ConfirmDeny, ConfirmAllow, ConfirmSimulate)
+	if len(e.Tools) == 0 {
+		faults.Addf("tools", "is missing; list the tools as SERVER/TOOL, such as files/* for all of a server.")
+	}
+	for i, pattern := range e.Tools {
+		if _, _, ok := strings.Cut(pattern, "/"); !ok {
+			faults.Addf(fmt.Sprintf("tools[%d]", i), "must have the form SERVER/TOOL, such as files/*.")
+		}
+	}
+	for _, h := range []struct{ key, tool string }{{"state.tool", e.State.Tool}, {"reset.tool", e.Reset.Tool}} {
+		if h.tool != "" && strings.Count(h.tool, "/") != 1 {
+			faults.Addf(h.key, "must have the form SERVER/TOOL.")
+		}
+	}
+	if e.TasksFile == "" {
+		faults.Addf("tasks_file", "is missing; name a file with one task on each line.")
+	}
+	if e.State.Dir != "" && e.Isolation != IsolationProcess {
+		faults.Addf("state.dir", "counts with isolation: process only; set that, or remove the directory.")
+	}
+	if _, err := e.newScorer(); err != nil {
+		faults.Addf("reward", "%s.", err)
+	}
+	if _, err := template.New("prompt").Option("missingkey=zero").Parse(e.Prompt); err != nil {
+		faults.Addf("prompt", "cannot be read: %v.", err)
+	}
+	if e.Success != "" {
+		if _, err := compile(e.Success); err != nil {
+			faults.Addf("success", "%v", err)
+		}
+	}
+	for _, n := range []struct {
+		key  string
+		good bool
+	}{
+		{"limits.steps", e.Limits.Steps >= 0}, {"limits.time", e.Limits.Time >= 0}, {"limits.call_time", e.Limits.CallTime >= 0}, {"limits.idle", e.Limits.Idle >= 0},
+		{"limits.episodes", e.Limits.Episodes >= 0}, {"state.warm", e.State.Warm >= 0}, {"state.episodes", e.State.Episodes >= 0},
+	} {
+		faults.Positive(n.key, n.good)
+	}
+	return faults
+}
+
+func choice(faults *config.Collector, key, value string, allowed ...string) {
+	if value != "" && !slices.Contains(allowed, value) {
+		faults.Addf(key, "must be %s or %s.", strings.Join(allowed[:len(allowed)-1], ", "), allowed[len(allowed)-1])
+	}
+}
+
+func (e *Environment) newScorer() (*reward.Scorer, error) {
+	weights := make(reward.Weights, len(e.Reward.Weights))
+	for name, w := range e.Reward.Weights {
+		weights[reward.Term(name)] = w
+	}
+	return reward.New(e.Reward.Preset, weights)
+}
+
+// Load reads an environments file with the tasks that it names. The error is a *config.Faults
+// that lists every fault with its file and line. Paths in it count from its directory.
+func Load(path string) (*File, error) {
+	var f File
+	places, err := config.Load(config.Source{Path: path}, &f)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(path)
+	if f.Transcripts != "" && !filepath.IsAbs(f.Transcripts) {
+		f.Transcripts = filepath.Join(dir, f.Transcripts)
+	}
+	var faults []config.Fault
+	for _, name := range slices.Sorted(maps.Keys(f.Environments)) {
+		e := f.Environments[name]
+		e.name = name
+		if err := e.prepare(dir); err != nil {
+			faults = append(faults, faultsOf(err, name, places)...)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, &config.Faults{List: faults}
+	}
+	return &f, nil
+}
+
+// faultsOf places the faults of an environment.
+func faultsOf(err error, name string, places config.Places) []config.Fault {
+	var file *config.Faults
+	if errors.As(err, &file) {
+		return file.List
+	}
+	path := "environments." + name
+	return []config.Fault{{Path: path, Where: places.Of(path), Message: err.Error()}}
+}
+
+// prepare fills in the defaults and reads what the environment names.
+func (e *Environment) prepare(dir string) (err error) {
+	set(&e.Isolation, IsolationSession)
+	set(&e.Confirm, ConfirmDeny)
+	set(&e.FinishTool, defaultFinish)
+	set(&e.Limits.Steps, defaultSteps)
+	set(&e.Limits.Time, defaultTime)
+	set(&e.Limits.CallTime, defaultCallTime)
+	set(&e.Limits.Idle, defaultIdle)
+	set(&e.Limits.Episodes, defaultEpisodes)
+	set(&e.State.Episodes, defaultProcs)
+	if e.State.Dir != "" && !filepath.IsAbs(e.State.Dir) {
+		e.State.Dir = filepath.Join(dir, e.State.Dir)
+	}
+	if !filepath.IsAbs(e.TasksFile) {
+		e.TasksFile = filepath.Join(dir, e.TasksFile)
+	}
+	if e.scorer, err = e.newScorer(); err != nil {
+		return err
+	}
+	if e.Prompt != "" {
+		if e.prompt, err = template.New("prompt").Option("missingkey=zero").Parse(e.Prompt); err != nil {
+			return err
+		}
+	}
+	if e.Success != "" {
+		if e.check, err = compile(e.Success); err != nil {
+			return err
+		}
+	}
+	if e.scorer.Weight(reward.Success) != 0 && e.check == nil {
+		return errors.New("weighs the term success and has no success condition; add success.")
+	}
+	if e.scorer.Weight(reward.State) != 0 && e.State.Dir == "" && e.State.Tool == "" {
+		return errors.New("weighs the term state and says not where the state is; set state.dir or state.tool.")
+	}
+	e.tasks, err = readTasks(e.TasksFile)
+	return err
+}
+
+func set[T comparable](value *T, other T) {
+	var zero T
+	if *value == zero {
+		*value = other
+	}
+}
+
+// Name is the name of the environment.
+func (e *Environment) Name() string { return e.name }
+
+// Uses says whether the environment may offer tools of the server.
+func (e *Environment) Uses(server string) bool {
+	for _, pattern := range e.Tools {
+		if of, _, _ := strings.Cut(pattern, "/"); match(of, server) {
+			return true
+		}
+	}
+	return false
+}
+
+// Sorted are the environments in the order of their names.
+func (f *File) Sorted() []*Environment {
+	return slices.SortedFunc(maps.Values(f.Environments), func(a, b *Environment) int { return strings.Compare(a.name, b.name) })
+}

@@ -1,0 +1,111 @@
+package episode
+
+import (
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// leaseTime bounds how long a worker may take to open a lease, and to close one.
+const leaseTime = time.Minute
+
+// lease binds the episode to one worker for each server, and has it keep a process of each
+// server where the isolation asks for that.
+func (ep *Episode) lease(ctx context.Context) error {
+	if ep.env.Isolation == IsolationShared {
+		return nil
+	}
+	ep.leases = make(map[string]schema.Lease, len(ep.table.servers))
+	for _, server := range ep.table.servers {
+		l, err := ep.leaseOf(ctx, server)
+		if err != nil {
+			return err
+		}
+		ep.leases[server] = l
+	}
+	return nil
+}
+
+// leaseOf binds the episode to a worker that has the server ready. Episodes are spread over
+// the workers by their keys; a worker without a free process passes the episode on.
+func (ep *Episode) leaseOf(ctx context.Context, server string) (schema.Lease, error) {
+	holders := slices.DeleteFunc(ep.m.o.Catalog.Holders(server), func(w schema.Worker) bool {
+		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
+	})
+	if len(holders) == 0 {
+		e := schema.Errorf(schema.KindUnavailable, "No worker has the server %q ready.", server)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return schema.Lease{}, e
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(ep.key)) // it never fails
+	first := int(h.Sum32() % uint32(len(holders)))
+	if ep.env.Isolation == IsolationSession {
+		return schema.Lease{Worker: holders[first].ID}, nil
+	}
+	var err error
+	for i := range holders {
+		l := schema.Lease{Worker: holders[(first+i)%len(holders)].ID, ID: ep.key}
+		var payload []byte
+		if payload, err = json.Marshal(bus.LeaseRequest{ID: l.ID}); err != nil {
+			return l, err
+		}
+		if _, err = ep.m.o.Workers.Request(ctx, l.Worker, bus.MethodOpenLease, server, payload, leaseTime); err == nil {
+			return l, nil
+		}
+	}
+	return schema.Lease{}, err
+}
+
+// release ends the leases. It does not wait for workers that do not answer.
+func (ep *Episode) release() {
+	for server, l := range ep.leases {
+		if l.ID == "" {
+			continue
+		}
+		payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
+		if err == nil {
+			_, err = ep.m.o.Workers.Request(context.Background(), l.Worker, bus.MethodCloseLease, server, payload, leaseTime)
+		}
+		if err != nil {
+			ep.m.o.Log.Warn("a lease was not closed; its worker closes it when it is idle", "server", server, "worker", l.Worker, "error", err)
+		}
+	}
+}
+
+// digest is the state of the episode as its worker or its state tool says, "" where it has
+// none.
+func (ep *Episode) digest(ctx context.Context) (string, error) {
+	if tool := ep.env.State.Tool; tool != "" {
+		res, err := ep.own(ctx, tool, ep.env.State.Arguments)
+		if err != nil {
+			return "", err
+		}
+		return schema.Digest(res.Body), nil
+	}
+	whole := ""
+	for _, server := range ep.table.servers {
+		l := ep.leases[server]
+		if l.ID == "" {
+			continue
+		}
+		payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
+		if err != nil {
+			return "", err
+		}
+		sum, err := ep.m.o.Workers.Request(ctx, l.Worker, bus.MethodLeaseDigest, server, payload, leaseTime)
+		if err != nil {
+			return "", err
+		}
+		whole += server + " " + string(sum) + "\n"
+	}
+	if whole == "" {
+		return "", nil
+	}
+	return schema.Digest([]byte(whole)), nil
+}

@@ -1,0 +1,408 @@
+package episode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Types of [StepError], which are those of OpenEnv.
+const (
+	ErrorExecution = "execution_error"
+	ErrorArguments = "invalid_args"
+	ErrorTransport = "transport_error"
+	ErrorNoTool    = "tool_not_found"
+	ErrorTimeout   = "timeout"
+)
+
+// StepError is why a call has no result of its tool. It is an observation like a result.
+type StepError struct {
+	Type    string `json:"error_type"`
+	Message string `json:"message"`
+}
+
+// Observation is what a step showed.
+type Observation struct {
+	// Tool is the tool that was called; "" for a text with several calls or none.
+	Tool   string
+	CallID string
+	// Result is the MCP result of the tool as it came, nil where there is none; Error says why.
+	Result    json.RawMessage
+	ToolError bool
+	Error     *StepError
+	// Text is the observation of a step with a text: the results of its calls.
+	Text string
+	// Done says that the episode has ended, Reward then what it is worth; nil for a masked
+	// episode. Before the end the reward is 0.
+	Done       bool
+	Reward     *float64
+	Components map[reward.Term]float64
+	// Truncated says that a limit ended the episode.
+	Truncated bool
+	// Masked says that the episode has no valid result and must not be trained on.
+	// FailureKind says why, and Retryable that the task may be begun again at once.
+	Masked      bool
+	FailureKind string
+	Retryable   bool
+}
+
+// Failure kinds of masked episodes.
+const (
+	FailureWorkerLost = "worker-lost"     // the worker or its process was lost, with the state
+	FailureUnknown    = "outcome-unknown" // a call may or may not have run
+	FailureCapacity   = "capacity"        // there was no free slot
+	FailureQuota      = "quota"           // a limit of the caller
+	FailureCanceled   = "canceled"        // the episode was closed during a step
+	FailureOracle     = "oracle"          // the labelled calls could not be replayed
+	FailureInternal   = "internal"
+)
+
+// ErrEnded is the error of a step after the end of its episode, of KindConflict.
+func errEnded() error {
+	return schema.Errorf(schema.KindConflict, "The episode has ended; begin another one.")
+}
+
+// Step calls a tool. The error is a *schema.Error of a step that did not happen: KindConflict
+// after the end of the episode, KindInvalidRequest for arguments that are no object. Everything
+// else is an observation.
+func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMessage) (*Observation, error) {
+	defer ep.enter()()
+	ep.stepping.Lock()
+	defer ep.stepping.Unlock()
+	if over := ep.overdue(); over != nil {
+		return over, nil
+	}
+	turn, err := ep.turn()
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) == 0 || string(arguments) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	if tool == ep.env.FinishTool {
+		var given struct {
+			Answer any `json:"answer"`
+		}
+		if json.Unmarshal(arguments, &given) == nil {
+			ep.answer = given.Answer
+		}
+		o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
+		ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
+		return ep.finish(ctx, o), nil
+	}
+	o := ep.run(ctx, tool, arguments)
+	ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
+	return ep.after(ctx, turn, o), nil
+}
+
+// StepText reads a text of the model as evaluation does and makes the calls in its
+// <tool_call> blocks, in their order. A text without a call ends the episode, and is its
+// answer. Errors are those of Step.
+func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
+	defer ep.enter()()
+	ep.stepping.Lock()
+	defer ep.stepping.Unlock()
+	if over := ep.overdue(); over != nil {
+		return over, nil
+	}
+	turn, err := ep.turn()
+	if err != nil {
+		return nil, err
+	}
+	ep.texts = append(ep.texts, text)
+	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, eval.NewNames(ep.table.graded))
+	o := &Observation{}
+	var seen []*Observation
+	finished := len(x.Rescued) == 0
+	if finished {
+		ep.answer = text
+	}
+	for _, c := range x.Calls {
+		if c.Name == ep.env.FinishTool {
+			finished = true
+			continue
+		}
+		one := ep.run(ctx, c.Name, c.Arguments)
+		seen = append(seen, one)
+		if one.Masked {
+			o.Masked, o.FailureKind, o.Retryable, o.CallID = true, one.FailureKind, one.Retryable, one.CallID
+			break
+		}
+	}
+	if len(x.Calls) == 0 {
+		for _, c := range x.Rescued { // they are read, and not run: their form is wrong
+			ep.calls = append(ep.calls, reward.Call{Name: c.Name, Arguments: c.Arguments, Outcome: reward.Refused})
+		}
+	}
+	o.Text = shown(seen)
+	ep.note(turn, text, x.Calls, seen)
+	if finished && !o.Masked {
+		return ep.finish(ctx, o), nil
+	}
+	return ep.after(ctx, turn, o), nil
+}
+
+// shown are results as a text for a model.
+func shown(seen []*Observation) string {
+	var b strings.Builder
+	for _, o := range seen {
+		body := string(o.Result)
+		if o.Error != nil {
+			body = o.Error.Message
+		}
+		fmt.Fprintf(&b, "<tool_response>\n%s\n</tool_response>\n", body)
+	}
+	return b.String()
+}
+
+// turn counts a step.
+func (ep *Episode) turn() (int, error) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.done {
+		return 0, errEnded()
+	}
+	ep.steps++
+	return ep.steps, nil
+}
+
+// overdue ends an episode whose time has passed; nil while there is time.
+func (ep *Episode) overdue() *Observation {
+	ep.mu.Lock()
+	late := !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
+	ep.mu.Unlock()
+	if !late {
+		return nil
+	}
+	o := &Observation{Truncated: true, Error: &StepError{ErrorTimeout, "The time of the episode has passed; the call was not made."}}
+	return ep.finish(ep.ctx, o)
+}
+
+// after ends the episode where the step was its last.
+func (ep *Episode) after(ctx context.Context, turn int, o *Observation) *Observation {
+	switch {
+	case o.Masked:
+		return ep.end(o)
+	case turn >= ep.env.Limits.Steps:
+		o.Truncated = true
+		return ep.finish(ctx, o)
+	}
+	zero := 0.0
+	o.Reward = &zero
+	return o
+}
+
+// run makes one call and says what it showed.
+func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessage) *Observation {
+	o := &Observation{Tool: name}
+	made := reward.Call{Name: name, Arguments: arguments, Outcome: reward.Refused}
+	known := ep.table.names[name]
+	switch {
+	case known == nil:
+		o.Error = &StepError{ErrorNoTool, fmt.Sprintf("There is no tool %q.", name)}
+	default:
+		made.Risk = max(1, known.risk)
+		if made.Risk == 2 { // unless it is held it is of the first level
+			made.Risk = 1
+		}
+		call := ep.call(known.server, known.tool, arguments)
+		o.CallID = call.ID
+		res, held, err := ep.submit(ctx, call)
+		if held != nil {
+			made.Risk = held.Level
+		}
+		made.Outcome = ep.observe(o, res, held, err)
+	}
+	ep.calls = append(ep.calls, made)
+	ep.results = append(ep.results, resultFact(name, known, o, made.Outcome))
+	return o
+}
+
+// simulated is the result of a call that would have been held.
+const simulated = `{"content":[{"type":"text","text":"The call was made."}],"isError":false}`
+
+// submit makes a call, and answers for its caller where the policy holds it. Of a held call
+// that was not allowed, held is set and there is no result.
+func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.Result, held *calls.Held, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ep.ctx, cancel)()
+	out, err := ep.m.o.Calls.Submit(ctx, calls.Request{Call: call})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case out.Held != nil:
+		res, err = ep.answerHeld(ctx, out.Held)
+		return res, out.Held, err
+	case out.Accepted != nil: // the policy wants it durable
+		s, err := ep.m.o.Calls.Await(ctx, out.Accepted, ep.who)
+		if err != nil {
+			return nil, nil, err
+		}
+		res, err = ep.m.o.Calls.Result(ctx, s)
+		return res, nil, err
+	}
+	return out.Result, nil, nil
+}
+
+// answerHeld answers a held call as the environment says.
+func (ep *Episode) answerHeld(ctx context.Context, h *calls.Held) (*schema.Result, error) {
+	if ep.env.Confirm == ConfirmAllow && h.Token != "" {
+		done, err := ep.m.o.Calls.Confirm(ctx, calls.Confirmation{Token: h.Token, Confirm: true, Principal: ep.who, Attempt: h.CallID})
+		if err != nil {
+			return nil, err
+		}
+		return done.Result, nil
+	}
+	if _, err := ep.m.o.Calls.Cancel(ctx, h.CallID, ep.who); err != nil {
+		return nil, err
+	}
+	if ep.env.Confirm == ConfirmSimulate {
+		return &schema.Result{Body: []byte(simulated)}, nil
+	}
+	return nil, nil
+}
+
+// observe fills in what a call showed and returns its outcome.
+func (ep *Episode) observe(o *Observation, res *schema.Result, held *calls.Held, err error) reward.Outcome {
+	switch {
+	case err != nil:
+		return ep.failed(o, schema.AsError(err))
+	case res == nil:
+		o.Error = &StepError{ErrorExecution, "The call was denied: " + strings.Join(held.Reasons, " ")}
+		return reward.Denied
+	}
+	o.Result, o.ToolError = res.Body, res.ToolError
+	switch {
+	case held != nil && ep.env.Confirm == ConfirmSimulate:
+		return reward.Simulated
+	case res.ToolError:
+		return reward.ToolError
+	}
+	return reward.OK
+}
+
+// failed sorts the failures of calls into observations, and those after which the episode has
+// no valid result.
+func (ep *Episode) failed(o *Observation, e *schema.Error) reward.Outcome {
+	switch e.Kind {
+	case schema.KindInvalidArguments, schema.KindInvalidRequest, schema.KindTooLarge:
+		message := e.Detail
+		for _, f := range e.Faults {
+			message += " " + f.Pointer + ": " + f.Message
+		}
+		o.Error = &StepError{ErrorArguments, message}
+		return reward.Refused
+	case schema.KindForbidden, schema.KindDisabled:
+		o.Error = &StepError{ErrorExecution, e.Detail}
+		return reward.Denied
+	case schema.KindProtocol, schema.KindResultTooLarge, schema.KindInputRequired:
+		o.Error = &StepError{ErrorExecution, e.Detail}
+		return reward.ToolError
+	case schema.KindOutcomeUnknown:
+		if e.TimedOut {
+			o.Error = &StepError{ErrorTimeout, e.Detail}
+			return reward.Timeout
+		}
+	}
+	o.Error = &StepError{ErrorTransport, e.Detail}
+	o.Masked, o.FailureKind, o.Retryable = true, failureKind(e.Kind), e.Kind == schema.KindUnavailable || e.Kind == schema.KindQuota
+	if ep.ctx.Err() != nil {
+		o.FailureKind, o.Retryable = FailureCanceled, false
+	}
+	return ""
+}
+
+func failureKind(k schema.Kind) string {
+	switch k {
+	case schema.KindOutcomeUnknown:
+		return FailureUnknown
+	case schema.KindServerFailed, schema.KindNotFound: // the tool was there when the episode began
+		return FailureWorkerLost
+	case schema.KindUnavailable:
+		return FailureCapacity
+	case schema.KindQuota:
+		return FailureQuota
+	case schema.KindCanceled:
+		return FailureCanceled
+	}
+	return FailureInternal
+}
+
+// finish ends the episode with its reward.
+func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
+	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls, Completion: strings.Join(ep.texts, "\n")}
+	err := ep.judge(ctx, &item)
+	if err != nil {
+		o.Masked, o.FailureKind = true, failureKind(schema.KindOf(err))
+		var unable *oracleError
+		if errors.As(err, &unable) {
+			o.FailureKind = FailureOracle
+			ep.m.o.Log.Warn("the labelled calls of a task could not be replayed", "environment", ep.env.name, "task", ep.task.ID, "error", unable.cause)
+		}
+		return ep.end(o)
+	}
+	scored := ep.env.scorer.Score(&item)
+	o.Reward, o.Components, o.Masked, o.FailureKind = scored.Reward, scored.Components, scored.Masked, scored.FailureKind
+	return ep.end(o)
+}
+
+// judge finds the state and the success condition, as far as they count.
+func (ep *Episode) judge(ctx context.Context, item *reward.Item) (err error) {
+	if ep.env.scorer.Weight(reward.State) != 0 || ep.env.check != nil && (ep.env.State.Dir != "" || ep.env.State.Tool != "") {
+		if item.State, err = ep.digest(ctx); err != nil {
+			return err
+		}
+		if item.ExpectedState, err = ep.m.expectedState(ctx, ep); err != nil {
+			return err
+		}
+	}
+	if ep.env.check != nil {
+		f := facts{results: ep.results, answer: ep.answer, task: ep.task.Members, steps: ep.steps, state: item.State, expectedState: item.ExpectedState}
+		holds := ep.env.check.holds(&f)
+		item.Success = &holds
+	}
+	return nil
+}
+
+// end marks the end of the episode.
+func (ep *Episode) end(o *Observation) *Observation {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	o.Done = true
+	if o.Masked {
+		o.Reward, o.Components = nil, nil
+	}
+	ep.done, ep.final = true, o
+	return o
+}
+
+// resultFact is a result for conditions.
+func resultFact(name string, known *offered, o *Observation, outcome reward.Outcome) map[string]any {
+	fact := map[string]any{"tool": name, "server": "", "ok": outcome == reward.OK, "outcome": string(outcome), "text": "", "structured": map[string]any{}}
+	if known != nil {
+		fact["server"], fact["tool"] = known.server, known.tool
+	}
+	var body struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+		Structured any `json:"structuredContent"`
+	}
+	if json.Unmarshal(o.Result, &body) == nil {
+		if len(body.Content) > 0 {
+			fact["text"] = body.Content[0].Text
+		}
+		if body.Structured != nil {
+			fact["structured"] = body.Structured
+		}
+	}
+	return fact
+}

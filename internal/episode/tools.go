@@ -1,0 +1,156 @@
+package episode
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Tool is a tool as a trainer sees it.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// offered is a tool of an environment with the server that has it.
+type offered struct {
+	Tool
+	server, tool string
+	risk         int
+}
+
+// table are the tools of an environment at one moment.
+type table struct {
+	list    []offered
+	names   map[string]*offered
+	tools   []Tool      // with the finish tool
+	graded  []eval.Tool // for rewards
+	servers []string
+	version string // changes with each definition
+	made    time.Time
+}
+
+// tableFor is how long a table counts.
+const tableFor = time.Second
+
+// reservedTools are names that OpenEnv refuses for tools.
+var reservedTools = []string{"reset", "step", "state", "close"}
+
+// table returns the tools of the environment. The error is of KindUnavailable where there is
+// none.
+func (m *Manager) table(e *Environment) (*table, error) {
+	m.mu.Lock()
+	known := m.tables[e.name]
+	m.mu.Unlock()
+	if known != nil && time.Since(known.made) < tableFor {
+		return known, nil
+	}
+	t, err := m.makeTable(e)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known != nil && known.version == t.version {
+		known.made = t.made
+		return known, nil
+	}
+	m.tables[e.name] = t
+	return t, nil
+}
+
+func (m *Manager) makeTable(e *Environment) (*table, error) {
+	t := &table{names: make(map[string]*offered), made: time.Now()}
+	var digests []string
+	for _, s := range m.o.Catalog.Servers() {
+		all, err := m.o.Catalog.Tools(s.ID)
+		if err != nil {
+			continue // it has not said what it offers
+		}
+		for i := range all {
+			if tool := &all[i]; e.offers(tool) {
+				t.list = append(t.list, offer(tool))
+				digests = append(digests, s.ID, tool.Digest)
+			}
+		}
+	}
+	if len(t.list) == 0 {
+		why := ""
+		if e.Isolation == IsolationShared {
+			why = " With isolation shared, only read-only tools of servers whose annotations are trusted are offered."
+		}
+		return nil, schema.Errorf(schema.KindUnavailable, "The environment %q has no tool now.%s", e.name, why)
+	}
+	t.settle(e)
+	t.version = strings.Join(digests, " ")
+	return t, nil
+}
+
+// offers says whether an episode may use the tool.
+func (e *Environment) offers(tool *catalog.Tool) bool {
+	if !tool.Switch.Enabled || e.Isolation == IsolationShared && !(tool.ReadOnly && tool.TrustAnnotations || tool.Safe) {
+		return false
+	}
+	return slices.ContainsFunc(e.Tools, func(pattern string) bool {
+		server, name, _ := strings.Cut(pattern, "/")
+		return match(server, tool.Server) && match(name, tool.Name)
+	})
+}
+
+func match(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
+}
+
+func offer(tool *catalog.Tool) offered {
+	var said struct {
+		Description string `json:"description"`
+	}
+	_ = json.Unmarshal(tool.Raw, &said) // without one it is ""
+	input := tool.Input
+	if len(input) == 0 {
+		input = json.RawMessage(`{"type":"object"}`)
+	}
+	return offered{Tool: Tool{Name: tool.Name, Description: said.Description, InputSchema: input}, server: tool.Server, tool: tool.Name, risk: tool.Risk}
+}
+
+// settle gives each tool a name of its own, and adds the finish tool. A name that two servers
+// have, or that a protocol reserves, gets the server before it.
+func (t *table) settle(e *Environment) {
+	count := make(map[string]int)
+	for i := range t.list {
+		count[t.list[i].Name]++
+	}
+	for i := range t.list {
+		o := &t.list[i]
+		if count[o.tool] > 1 || slices.Contains(reservedTools, o.tool) || o.tool == e.FinishTool {
+			o.Name = o.server + "__" + o.tool
+		}
+		t.names[o.Name] = o
+		if !slices.Contains(t.servers, o.server) {
+			t.servers = append(t.servers, o.server)
+		}
+		t.tools = append(t.tools, o.Tool)
+		t.graded = append(t.graded, eval.Tool{Name: o.Name, Server: o.server, Schema: o.InputSchema})
+	}
+	t.tools = append(t.tools, Tool{
+		Name: e.FinishTool, Description: "Ends the task with an answer.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"answer":{"description":"The answer to the task."}}}`),
+	})
+}
+
+// Tools are the tools of the environment, with the finish tool last.
+func (m *Manager) Tools(e *Environment) ([]Tool, error) {
+	t, err := m.table(e)
+	if err != nil {
+		return nil, err
+	}
+	return t.tools, nil
+}

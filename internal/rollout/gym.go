@@ -1,0 +1,88 @@
+package rollout
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// gymRoutes are those of a resources server of NeMo Gym: seed_session, one for each tool, and
+// verify. The session is in a cookie.
+func (s *Server) gymRoutes(keyed func(string, answer)) {
+	keyed("POST /seed_session", s.seedSession)
+	keyed("POST /verify", s.verify)
+	keyed("POST /{tool}", s.gymTool)
+}
+
+// seedSession begins an episode for the task that the body names, with task_id, split, index
+// or seed.
+func (s *Server) seedSession(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	var c choice
+	if err := read(w, r, &c); err != nil {
+		return nil, err
+	}
+	env, err := s.o.Episodes.Environment(c.Environment)
+	if err != nil {
+		return nil, err
+	}
+	one, err := s.sessions.add(who, env)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.reset(r.Context(), one, c)
+	if err != nil {
+		s.sessions.remove(one)
+		return nil, err
+	}
+	setCookie(w, one)
+	return o.Metadata, nil
+}
+
+// gymTool calls the tool that the path names; the body has the arguments.
+func (s *Server) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	ep, err := s.episodeOf(r, who)
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) > 0 && (!json.Valid(arguments) || !isObject(arguments)) {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body must be a JSON object.")
+	}
+	o, err := ep.Step(r.Context(), r.PathValue("tool"), arguments)
+	if err != nil {
+		return nil, err
+	}
+	out := metadataOf(o)
+	out["result"], out["error"], out["done"] = resultOf(o), o.Error, o.Done
+	return out, nil
+}
+
+// verify ends the episode, if it has not ended, and returns the body with its reward. The
+// reward of a masked episode is null, and mask_sample is true.
+func (s *Server) verify(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	out := object{}
+	if err := read(w, r, &out); err != nil {
+		return nil, err
+	}
+	one, err := s.sessionOf(r, who, "")
+	if err != nil {
+		return nil, err
+	}
+	ep, err := s.episodeOf(r, who)
+	if err != nil {
+		return nil, err
+	}
+	o := ep.Last()
+	if o == nil {
+		if o, err = ep.Step(r.Context(), ep.Environment().FinishTool, nil); err != nil {
+			return nil, err
+		}
+	}
+	out["reward"], out["mask_sample"], out["failure_kind"], out["components"] = o.Reward, o.Masked, o.FailureKind, o.Components
+	s.sessions.remove(one)
+	return out, nil
+}

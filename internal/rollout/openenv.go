@@ -1,0 +1,273 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// openEnvRoutes are the paths of OpenEnv 0.10.
+func (s *Server) openEnvRoutes(both func(method, path string, f answer)) {
+	both("GET", "/metadata", s.metadata)
+	both("GET", "/schema", s.schema)
+	both("GET", "/openapi.json", s.openapi)
+	both("GET", "/ws", s.connect)
+	both("POST", "/mcp", s.mcp)
+	both("POST", "/reset", s.httpReset)
+	both("POST", "/step", s.httpStep)
+	both("GET", "/state", s.httpState)
+}
+
+func (s *Server) metadata(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+	env, err := s.environment(r)
+	if err != nil {
+		return nil, err
+	}
+	return object{"name": env.Name(), "description": env.Description, "version": s.o.Version}, nil
+}
+
+// schema describes actions, observations and the state. The title of the action tells clients
+// that the environment has MCP tools.
+func (s *Server) schema(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+	if _, err := s.environment(r); err != nil {
+		return nil, err
+	}
+	text := object{"type": "string"}
+	return object{
+		"action": object{
+			"title": "CallToolAction", "type": "object", "required": []string{"type"},
+			"properties": object{
+				"type":      object{"enum": []string{"call_tool", "list_tools", "message"}, "default": "call_tool"},
+				"tool_name": text, "arguments": object{"type": "object"}, "text": text, "metadata": object{"type": "object"},
+			},
+		},
+		"observation": object{
+			"title": "CallToolObservation", "type": "object",
+			"properties": object{
+				"tool_name": text, "result": object{}, "error": object{"type": []string{"object", "null"}}, "prompt": text, "text": text, "tools": object{"type": "array"}, "metadata": object{"type": "object"},
+			},
+		},
+		"state": object{
+			"title": "State", "type": "object",
+			"properties": object{"episode_id": object{"type": []string{"string", "null"}}, "step_count": object{"type": "integer", "minimum": 0}},
+		},
+	}, nil
+}
+
+// openapi is a short document, with the paths that tell clients what the server can do.
+func (s *Server) openapi(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+	env, err := s.environment(r)
+	if err != nil {
+		return nil, err
+	}
+	ok := object{"responses": object{"200": object{"description": "OK"}}}
+	paths := object{}
+	for _, p := range []string{"/health", "/metadata", "/schema", "/state"} {
+		paths[p] = object{"get": ok}
+	}
+	for _, p := range []string{"/reset", "/step", "/mcp", "/rewards"} {
+		paths[p] = object{"post": ok}
+	}
+	return object{"openapi": "3.1.0", "info": object{"title": env.Name(), "description": env.Description, "version": s.o.Version}, "paths": paths}, nil
+}
+
+// action is what a client does in a step.
+type action struct {
+	Type      string          `json:"type"`
+	Tool      string          `json:"tool_name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Text      string          `json:"text"`
+}
+
+// The types of actions.
+const (
+	actionList    = "list_tools"
+	actionCall    = "call_tool"
+	actionMessage = "message"
+)
+
+// observed is the observation of a reset or step, as OpenEnv has it.
+type observed struct {
+	Observation object   `json:"observation"`
+	Reward      *float64 `json:"reward"`
+	Done        bool     `json:"done"`
+	Metadata    object   `json:"metadata"`
+}
+
+func (s *Server) reset(ctx context.Context, one *session, c choice) (*observed, error) {
+	ep, err := s.begin(ctx, one, c)
+	if err != nil {
+		return nil, err
+	}
+	task := ep.Task()
+	meta := object{"episode_id": ep.ID(), "environment": ep.Environment().Name(), "task_id": task.ID, "split": task.Split, "index": task.Index, "session_id": one.id}
+	return &observed{Observation: object{"prompt": ep.Prompt(), "metadata": object{}}, Metadata: meta}, nil
+}
+
+// step does one action. The error is of KindInvalidRequest for an action that is none.
+func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*observed, error) {
+	var a action
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The action cannot be read: %w", err)
+	}
+	if a.Type == "" && a.Tool != "" {
+		a.Type = actionCall
+	}
+	if a.Type != actionList && a.Type != actionCall && a.Type != actionMessage {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The type of the action must be call_tool, list_tools or message.")
+	}
+	if a.Type == actionCall && len(a.Arguments) > 0 && !isObject(a.Arguments) {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The arguments of the action must be an object.")
+	}
+	ep, err := s.ensure(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	var o *episode.Observation
+	switch a.Type {
+	case actionList:
+		st := ep.Status()
+		return &observed{Observation: object{"tools": ep.Tools(), "metadata": object{}}, Done: st.Done, Metadata: object{}}, nil
+	case actionCall:
+		o, err = ep.Step(ctx, a.Tool, a.Arguments)
+	default:
+		o, err = ep.StepText(ctx, a.Text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := object{"metadata": object{}}
+	if a.Type == actionMessage {
+		seen["text"] = o.Text
+	} else {
+		seen["tool_name"], seen["result"], seen["error"] = a.Tool, resultOf(o), o.Error
+	}
+	return &observed{Observation: seen, Reward: o.Reward, Done: o.Done, Metadata: metadataOf(o)}, nil
+}
+
+func isObject(raw json.RawMessage) bool {
+	trimmed := bytes.TrimSpace(raw)
+	return bytes.Equal(trimmed, []byte("null")) || len(trimmed) > 0 && trimmed[0] == '{'
+}
+
+// metadataOf says what is known of a step but its result.
+func metadataOf(o *episode.Observation) object {
+	m := object{}
+	if o.CallID != "" {
+		m["call_id"] = o.CallID
+	}
+	if o.Masked {
+		m["masked"], m["failure_kind"], m["retryable"] = true, o.FailureKind, o.Retryable
+	}
+	if o.Truncated {
+		m["truncated"] = true
+	}
+	if o.Components != nil {
+		m["components"] = o.Components
+	}
+	return m
+}
+
+// resultOf is the result of a tool as the clients of OpenEnv read it, with data: the
+// structured content or, without any, the text. It is nil where there is no result.
+func resultOf(o *episode.Observation) any {
+	if o.Result == nil {
+		return nil
+	}
+	var body struct {
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+	}
+	if json.Unmarshal(o.Result, &body) != nil {
+		return o.Result
+	}
+	if body.Content == nil {
+		body.Content = json.RawMessage("[]")
+	}
+	data := body.Structured
+	if len(data) == 0 {
+		var texts []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(body.Content, &texts) == nil && len(texts) > 0 {
+			data, _ = json.Marshal(texts[0].Text) // a string is always written
+		}
+	}
+	return object{"content": body.Content, "structured_content": orNull(body.Structured), "is_error": o.ToolError, "data": orNull(data)}
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// stateOf is the state of the session's episode.
+func stateOf(one *session) object {
+	ep := one.episode()
+	if ep == nil {
+		return object{"episode_id": nil, "step_count": 0}
+	}
+	st := ep.Status()
+	return object{"episode_id": ep.ID(), "step_count": st.Steps, "environment": ep.Environment().Name(), "task_id": ep.Task().ID, "done": st.Done, "masked": st.Masked}
+}
+
+// httpReset, httpStep and httpState are the same without a WebSocket. The session is in a
+// cookie, a header or the body.
+func (s *Server) httpReset(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	var q struct {
+		choice
+		SessionID string `json:"session_id"`
+	}
+	if err := read(w, r, &q); err != nil {
+		return nil, err
+	}
+	one, err := s.sessionOf(r, who, q.SessionID)
+	if err != nil {
+		env, err := s.environment(r)
+		if err != nil {
+			return nil, err
+		}
+		if one, err = s.sessions.add(who, env); err != nil {
+			return nil, err
+		}
+	}
+	o, err := s.reset(r.Context(), one, q.choice)
+	if err != nil {
+		return nil, err
+	}
+	setCookie(w, one)
+	return o, nil
+}
+
+func (s *Server) httpStep(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	var q struct {
+		Action    json.RawMessage `json:"action"`
+		SessionID string          `json:"session_id"`
+	}
+	if err := read(w, r, &q); err != nil {
+		return nil, err
+	}
+	one, err := s.sessionOf(r, who, q.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.step(r.Context(), one, q.Action)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (s *Server) httpState(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	one, err := s.sessionOf(r, who, r.URL.Query().Get("session_id"))
+	if err != nil {
+		return nil, err
+	}
+	return stateOf(one), nil
+}

@@ -1,0 +1,219 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxBody bounds the body of a request and a message of a WebSocket.
+const maxBody = 32 << 20
+
+// Options says what a server runs on. All but Metrics are required.
+type Options struct {
+	Episodes *episode.Manager
+	Keys     *authn.Keys
+	Origin   *httpguard.Policy
+	// Metrics serves the metrics at /metrics; nil: there are none.
+	Metrics http.Handler
+	Log     *slog.Logger
+	Version string
+}
+
+// Server serves environments. It is safe for concurrent use. Close ends it.
+type Server struct {
+	o        Options
+	rewards  reward.Service
+	sessions sessions
+	handler  http.Handler
+	ctx      context.Context // ends with the server
+	stop     context.CancelFunc
+	work     sync.WaitGroup // one for each connection and call
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{o: o}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.sessions.known = make(map[string]*session)
+	s.handler = s.routes()
+	s.work.Go(s.sweep)
+	return s
+}
+
+// Close ends all connections, calls and sessions, and waits for that.
+func (s *Server) Close() {
+	s.stop()
+	s.work.Wait()
+	s.sessions.closeAll()
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.o.Origin.Check(r); err != nil {
+		refuse(w, err)
+		return
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// answer is a handler that returns what is written as JSON.
+type answer func(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error)
+
+// routes are all paths. Those of an environment stand below its name; without one the first
+// environment is meant.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	open := func(pattern string, f answer) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.reply(w, r, schema.Principal{}, f) })
+	}
+	keyed := func(pattern string, f answer) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			who, err := s.o.Keys.Authenticate(r)
+			if err != nil {
+				refuse(w, err)
+				return
+			}
+			s.reply(w, r, who, f)
+		})
+	}
+	both := func(register func(string, answer), method, path string, f answer) {
+		register(method+" "+path, f)
+		register(method+" /{env}"+path, f)
+	}
+	open("GET /health", func(http.ResponseWriter, *http.Request, schema.Principal) (any, error) {
+		return map[string]string{"status": "healthy"}, nil
+	})
+	open("GET /{env}/health", func(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+		_, err := s.environment(r)
+		return map[string]string{"status": "healthy"}, err
+	})
+	if s.o.Metrics != nil {
+		mux.Handle("GET /metrics", s.o.Metrics)
+	}
+	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
+	s.orsRoutes(mux, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
+	s.gymRoutes(keyed)
+	keyed("POST /rewards", s.reward)
+	return mux
+}
+
+// reply writes what a handler returned.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, who schema.Principal, f answer) {
+	out, err := f(w, r, who)
+	switch out := out.(type) {
+	case nil:
+		if err == nil {
+			return // it wrote the answer itself
+		}
+		refuse(w, err)
+	case json.RawMessage:
+		writeBytes(w, http.StatusOK, out)
+	default:
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		write(w, http.StatusOK, out)
+	}
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"detail":"The answer cannot be written as JSON."}`)
+	}
+	writeBytes(w, status, body)
+}
+
+func writeBytes(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that left needs no answer
+}
+
+// refuse writes an error. The clients of all protocols read the member detail.
+func refuse(w http.ResponseWriter, err error) {
+	e := schema.AsError(err)
+	status := http.StatusInternalServerError
+	switch e.Kind {
+	case schema.KindInvalidRequest, schema.KindInvalidArguments:
+		status = http.StatusBadRequest
+	case schema.KindTooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case schema.KindUnauthenticated:
+		status = http.StatusUnauthorized
+	case schema.KindForbidden, schema.KindDisabled:
+		status = http.StatusForbidden
+	case schema.KindNotFound:
+		status = http.StatusNotFound
+	case schema.KindConflict:
+		status = http.StatusConflict
+	case schema.KindQuota:
+		status = http.StatusTooManyRequests
+	case schema.KindUnavailable, schema.KindServerFailed:
+		status = http.StatusServiceUnavailable
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	write(w, status, map[string]any{"detail": e.Detail, "kind": e.Kind, "retryable": e.Retryable})
+}
+
+// read reads the JSON body of a request into v; an empty body leaves it as it is.
+func read(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := readBody(w, r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as JSON: %w", err)
+	}
+	return nil
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, schema.Errorf(schema.KindTooLarge, "The body has more than %d bytes.", maxBody)
+	case err != nil:
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body cannot be read: %w", err)
+	}
+	return body, nil
+}
+
+// environment is the environment that the path names.
+func (s *Server) environment(r *http.Request) (*episode.Environment, error) {
+	return s.o.Episodes.Environment(r.PathValue("env"))
+}
+
+// reward is POST /rewards.
+func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.rewards.Score(body)
+	if err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "%w", err)
+	}
+	return json.RawMessage(out), nil
+}
+
+// object is a JSON object that is written.
+type object = map[string]any

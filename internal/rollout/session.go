@@ -1,0 +1,269 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	sessionIdle  = 15 * time.Minute // without a request
+	sessionSweep = 10 * time.Second
+	maxSessions  = 100_000
+)
+
+// session is what a client has between requests: an episode, and the answers to its calls.
+type session struct {
+	id  string
+	who schema.Principal
+	env *episode.Environment // of episodes that name no other
+
+	beginning sync.Mutex // held while an episode begins
+
+	mu      sync.Mutex
+	ep      *episode.Episode
+	used    time.Time
+	joined  int // connections that use it
+	pending map[string]*pendingCall
+	closed  bool
+}
+
+// sessions are the sessions of clients by their ids.
+type sessions struct {
+	mu    sync.Mutex
+	known map[string]*session
+}
+
+// add makes a session. The error is of KindUnavailable where there are too many.
+func (t *sessions) add(who schema.Principal, env *episode.Environment) (*session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known) >= maxSessions {
+		return nil, schema.Errorf(schema.KindUnavailable, "There are %d sessions, the most that there may be.", maxSessions)
+	}
+	s := &session{id: rand.Text(), who: who, env: env, used: time.Now(), pending: make(map[string]*pendingCall)}
+	t.known[s.id] = s
+	return s, nil
+}
+
+// get returns the principal's session. The error is of KindNotFound.
+func (t *sessions) get(id string, who schema.Principal) (*session, error) {
+	t.mu.Lock()
+	s := t.known[id]
+	t.mu.Unlock()
+	if s == nil || s.who.Name != who.Name {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no such session; it may have ended.")
+	}
+	s.touch()
+	return s, nil
+}
+
+// remove ends a session.
+func (t *sessions) remove(s *session) {
+	t.mu.Lock()
+	delete(t.known, s.id)
+	t.mu.Unlock()
+	s.close()
+}
+
+func (t *sessions) all() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.known))
+}
+
+func (t *sessions) closeAll() {
+	var closing sync.WaitGroup
+	for _, s := range t.all() {
+		closing.Go(func() { t.remove(s) })
+	}
+	closing.Wait()
+}
+
+// sweep ends sessions that nobody uses.
+func (s *Server) sweep() {
+	tick := time.NewTicker(sessionSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, one := range s.sessions.all() {
+				if one.idle(now) {
+					s.sessions.remove(one)
+				}
+			}
+		}
+	}
+}
+
+func (s *session) idle(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.joined == 0 && now.Sub(s.used) > sessionIdle
+}
+
+func (s *session) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+	if s.ep != nil {
+		s.ep.Touch()
+	}
+}
+
+// join counts a connection that uses the session; leave ends that.
+func (s *session) join() (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.joined--
+		s.used = time.Now()
+	}
+}
+
+// episode is the episode of the session, nil for none.
+func (s *session) episode() *episode.Episode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ep
+}
+
+// close ends the episode of the session.
+func (s *session) close() {
+	s.beginning.Lock()
+	defer s.beginning.Unlock()
+	s.mu.Lock()
+	ep := s.ep
+	s.ep, s.closed = nil, true
+	s.mu.Unlock()
+	if ep != nil {
+		ep.Close()
+	}
+}
+
+// choice says which task an episode is for.
+type choice struct {
+	Environment string `json:"environment"`
+	TaskID      string `json:"task_id"`
+	Split       string `json:"split"`
+	Index       *int   `json:"index"`
+	Seed        *int64 `json:"seed"`
+	EpisodeID   string `json:"episode_id"`
+}
+
+// task picks the task. Without an index it depends on the seed alone: seed modulo the number
+// of tasks of the split, or the first one.
+func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
+	if c.TaskID != "" {
+		return env.TaskByID(c.TaskID)
+	}
+	split := cmp.Or(c.Split, env.Splits()[0].Name)
+	if c.Index != nil {
+		return env.Task(split, *c.Index)
+	}
+	list, err := env.Tasks(split)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	if c.Seed != nil {
+		at = int(((*c.Seed % int64(len(list))) + int64(len(list))) % int64(len(list)))
+	}
+	return list[at], nil
+}
+
+// maxEpisodeID is the length of an id that a client may choose, which is that of OpenEnv.
+const maxEpisodeID = 255
+
+// begin ends the session's episode, and begins another one.
+func (s *Server) begin(ctx context.Context, one *session, c choice) (*episode.Episode, error) {
+	one.beginning.Lock()
+	defer one.beginning.Unlock()
+	return s.beginHeld(ctx, one, c)
+}
+
+func (s *Server) beginHeld(ctx context.Context, one *session, c choice) (*episode.Episode, error) {
+	env := one.env
+	if c.Environment != "" {
+		var err error
+		if env, err = s.o.Episodes.Environment(c.Environment); err != nil {
+			return nil, err
+		}
+	}
+	task, err := c.task(env)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.EpisodeID) > maxEpisodeID {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The episode_id has more than %d characters.", maxEpisodeID)
+	}
+	one.mu.Lock()
+	old, closed := one.ep, one.closed
+	one.ep, one.pending = nil, make(map[string]*pendingCall)
+	one.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	if closed {
+		return nil, schema.Errorf(schema.KindNotFound, "The session has ended.")
+	}
+	b := episode.Begin{Task: task, ID: c.EpisodeID, Principal: one.who}
+	if c.Seed != nil {
+		b.Seed = *c.Seed
+	}
+	ep, err := s.o.Episodes.Begin(ctx, env, b)
+	if err != nil {
+		return nil, err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.ep, one.used = ep, time.Now()
+	return ep, nil
+}
+
+// ensure returns the session's episode, and begins one where there is none.
+func (s *Server) ensure(ctx context.Context, one *session) (*episode.Episode, error) {
+	one.beginning.Lock()
+	defer one.beginning.Unlock()
+	if ep := one.episode(); ep != nil {
+		return ep, nil
+	}
+	return s.beginHeld(ctx, one, choice{})
+}
+
+// The ways in which a client names its session.
+const (
+	sessionCookie = "callyard_env_session"
+	sessionHeader = "X-Session-ID"
+)
+
+// sessionOf is the session that a request names; id is that of the body, "" for none.
+func (s *Server) sessionOf(r *http.Request, who schema.Principal, id string) (*session, error) {
+	if id == "" {
+		id = r.Header.Get(sessionHeader)
+	}
+	if c, err := r.Cookie(sessionCookie); id == "" && err == nil {
+		id = c.Value
+	}
+	if id == "" {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The request names no session: send the cookie or the %s header.", sessionHeader)
+	}
+	return s.sessions.get(id, who)
+}
+
+func setCookie(w http.ResponseWriter, one *session) {
+	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: one.id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+}

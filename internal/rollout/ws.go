@@ -1,0 +1,165 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Codes of errors of OpenEnv.
+const (
+	codeJSON       = "INVALID_JSON"
+	codeType       = "UNKNOWN_TYPE"
+	codeValidation = "VALIDATION_ERROR"
+	codeExecution  = "EXECUTION_ERROR"
+	codeCapacity   = "CAPACITY_REACHED"
+	codeFactory    = "FACTORY_ERROR"
+	codeSession    = "SESSION_ERROR"
+)
+
+// message is a message of a WebSocket.
+type message struct {
+	Type string          `json:"type"`
+	Data json.RawMessage `json:"data"`
+}
+
+// readAhead is the number of messages that are read before the first is answered: pings are
+// answered while a connection is read.
+const readAhead = 16
+
+// connect serves a WebSocket. Its session ends with it, unless it was made over HTTP.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	env, err := s.environment(r)
+	if err != nil {
+		return nil, err
+	}
+	var one *session
+	own := true
+	if id := r.URL.Query().Get("session_id"); id != "" {
+		if one, err = s.sessions.get(id, who); err != nil {
+			return nil, err
+		}
+		own = false
+	} else if one, err = s.sessions.add(who, env); err != nil {
+		return nil, err
+	}
+	s.work.Add(1)
+	defer s.work.Done()
+	if own {
+		defer s.sessions.remove(one)
+	}
+	defer one.join()()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled}) // the origin was checked
+	if err != nil {
+		return nil, nil // it has answered
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(maxBody)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	incoming := make(chan []byte, readAhead)
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		defer cancel() // a step of a client that left is canceled
+		for {
+			_, text, err := conn.Read(ctx)
+			if err != nil {
+				return
+			}
+			select {
+			case incoming <- text:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	s.converse(ctx, conn, one, incoming)
+	cancel()
+	<-reading
+	return nil, nil
+}
+
+// converse answers messages in their order until the client closes.
+func (s *Server) converse(ctx context.Context, conn *websocket.Conn, one *session, incoming <-chan []byte) {
+	for {
+		var text []byte
+		select {
+		case <-ctx.Done():
+			return
+		case text = <-incoming:
+		}
+		out, goOn := s.answerMessage(ctx, one, text)
+		if !goOn {
+			_ = conn.Close(websocket.StatusNormalClosure, "")
+			return
+		}
+		body, err := json.Marshal(out)
+		if err != nil {
+			body, _ = json.Marshal(fault(codeExecution, "The answer cannot be written as JSON."))
+		}
+		if conn.Write(ctx, websocket.MessageText, body) != nil {
+			return
+		}
+	}
+}
+
+// answerMessage answers one message; goOn is false for the one that closes.
+func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (out any, goOn bool) {
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fault(codeJSON, "The message is not a JSON object: "+err.Error()), true
+	}
+	one.touch()
+	var o *observed
+	var err error
+	switch m.Type {
+	case "reset":
+		var c choice
+		if len(m.Data) > 0 && json.Unmarshal(m.Data, &c) != nil {
+			return fault(codeValidation, "The data of the reset cannot be read."), true
+		}
+		o, err = s.reset(ctx, one, c)
+	case "step":
+		o, err = s.step(ctx, one, m.Data)
+	case "state":
+		return object{"type": "state", "data": stateOf(one)}, true
+	case "mcp":
+		return object{"type": "mcp", "data": s.rpc(ctx, one, m.Data)}, true
+	case "close":
+		return nil, false
+	default:
+		return fault(codeType, "The type of the message must be reset, step, state or close."), true
+	}
+	if err != nil {
+		return fault(codeOf(err, m.Type), schema.AsError(err).Detail), true
+	}
+	return object{"type": "observation", "data": o}, true
+}
+
+func fault(code, sentence string) object {
+	return object{"type": "error", "data": object{"message": sentence, "code": code}}
+}
+
+// codeOf is the code of an error of a reset or step.
+func codeOf(err error, of string) string {
+	switch schema.KindOf(err) {
+	case schema.KindInvalidRequest, schema.KindInvalidArguments:
+		return codeValidation
+	case schema.KindUnavailable, schema.KindQuota:
+		return codeCapacity
+	case schema.KindNotFound:
+		if of == "reset" {
+			return codeValidation
+		}
+		return codeSession
+	}
+	if of == "reset" {
+		return codeFactory
+	}
+	return codeExecution
+}

@@ -1,0 +1,363 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/dirstate"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Leases says how processes of a server are kept for single holders, such as the episodes of
+// an environment.
+type Leases struct {
+	// Spec is how a process is started; see [SpecIn].
+	Spec launch.Spec
+	// StateDir is copied for each process, which runs in the copy; "" gives it an empty
+	// directory. Base is where the copies are made.
+	StateDir, Base string
+	// Warm is the number of processes that are kept ready, Max the most at once.
+	Warm, Max int
+	// Idle is how long a lease may be without a call before it is ended.
+	Idle time.Duration
+}
+
+// EpisodeDir is replaced, in the arguments and the environment of a leased process, by its
+// directory; the process finds that in the variable of the same name as well.
+const EpisodeDir = "{EPISODE_DIR}"
+
+const (
+	leaseStart = time.Minute // for a process to be ready
+	leaseSweep = 5 * time.Second
+	leasePause = time.Second // after a process that did not start
+)
+
+// leases are the leased processes of one server.
+type leases struct {
+	w      *Worker
+	served *Served
+	set    Leases
+	solo   *session.Solo
+	ctx    context.Context // ends when no more are started
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	wanted chan struct{} // a word when a warm one was taken
+
+	mu    sync.Mutex
+	open  map[string]*lease
+	warm  []*lease
+	count int // with those that start and end
+}
+
+// lease is a process with its directory.
+type lease struct {
+	one  *session.Single
+	dir  string
+	used time.Time
+	busy int
+}
+
+func openLeases(w *Worker, s *Served) *leases {
+	l := &leases{w: w, served: s, set: *s.Leases, solo: session.NewSolo(s.Session, w.log), wanted: make(chan struct{}, 1), open: make(map[string]*lease)}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.work.Go(l.refill)
+	l.work.Go(l.sweep)
+	return l
+}
+
+// refill keeps processes ready.
+func (l *leases) refill() {
+	for {
+		l.mu.Lock()
+		missing := len(l.warm) < l.set.Warm && l.count < l.set.Max
+		if missing {
+			l.count++
+		}
+		l.mu.Unlock()
+		if !missing {
+			select {
+			case <-l.ctx.Done():
+				return
+			case <-l.wanted:
+			}
+			continue
+		}
+		one, err := l.begin(l.ctx)
+		l.mu.Lock()
+		ended := l.ctx.Err() != nil
+		switch {
+		case err != nil:
+			l.count--
+		case !ended:
+			l.warm = append(l.warm, one)
+		}
+		l.mu.Unlock()
+		if err == nil && ended {
+			l.end(one)
+			return
+		}
+		if err != nil {
+			if l.ctx.Err() != nil {
+				return
+			}
+			l.w.log.Warn("a process to be leased did not start", "server", l.served.Session.Spec.ID, "error", err)
+			select {
+			case <-l.ctx.Done():
+				return
+			case <-time.After(leasePause):
+			}
+		}
+	}
+}
+
+func (l *leases) want() {
+	select {
+	case l.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// begin starts a process on a fresh copy of the state.
+func (l *leases) begin(ctx context.Context) (_ *lease, err error) {
+	dir, err := os.MkdirTemp(l.set.Base, "episode-")
+	if err != nil {
+		return nil, fmt.Errorf("making the directory of an episode: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if l.set.StateDir != "" {
+		if err := dirstate.Copy(l.set.StateDir, dir); err != nil {
+			return nil, fmt.Errorf("copying the state directory: %w", err)
+		}
+	}
+	child, err := l.w.launcher.Start(SpecIn(l.set.Spec, dir))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseStart)
+	defer cancel()
+	one, err := l.solo.Open(ctx, session.Process{Program: child, Stdin: child.Stdin, Stdout: child.Stdout})
+	if err != nil {
+		return nil, err
+	}
+	return &lease{one: one, dir: dir, used: time.Now()}, nil
+}
+
+// SpecIn is a server whose process runs in the directory of an episode.
+func SpecIn(spec launch.Spec, dir string) launch.Spec {
+	put := func(s string) string { return strings.ReplaceAll(s, EpisodeDir, dir) }
+	spec.Dir = dir
+	args := make([]string, len(spec.Args))
+	for i, a := range spec.Args {
+		args[i] = put(a)
+	}
+	env := map[string]string{"EPISODE_DIR": dir}
+	for name, value := range spec.Env {
+		env[name] = put(value)
+	}
+	spec.Args, spec.Env = args, env
+	return spec
+}
+
+// take gives a holder a process: one that is ready, else a new one.
+func (l *leases) take(id string) error {
+	l.mu.Lock()
+	if l.ctx.Err() != nil {
+		l.mu.Unlock()
+		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
+	}
+	if l.open[id] != nil {
+		l.mu.Unlock()
+		return schema.Errorf(schema.KindConflict, "There is a lease with this id already.")
+	}
+	var dead []*lease // they ended while they waited
+	defer func() {
+		for _, one := range dead {
+			l.end(one)
+		}
+	}()
+	for len(l.warm) > 0 {
+		one := l.warm[0]
+		l.warm = l.warm[1:]
+		if one.one.Snapshot().State == schema.StateInitialized {
+			one.used = time.Now()
+			l.open[id] = one
+			l.mu.Unlock()
+			l.want()
+			return nil
+		}
+		dead = append(dead, one)
+	}
+	if l.count >= l.set.Max {
+		l.mu.Unlock()
+		e := schema.Errorf(schema.KindUnavailable, "All %d processes of the server %q are leased; try again a little later, or raise state.episodes.", l.set.Max, l.served.Session.Spec.ID)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return e
+	}
+	l.count++
+	l.mu.Unlock()
+	one, err := l.begin(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.count--
+		l.want()
+		return schema.Errorf(schema.KindServerFailed, "No process of the server %q could be started: %w", l.served.Session.Spec.ID, err)
+	}
+	if l.ctx.Err() != nil {
+		dead = append(dead, one)
+		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
+	}
+	l.open[id] = one
+	return nil
+}
+
+// give ends a lease; one that is not there is none.
+func (l *leases) give(id string) {
+	l.mu.Lock()
+	one := l.open[id]
+	delete(l.open, id)
+	l.mu.Unlock()
+	if one != nil {
+		l.end(one)
+	}
+}
+
+// end ends a process and removes its directory.
+func (l *leases) end(one *lease) {
+	one.one.Close()
+	if err := os.RemoveAll(one.dir); err != nil {
+		l.w.log.Warn("the directory of an episode was not removed", "directory", one.dir, "error", err)
+	}
+	l.mu.Lock()
+	l.count--
+	l.mu.Unlock()
+	l.want()
+}
+
+// do runs the call of a job in the process of a lease. Without that it did not start: the
+// state that it was for is gone.
+func (l *leases) do(j *job, id string) {
+	var one *lease
+	if l != nil {
+		l.mu.Lock()
+		if one = l.open[id]; one != nil {
+			one.busy++
+			one.used = time.Now()
+		}
+		l.mu.Unlock()
+	}
+	if one == nil {
+		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed, "The lease of the call has ended, so it did not start.")})
+		return
+	}
+	running := one.one.Do(&j.request, func(req *session.Request, out session.Outcome) {
+		l.mu.Lock()
+		one.busy--
+		one.used = time.Now()
+		l.mu.Unlock()
+		if out.Err != nil && out.Err.Kind == schema.KindUnavailable && !out.Started {
+			out.Err.Kind, out.Err.Retryable = schema.KindServerFailed, false // no other session has its state
+		}
+		j.done(req, out)
+	})
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+}
+
+// digest is the digest of a lease's directory.
+func (l *leases) digest(id string) (string, error) {
+	l.mu.Lock()
+	one := l.open[id]
+	l.mu.Unlock()
+	if one == nil {
+		return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
+	}
+	sum, err := dirstate.Digest(one.dir)
+	if err != nil {
+		return "", schema.Errorf(schema.KindUnavailable, "The state cannot be read: %w", err)
+	}
+	return sum, nil
+}
+
+// sweep ends leases that nobody uses.
+func (l *leases) sweep() {
+	tick := time.NewTicker(leaseSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case now := <-tick.C:
+			l.mu.Lock()
+			var idle []string
+			for id, one := range l.open {
+				if one.busy == 0 && now.Sub(one.used) > l.set.Idle {
+					idle = append(idle, id)
+				}
+			}
+			l.mu.Unlock()
+			for _, id := range idle {
+				l.w.log.Info("a lease was ended, because nobody used it", "server", l.served.Session.Spec.ID)
+				l.give(id)
+			}
+		}
+	}
+}
+
+// close ends all processes. Calls that they run end as unknown.
+func (l *leases) close() {
+	l.stop()
+	l.mu.Lock()
+	all := l.warm
+	l.warm = nil
+	for id, one := range l.open {
+		all = append(all, one)
+		delete(l.open, id)
+	}
+	l.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, one := range all {
+		ending.Go(func() { l.end(one) })
+	}
+	ending.Wait()
+	l.work.Wait()
+}
+
+// lease answers a request for a lease.
+func (c control) lease(f *bus.CallFrame) ([]byte, error) {
+	var q bus.LeaseRequest
+	if err := json.Unmarshal(f.Payload, &q); err != nil || q.ID == "" {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The request for a lease cannot be read.")
+	}
+	h := c.w.servers.find(f.Server)
+	if h == nil || h.leases == nil {
+		return nil, schema.Errorf(schema.KindServerFailed, "Worker %s keeps no processes of the server %q for single holders.", c.w.id, f.Server)
+	}
+	switch f.Method {
+	case bus.MethodOpenLease:
+		return nil, h.leases.take(q.ID)
+	case bus.MethodCloseLease:
+		h.leases.give(q.ID)
+		return nil, nil
+	}
+	sum, err := h.leases.digest(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(sum)
+}
