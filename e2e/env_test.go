@@ -230,7 +230,7 @@ func TestEpisodesOfProcessesHaveStatesOfTheirOwn(t *testing.T) {
 }
 
 // TestAnEpisodeWhoseProcessIsKilledIsMasked kills the processes of one episode. It has no
-// reward then, and the other one goes on.
+// reward then, and the other one continues.
 func TestAnEpisodeWhoseProcessIsKilledIsMasked(t *testing.T) {
 	e := startFiles(t)
 	lost := e.post(t, "/reset", map[string]any{}).Metadata.SessionID

@@ -78,7 +78,7 @@ func (ep *Episode) Status() Status {
 	return Status{Steps: ep.steps, Done: ep.done, Masked: ep.final != nil && ep.final.Masked}
 }
 
-// Last is the observation that ended the episode, nil while it goes on.
+// Last is the observation that ended the episode, nil while it continues.
 func (ep *Episode) Last() *Observation {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()

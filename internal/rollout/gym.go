@@ -7,9 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// gymRoutes are those of a resources server of NeMo Gym: seed_session, one for each tool, and
+// gym speaks as a resources server of NeMo Gym.
+type gym struct{ *Server }
+
+// routes are those of a resources server of NeMo Gym: seed_session, one for each tool, and
 // verify. The session is in a cookie.
-func (s *Server) gymRoutes(keyed func(string, answer)) {
+func (s gym) routes(keyed func(string, answer)) {
 	keyed("POST /seed_session", s.seedSession)
 	keyed("POST /verify", s.verify)
 	keyed("POST /{tool}", s.gymTool)
@@ -17,7 +20,7 @@ func (s *Server) gymRoutes(keyed func(string, answer)) {
 
 // seedSession begins an episode for the task that the body names, with task_id, split, index
 // or seed.
-func (s *Server) seedSession(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s gym) seedSession(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var c choice
 	if err := read(w, r, &c); err != nil {
 		return nil, err
@@ -40,8 +43,8 @@ func (s *Server) seedSession(w http.ResponseWriter, r *http.Request, who schema.
 }
 
 // gymTool calls the tool that the path names; the body has the arguments.
-func (s *Server) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
-	ep, err := s.episodeOf(r, who)
+func (s gym) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	ep, err := ors{s.Server}.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func (s *Server) gymTool(w http.ResponseWriter, r *http.Request, who schema.Prin
 
 // verify ends the episode, if it has not ended, and returns the body with its reward. The
 // reward of a masked episode is null, and mask_sample is true.
-func (s *Server) verify(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s gym) verify(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	out := object{}
 	if err := read(w, r, &out); err != nil {
 		return nil, err
@@ -72,7 +75,7 @@ func (s *Server) verify(w http.ResponseWriter, r *http.Request, who schema.Princ
 	if err != nil {
 		return nil, err
 	}
-	ep, err := s.episodeOf(r, who)
+	ep, err := ors{s.Server}.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// orsRoutes are the paths of the Open Reward Standard.
-func (s *Server) orsRoutes(mux *http.ServeMux, keyed func(string, answer), both func(method, path string, f answer)) {
+// ors speaks the Open Reward Standard.
+type ors struct{ *Server }
+
+// routes are the paths of the standard.
+func (s ors) routes(mux *http.ServeMux, keyed func(string, answer), both func(method, path string, f answer)) {
 	mux.HandleFunc("GET /list_environments", func(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, schema.Principal{}, s.listEnvironments)
 	})
@@ -32,7 +35,7 @@ func (s *Server) orsRoutes(mux *http.ServeMux, keyed func(string, answer), both 
 	keyed("POST /delete_session", s.deleteSession)
 }
 
-func (s *Server) listEnvironments(http.ResponseWriter, *http.Request, schema.Principal) (any, error) {
+func (s ors) listEnvironments(http.ResponseWriter, *http.Request, schema.Principal) (any, error) {
 	names := []string{}
 	for _, e := range s.o.Episodes.Environments() {
 		names = append(names, e.Name())
@@ -40,7 +43,7 @@ func (s *Server) listEnvironments(http.ResponseWriter, *http.Request, schema.Pri
 	return names, nil
 }
 
-func (s *Server) splits(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+func (s ors) splits(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, err := s.environment(r)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ type ask struct {
 	Stop  *int   `json:"stop"`
 }
 
-func (s *Server) asked(w http.ResponseWriter, r *http.Request) (*episode.Environment, ask, []*episode.Task, error) {
+func (s ors) asked(w http.ResponseWriter, r *http.Request) (*episode.Environment, ask, []*episode.Task, error) {
 	var q ask
 	env, err := s.environment(r)
 	if err == nil {
@@ -69,7 +72,7 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (*episode.Environ
 	return env, q, list, err
 }
 
-func (s *Server) listTasks(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+func (s ors) listTasks(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, _, list, err := s.asked(w, r)
 	if err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func public(list []*episode.Task) []any {
 	return out
 }
 
-func (s *Server) countTasks(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+func (s ors) countTasks(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	_, _, list, err := s.asked(w, r)
 	if err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func (s *Server) countTasks(w http.ResponseWriter, r *http.Request, _ schema.Pri
 	return object{"num_tasks": len(list)}, nil
 }
 
-func (s *Server) oneTask(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+func (s ors) oneTask(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, q, _, err := s.asked(w, r)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func (s *Server) oneTask(w http.ResponseWriter, r *http.Request, _ schema.Princi
 }
 
 // taskRange returns the tasks from start to before stop, as a slice of a Python list.
-func (s *Server) taskRange(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+func (s ors) taskRange(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, q, list, err := s.asked(w, r)
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (s *Server) taskRange(w http.ResponseWriter, r *http.Request, _ schema.Prin
 }
 
 // tools are the tools of the environment, or of the episode of the session.
-func (s *Server) tools(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) tools(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	if r.Header.Get(sessionHeader) != "" {
 		one, err := s.sessions.get(r.Header.Get(sessionHeader), who)
 		if err != nil {
@@ -151,7 +154,7 @@ func (s *Server) tools(_ http.ResponseWriter, r *http.Request, who schema.Princi
 }
 
 // createSession makes a session. Its answer is a stream, whose first event has the id.
-func (s *Server) createSession(w http.ResponseWriter, _ *http.Request, who schema.Principal) (any, error) {
+func (s ors) createSession(w http.ResponseWriter, _ *http.Request, who schema.Principal) (any, error) {
 	env, err := s.o.Episodes.Environment("")
 	if err != nil {
 		return nil, err
@@ -169,7 +172,7 @@ func (s *Server) createSession(w http.ResponseWriter, _ *http.Request, who schem
 }
 
 // create begins the episode of a session.
-func (s *Server) create(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) create(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		EnvName string  `json:"env_name"`
 		Split   *string `json:"split"`
@@ -204,7 +207,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, who schema.Princ
 	return object{"sid": one.id}, nil
 }
 
-func (s *Server) prompt(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) prompt(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err
@@ -213,7 +216,7 @@ func (s *Server) prompt(_ http.ResponseWriter, r *http.Request, who schema.Princ
 }
 
 // episodeOf is the episode of the session that the request names.
-func (s *Server) episodeOf(r *http.Request, who schema.Principal) (*episode.Episode, error) {
+func (s ors) episodeOf(r *http.Request, who schema.Principal) (*episode.Episode, error) {
 	one, err := s.sessionOf(r, who, "")
 	if err != nil {
 		return nil, err
@@ -224,14 +227,14 @@ func (s *Server) episodeOf(r *http.Request, who schema.Principal) (*episode.Epis
 	return nil, schema.Errorf(schema.KindNotFound, "The session has no episode; POST /create begins one.")
 }
 
-func (s *Server) ping(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) ping(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	if _, err := s.sessionOf(r, who, ""); err != nil {
 		return nil, err
 	}
 	return object{"status": "ok"}, nil
 }
 
-func (s *Server) deleteEpisode(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) deleteEpisode(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	one, err := s.sessionOf(r, who, "")
 	if err != nil {
 		return nil, err
@@ -246,7 +249,7 @@ func (s *Server) deleteEpisode(_ http.ResponseWriter, r *http.Request, who schem
 	return object{"sid": one.id}, nil
 }
 
-func (s *Server) deleteSession(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) deleteSession(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	one, err := s.sessionOf(r, who, "")
 	if err != nil {
 		return nil, err
@@ -269,7 +272,7 @@ type pendingCall struct {
 
 // call is POST /{env}/call. The client learns the task id before anything runs, so a call that
 // it sends without one has not run before.
-func (s *Server) call(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		Name   string          `json:"name"`
 		Input  json.RawMessage `json:"input"`
@@ -315,7 +318,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, who schema.Princip
 }
 
 // beginCall runs a call, also when its client leaves; nil where the session ended.
-func (s *Server) beginCall(one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
+func (s ors) beginCall(one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	one.mu.Lock()
 	if one.ep != ep {
@@ -336,7 +339,7 @@ func (s *Server) beginCall(one *session, ep *episode.Episode, id, name string, i
 }
 
 // await sends the answer of a call, in chunks, and comments while it runs.
-func (s *Server) await(ctx context.Context, out *sse.Writer, p *pendingCall) {
+func (s ors) await(ctx context.Context, out *sse.Writer, p *pendingCall) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for waiting := true; waiting; {

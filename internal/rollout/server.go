@@ -104,8 +104,8 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /metrics", s.o.Metrics)
 	}
 	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
-	s.orsRoutes(mux, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
-	s.gymRoutes(keyed)
+	ors{s}.routes(mux, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
+	gym{s}.routes(keyed)
 	keyed("POST /rewards", s.reward)
 	return mux
 }

@@ -246,7 +246,7 @@ func (s *Server) ensure(ctx context.Context, one *session) (*episode.Episode, er
 
 // The ways in which a client names its session.
 const (
-	sessionCookie = "callyard_env_session"
+	sessionCookie = "env_session"
 	sessionHeader = "X-Session-ID"
 )
 
