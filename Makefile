@@ -114,7 +114,7 @@ lint: prose ## golangci-lint, at the version in tools/lint/go.mod, and prose
 	@$(if $(PKG),,cd e2e/models && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
 	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
 
-prose: ## retired phrases in pages and in comments
+prose: ## retired phrases in pages, comments, error and log messages, and help
 	$(GO) test ./internal/housetest -run 'RetiredPhrase'
 
 fmt: ## format the Go code

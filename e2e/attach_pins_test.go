@@ -96,7 +96,7 @@ func TestAProgramThatAttachesWithAChangedDefinitionIsInQuarantine(t *testing.T) 
 		return err
 	})
 	second := attach("v2")
-	up.says(t, "an attached program waits: what it offers differs")
+	up.says(t, "an attached program is not used yet")
 	l.more(t, 50)
 	answers(up, 200, "paid by v1")
 	first.signal(t, syscall.SIGTERM)

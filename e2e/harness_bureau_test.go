@@ -166,8 +166,8 @@ func (a askAgain) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(again)
 }
 
-// question is a held call, as those see it who are to decide it.
-type question struct {
+// heldCall is a held call as its approvers see it.
+type heldCall struct {
 	held
 	id     string // of its effect
 	people bool   // decide it, and not the caller
@@ -176,9 +176,9 @@ type question struct {
 
 // asked holds a call of the tool effect at a front door. ms is how long the tool
 // takes after its effect.
-func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *question {
+func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *heldCall {
 	t.Helper()
-	q := &question{id: id, people: people}
+	q := &heldCall{id: id, people: people}
 	server := callersServer
 	if people {
 		server = peoplesServer
@@ -190,8 +190,8 @@ func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *q
 	return q
 }
 
-// shown has a person look at the question, as the answer must name what was seen.
-func (b *bureau) shown(t testing.TB, at *door, q *question) {
+// shown has a person look at the call, because a decision names what was seen.
+func (b *bureau) shown(t testing.TB, at *door, q *heldCall) {
 	t.Helper()
 	var seen struct {
 		Digest string `json:"arguments_digest"`
@@ -212,18 +212,18 @@ func (b *bureau) shown(t testing.TB, at *door, q *question) {
 }
 
 // confirms sends the caller's yes or no.
-func (b *bureau) confirms(at *door, q *question, yes bool) (answer, error) {
+func (b *bureau) confirms(at *door, q *heldCall, yes bool) (answer, error) {
 	return send(b.wide, at.url, "POST", "/confirmations/"+q.ID, fmt.Sprintf(`{"confirm":%t}`, yes))
 }
 
 // decides sends a person's answer.
-func (b *bureau) decides(at *door, q *question, person, kind string) (answer, error) {
+func (b *bureau) decides(at *door, q *heldCall, person, kind string) (answer, error) {
 	return send(b.wide, at.url, "POST", "/approvals/"+q.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, q.digest), "X-API-Key: "+person)
 }
 
 // ended waits until the call has ended, as a caller that polls does, and
 // returns what it is told. A front door that cannot tell is asked again.
-func (b *bureau) ended(t testing.TB, at *door, q *question) (s callState) {
+func (b *bureau) ended(t testing.TB, at *door, q *heldCall) (s callState) {
 	t.Helper()
 	at.eventually(t, answerWithin, "telling what came of "+q.id, func() error {
 		a, err := send(b.wide, at.url, "GET", "/calls/"+q.CallID+"?wait=5", "")
@@ -244,7 +244,7 @@ func (b *bureau) ended(t testing.TB, at *door, q *question) (s callState) {
 
 // honest says why what a caller is told of a call is not the truth about effects
 // of it, or nil.
-func (q *question) honest(s callState, effects int) error {
+func (q *heldCall) honest(s callState, effects int) error {
 	switch s.State {
 	case "succeeded":
 		if effects != 1 || !strings.Contains(string(s.Result), "done "+q.id) {

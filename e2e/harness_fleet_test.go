@@ -67,7 +67,7 @@ func write(t testing.TB, path, text string) {
 }
 
 // quickStop spares tests the second that a front door gives load balancers to
-// see that it is about to stop. Stories about stopping leave it out.
+// see that it is shutting down. Stories about stopping leave it out.
 const quickStop = "CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms"
 
 // setup says how a program of Callyard is started. The zero value is how a new

@@ -18,7 +18,7 @@ import (
 // story is a held call that was brought to some point of its life, and how it
 // continues after a process was killed there.
 type story struct {
-	*question
+	*heldCall
 	step    step
 	confirm chan error // closed when the caller's confirmation was answered, or lost
 }
@@ -138,9 +138,9 @@ func refused(t *testing.T, k *killing, s *story) {
 	var a answer
 	var err error
 	if s.people {
-		a, err = k.decides(k.approvers[0], s.question, deciders[0], "deny")
+		a, err = k.decides(k.approvers[0], s.heldCall, deciders[0], "deny")
 	} else {
-		a, err = k.confirms(k.doors[0], s.question, false)
+		a, err = k.confirms(k.doors[0], s.heldCall, false)
 	}
 	if err != nil || a.status != http.StatusOK {
 		t.Fatalf("refusing %s: %d %s, %v", s.id, a.status, a.body, err)
@@ -155,20 +155,20 @@ func (k *killing) yes(t *testing.T, s *story) {
 		s.confirm = make(chan error, 1)
 		go func() {
 			defer close(s.confirm)
-			if _, err := k.confirms(k.doors[0], s.question, true); err != nil {
+			if _, err := k.confirms(k.doors[0], s.heldCall, true); err != nil {
 				s.confirm <- err // it may have been killed
 			}
 		}()
 		return
 	}
-	if a, err := k.decides(k.approvers[0], s.question, deciders[0], "approve"); err != nil || a.status != http.StatusOK {
+	if a, err := k.decides(k.approvers[0], s.heldCall, deciders[0], "approve"); err != nil || a.status != http.StatusOK {
 		t.Fatalf("approving %s: %d %s, %v", s.id, a.status, a.body, err)
 	}
 }
 
 func runToTheEnd(t *testing.T, k *killing, s *story) {
 	k.yes(t, s)
-	if got := k.ended(t, k.doors[0], s.question); got.State != "succeeded" {
+	if got := k.ended(t, k.doors[0], s.heldCall); got.State != "succeeded" {
 		t.Fatalf("%s is %s: %s", s.id, got.State, got.Problem)
 	}
 }
@@ -222,9 +222,9 @@ func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(
 					if st.name == "overdue" {
 						id = by + " overdue" // which the policy knows
 					}
-					s := &story{step: st, question: k.asked(t, k.doors[0], people, id, st.ms)}
+					s := &story{step: st, heldCall: k.asked(t, k.doors[0], people, id, st.ms)}
 					if people {
-						k.shown(t, k.approvers[0], s.question)
+						k.shown(t, k.approvers[0], s.heldCall)
 					}
 					stories = append(stories, s)
 				}
@@ -247,7 +247,7 @@ func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(
 			var seen strings.Builder
 			states := make([]callState, len(stories))
 			for i, s := range stories {
-				states[i] = k.ended(t, k.doors[0], s.question)
+				states[i] = k.ended(t, k.doors[0], s.heldCall)
 			}
 			effects := readEffects(t, k.effects)
 			for i, s := range stories {
@@ -302,9 +302,9 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 	var a answer
 	eventually(t, startWithin, "answering "+s.id, func() (err error) {
 		if s.people {
-			a, err = k.decides(k.approvers[0], s.question, deciders[1], "approve")
+			a, err = k.decides(k.approvers[0], s.heldCall, deciders[1], "approve")
 		} else {
-			a, err = k.confirms(k.doors[0], s.question, true)
+			a, err = k.confirms(k.doors[0], s.heldCall, true)
 		}
 		if err == nil && a.status == http.StatusServiceUnavailable {
 			err = &refusal{a} // Redis, or the way to it, recovers at its own pace
@@ -330,10 +330,10 @@ func (k *killing) isOver(t *testing.T, s *story) {
 	var err error
 	want := http.StatusConflict
 	if s.people {
-		a, err = k.decides(k.approvers[0], s.question, deciders[2], "approve")
+		a, err = k.decides(k.approvers[0], s.heldCall, deciders[2], "approve")
 	} else {
 		want = http.StatusNotFound
-		a, err = k.confirms(k.doors[0], s.question, true)
+		a, err = k.confirms(k.doors[0], s.heldCall, true)
 	}
 	var p problem
 	if err == nil {

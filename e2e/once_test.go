@@ -20,7 +20,7 @@ type tally struct {
 // try has the n-th of those who want to decide a call do so: over both front
 // doors and both approvers. Where the caller is asked, those at the approvers are
 // not, and are told so.
-func (b *bureau) try(q *question, n int) (answer, error) {
+func (b *bureau) try(q *heldCall, n int) (answer, error) {
 	switch {
 	case q.people:
 		return b.decides(b.approvers[n%len(b.approvers)], q, deciders[n/len(b.approvers)%len(deciders)], "approve")
@@ -36,7 +36,7 @@ const again = 250 * time.Millisecond
 // race has that many racers decide a call at once. Where whole is not nil Redis has a
 // fault until it is closed: a caller that is told so tries again, with all the others, when it
 // has ended.
-func (b *bureau) race(t *testing.T, q *question, racers int, whole <-chan struct{}) (all *tally) {
+func (b *bureau) race(t *testing.T, q *heldCall, racers int, whole <-chan struct{}) (all *tally) {
 	t.Helper()
 	all = &tally{}
 	var wait sync.WaitGroup
@@ -56,7 +56,7 @@ func (b *bureau) race(t *testing.T, q *question, racers int, whole <-chan struct
 
 // racer tries until its answer counted, or it was told why not. The error is for an
 // answer that does not belong here.
-func (b *bureau) racer(q *question, n int, whole <-chan struct{}, all *tally) error {
+func (b *bureau) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
 	deadline := time.NewTimer(answerWithin)
@@ -97,7 +97,7 @@ func (b *bureau) racer(q *question, n int, whole <-chan struct{}, all *tally) er
 // raceAll races for every call, atOnce of them at a time. strike, where it is not
 // nil, is called when half of them were decided, while others are under way; when it
 // returns the fault has ended.
-func (b *bureau) raceAll(t *testing.T, all []*question, racers, atOnce int, strike func()) []*tally {
+func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, strike func()) []*tally {
 	t.Helper()
 	tallies := make([]*tally, len(all))
 	next := make(chan int)
@@ -138,9 +138,9 @@ func (b *bureau) raceAll(t *testing.T, all []*question, racers, atOnce int, stri
 
 // questions holds n calls, every second for people where people is set, by turns at
 // each front door.
-func (b *bureau) questions(t *testing.T, n int, people bool) []*question {
+func (b *bureau) questions(t *testing.T, n int, people bool) []*heldCall {
 	t.Helper()
-	all := make([]*question, n)
+	all := make([]*heldCall, n)
 	for i := range all {
 		id := fmt.Sprint("one ", i)
 		mine := people && i%2 == 1
@@ -203,7 +203,7 @@ func TestOfAHundredWhoDecideACallAtOnceItRunsOnce(t *testing.T) {
 
 // check asks after every call at each front door, and holds what is said against
 // the effects. It returns how many ran.
-func (b *bureau) check(t *testing.T, all []*question) (ran int) {
+func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
 	t.Helper()
 	states := make([]callState, len(all))
 	for i, q := range all {
@@ -252,5 +252,5 @@ func TestOfAThousandConfirmationsOfOneCallOneRunsItAndTheOthersAreToldWhichItWas
 	if ran.Load() != 1 || told.Load() != racers-1 {
 		t.Errorf("%d ran it, %d were told which call it was", ran.Load(), told.Load())
 	}
-	b.check(t, []*question{q})
+	b.check(t, []*heldCall{q})
 }

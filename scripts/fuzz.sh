@@ -5,7 +5,7 @@
 #   scripts/fuzz.sh --list       folders and names, one pair on each line
 #   TIME=5m PKG=./pkg/bus scripts/fuzz.sh FuzzFrames    this one
 #
-# What is found is written to testdata/fuzz beside the test: commit it with the fix,
+# What is found is written to testdata/fuzz next to the test: commit it with the fix,
 # and every later run of the tests tries it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

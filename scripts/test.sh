@@ -299,7 +299,7 @@ go_list() {
 # tests runs what was asked for, its events into the file $events. Tests of e2e wait for
 # processes most of the time, those of the main module seldom: they run side by side. The
 # rolling restarts (make rolling) keep two dozen processes and a cluster busy for minutes:
-# nothing else runs beside them.
+# nothing else runs at the same time.
 tests() {
   local asked=() how=("${fresh[@]}") outside argument failed=0
   for argument in "$@"; do

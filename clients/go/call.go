@@ -78,7 +78,7 @@ func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arg
 		answer = res.JSON202
 	}
 	if answer == nil {
-		return nil, fmt.Errorf("%s/%s: the answer of status %d is none that this client knows", server, tool, res.StatusCode())
+		return nil, fmt.Errorf("%s/%s: the answer with status %d is unknown to this client", server, tool, res.StatusCode())
 	}
 	outcome, err := answer.ValueByDiscriminator()
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolRes
 		case err != nil:
 			return nil, err
 		case res.JSON200 == nil:
-			return nil, fmt.Errorf("call %s: the answer of status %d is none that this client knows", id, res.StatusCode())
+			return nil, fmt.Errorf("call %s: the answer with status %d is unknown to this client", id, res.StatusCode())
 		case res.JSON200.Result != nil:
 			return res.JSON200.Result, nil
 		}

@@ -3,7 +3,7 @@
 #
 #   deploy/images/build.sh frontdoor, approver, worker, callyard
 #                                  callyard/NAME:local: one static Go program each, for an
-#                                  unprivileged user. The worker has the demo server beside it
+#                                  unprivileged user. The worker has the demo server too
 #   deploy/images/build.sh nats, redis, nats-cli
 #                                  the servers that deploy/compose.yaml asks for, under the names
 #                                  that it uses: nats-server as it stands in go.mod, Redis and wget as they

@@ -56,7 +56,9 @@ func (c *Campaign) has(kinds ...Kind) bool {
 
 func (c *Campaign) needsDisk() bool { return c.has(CutPower, FillDisk) }
 
-func (c *Campaign) needsLAN() bool { return c.has(CutWorker, CutDoor, CutNode, SplitNodes, SlowLAN) }
+func (c *Campaign) needsLAN() bool {
+	return c.has(PartitionWorker, PartitionDoor, PartitionNode, SplitNodes, SlowLAN)
+}
 
 func (c *Campaign) needsClocks() bool { return c.has(JumpDoor, JumpWorker, JumpNATS) }
 

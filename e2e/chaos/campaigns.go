@@ -33,7 +33,7 @@ func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, d
 	}
 	network := &Campaign{
 		Name: "network", Nodes: nodesOfCluster, Doors: 2, Workers: 3, Clients: 24, Calls: 700, BatchCalls: 300, BatchSize: 300, ToolMS: 40,
-		Mix: []Share{{SplitNodes, 1}, {CutWorker, 1}, {CutDoor, 1}, {KillNode, 1}, {SlowLAN, 1}},
+		Mix: []Share{{SplitNodes, 1}, {PartitionWorker, 1}, {PartitionDoor, 1}, {KillNode, 1}, {SlowLAN, 1}},
 	}
 	honest := &Campaign{
 		Name: "honest ends", Doors: 2, Workers: 3, Clients: 48, Calls: 6000, CancelShare: 1, ToolMS: 300,
@@ -47,13 +47,13 @@ func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, d
 		kills.Mix = []Share{{KillWorker, 100}, {KillDoor, 12}, {KillNATS, 12}, {KillServer, 6}, {KillAll, 2}, {StopWorker, 4}, {StopDoor, 4}, {StopNATS, 3}}
 		power.Calls, power.BatchCalls, power.Mix = 2000, 600, []Share{{CutPower, 6}}
 		network.Calls, network.BatchCalls, network.BatchSize = 5000, 1500, 500
-		network.Mix = []Share{{SplitNodes, 5}, {CutNode, 5}, {CutWorker, 6}, {CutDoor, 6}, {KillNode, 6}, {StopNode, 4}, {SlowLAN, 3}}
+		network.Mix = []Share{{SplitNodes, 5}, {PartitionNode, 5}, {PartitionWorker, 6}, {PartitionDoor, 6}, {KillNode, 6}, {StopNode, 4}, {SlowLAN, 3}}
 	case Full:
 		kills.Doors, kills.Workers, kills.Clients, kills.Calls, kills.BatchCalls, kills.BatchSize = 3, 4, 64, 100_000, 30_000, 3000
 		kills.Mix = []Share{{KillWorker, 500}, {KillDoor, 50}, {KillNATS, 50}, {KillServer, 25}, {KillAll, 5}, {StopWorker, 12}, {StopDoor, 12}, {StopNATS, 8}}
 		power.Calls, power.BatchCalls, power.Mix = 10_000, 3000, []Share{{CutPower, 20}}
 		network.Calls, network.BatchCalls, network.BatchSize = 10_000, 3000, 1000
-		network.Mix = []Share{{SplitNodes, 12}, {CutNode, 12}, {CutWorker, 15}, {CutDoor, 15}, {KillNode, 20}, {StopNode, 8}, {SlowLAN, 6}}
+		network.Mix = []Share{{SplitNodes, 12}, {PartitionNode, 12}, {PartitionWorker, 15}, {PartitionDoor, 15}, {KillNode, 20}, {StopNode, 8}, {SlowLAN, 6}}
 	default:
 		return nil, fmt.Errorf("the size %q is none of short, medium and full", size)
 	}

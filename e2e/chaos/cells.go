@@ -58,7 +58,7 @@ func Cells() []Cell {
 	cells := []Cell{
 		{"kill -9", atDoor, whole + "clients go to another front door, which asks the workers", small(Share{KillDoor, 4}), nil},
 		{"kill -9", atNATS, whole + "publishing again within seconds", small(Share{KillNATS, 4}), nil},
-		{"kill -9", atCluster, whole + "the others go on", cluster(small(Share{KillNode, 4})), nil},
+		{"kill -9", atCluster, whole + "the others continue", cluster(small(Share{KillNode, 4})), nil},
 		{"kill -9", atWorker, same, small(Share{KillWorker, 8}), nil},
 		{"kill -9", atServer, "its session is lost: unknown, or repeated where that is safe", small(Share{KillServer, 6}), nil},
 		{"kill -9", atSandbox, "the container of a killed worker is gone within ten seconds", nil,
@@ -75,10 +75,10 @@ func Cells() []Cell {
 		{"stop for 30 s", atRedis, "503 for what needs a token, and nothing is spent", nil, test(inConfirm, "TestARedisThatIsGoneIsDownAndSpendsNothing")},
 		{"stop for 30 s", atSandbox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungSandboxIsRemovedAfterItsDeadline")},
 
-		{"cut off NATS", atDoor, "it says that it is not ready; others go on; unknown at worst", lasting(longer, Share{CutDoor, 2}), nil},
-		{"cut off NATS", atWorker, "others take new calls; what it ran is asked for when it is back; unknown at worst", lasting(longer, Share{CutWorker, 2}), nil},
-		{"cut off from all", atCluster, "the other two nodes go on", cluster(lasting(longer, Share{CutNode, 2})), nil},
-		{"parted from the others", atCluster, "the one node refuses writes, the two go on; nothing is accepted twice", cluster(lasting(longer, Share{SplitNodes, 3})), nil},
+		{"partitioned from NATS", atDoor, "it says that it is not ready; others continue; unknown at worst", lasting(longer, Share{PartitionDoor, 2}), nil},
+		{"partitioned from NATS", atWorker, "others take new calls; what it ran is asked for when it is back; unknown at worst", lasting(longer, Share{PartitionWorker, 2}), nil},
+		{"partitioned from all", atCluster, "the other two nodes continue", cluster(lasting(longer, Share{PartitionNode, 2})), nil},
+		{"partitioned from the others", atCluster, "the one node refuses writes, the two continue; nothing is accepted twice", cluster(lasting(longer, Share{SplitNodes, 3})), nil},
 		{"60 ms late, 2 % lost", atAll, "slower, and nothing else", cluster(lasting(longer, Share{SlowLAN, 2})), nil},
 
 		{"restart", atAll, "everything that was accepted ends", small(Share{RestartAll, 2}), nil},
@@ -117,7 +117,7 @@ func Cells() []Cell {
 		{"engine restart", atSandbox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt")},
 		{"unknown frame or record", atNATS, "refused, never misread", nil, append(test("./pkg/bus", "TestBrokenMessagesAreRefused", "TestUnknownFieldsAreSkipped"),
 			test("./internal/store/journal", "TestDamagedRecordsAreRefused")...)},
-		{"poison", atServer, "a call that always crashes its server ends with a reason, and the server goes on", nil, test(inSession, "TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker")},
+		{"poison", atServer, "a call that always crashes its server ends with a reason, and the server continues", nil, test(inSession, "TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker")},
 	}
 	return cells
 }

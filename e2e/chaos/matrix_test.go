@@ -111,15 +111,15 @@ func TestTheEventsOfTestsAreReadAndWhatDidNotRunHasNotPassed(t *testing.T) {
 func TestTheMatrixIsAPageOfMarkdown(t *testing.T) {
 	report := &Report{
 		Calls: 100, States: map[string]int{"succeeded": 98, "unknown": 2}, UnknownMost: 40,
-		Scars: []*scar{{Kind: CutWorker, Back: 20 * time.Second, Serving: 100 * time.Millisecond, Settled: 21 * time.Second}},
+		Scars: []*scar{{Kind: PartitionWorker, Back: 20 * time.Second, Serving: 100 * time.Millisecond, Settled: 21 * time.Second}},
 	}
 	broken := *report
 	broken.Findings = []string{"e1 ran 2 times", "e2 ran 2 times"}
 	broken.Duplicates = 2
 	var page bytes.Buffer
 	err := WritePage(&page, []Outcome{
-		{Cell: Cell{Fault: "cut off", Where: atWorker, Expect: "others take its calls", Campaign: &Campaign{}}, Passed: true, Saw: report.Short()},
-		{Cell: Cell{Fault: "cut off", Where: atDoor, Expect: "others go on", Campaign: &Campaign{}}, Saw: broken.Short()},
+		{Cell: Cell{Fault: "partitioned", Where: atWorker, Expect: "others take its calls", Campaign: &Campaign{}}, Passed: true, Saw: report.Short()},
+		{Cell: Cell{Fault: "partitioned", Where: atDoor, Expect: "others continue", Campaign: &Campaign{}}, Saw: broken.Short()},
 		{Cell: Cell{Fault: "kill -9", Where: atRedis, Expect: "tokens | are there", Tests: []Test{{"./e2e", "TestX/Redis_that_forgets"}, {"./e2e", "TestY"}}}, Passed: true, Saw: "2 tests passed"},
 		{Cell: Cell{Fault: "power cut", Where: atNATS, Expect: "nothing lost", Campaign: &Campaign{}}, LeftOut: "it needs Linux"},
 	})
@@ -163,10 +163,10 @@ func TestPackageTimeOfThisGoCanBeChanged(t *testing.T) {
 }
 
 func TestFaultsOfTheNetworkAndOfClocksAreDrawn(t *testing.T) {
-	mix := []Share{{CutWorker, 30}, {CutDoor, 10}, {CutNode, 10}, {SplitNodes, 10}, {SlowLAN, 5}, {JumpNATS, 20}, {FillDisk, 3}, {StopServer, 5}, {KillNode, 5}, {StopNode, 5}}
+	mix := []Share{{PartitionWorker, 30}, {PartitionDoor, 10}, {PartitionNode, 10}, {SplitNodes, 10}, {SlowLAN, 5}, {JumpNATS, 20}, {FillDisk, 3}, {StopServer, 5}, {KillNode, 5}, {StopNode, 5}}
 	ahead := map[time.Duration]int{}
 	for _, f := range Plan(3, mix, 2, 4) {
-		most := map[Kind]int{CutWorker: 4, StopServer: 4, CutDoor: 2, CutNode: 3, SplitNodes: 3, KillNode: 3, StopNode: 3}[f.Kind]
+		most := map[Kind]int{PartitionWorker: 4, StopServer: 4, PartitionDoor: 2, PartitionNode: 3, SplitNodes: 3, KillNode: 3, StopNode: 3}[f.Kind]
 		if f.Victim < 0 || f.Victim >= max(most, 1) {
 			t.Errorf("%v: there is no such victim", f)
 		}
@@ -180,7 +180,7 @@ func TestFaultsOfTheNetworkAndOfClocksAreDrawn(t *testing.T) {
 	if ahead[time.Hour] == 0 || ahead[-time.Hour] == 0 || len(ahead) != 2 {
 		t.Errorf("clocks jump by %v", ahead)
 	}
-	c := Campaign{Mix: []Share{{CutDoor, 3}}, Doors: 2, Down: time.Minute}
+	c := Campaign{Mix: []Share{{PartitionDoor, 3}}, Doors: 2, Down: time.Minute}
 	for _, f := range c.plan() {
 		if f.Down != time.Minute {
 			t.Errorf("%v lasts %s", f, f.Down)

@@ -32,7 +32,7 @@ func (r *Report) Short() string {
 		text += fmt.Sprintf("; %s, at most %.1f s until the victim was back, %.1f s until a new call succeeded, %.1f s until all that was under way had ended", faults, back.Seconds(), serving.Seconds(), settled.Seconds())
 	}
 	if r.Disturbed > 0 {
-		text += fmt.Sprintf("; %d calls of bad servers beside", r.Disturbed)
+		text += fmt.Sprintf("; %d calls of bad servers at the same time", r.Disturbed)
 	}
 	if len(r.Findings) > 0 {
 		text += fmt.Sprintf("; **%d findings**, the first: %s", len(r.Findings), r.Findings[0])

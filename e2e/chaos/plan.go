@@ -33,12 +33,12 @@ const (
 	// KillNode and StopNode hit one node of a cluster of NATS.
 	KillNode Kind = "kill nats node"
 	StopNode Kind = "stop nats node"
-	// CutWorker, CutDoor and CutNode take a process off the network of the fleet;
+	// PartitionWorker, PartitionDoor and PartitionNode take a process off the network of the fleet;
 	// SplitNodes parts one node of NATS from the other nodes and from nobody else.
-	CutWorker  Kind = "cut off worker"
-	CutDoor    Kind = "cut off front door"
-	CutNode    Kind = "cut off nats node"
-	SplitNodes Kind = "split nats cluster"
+	PartitionWorker Kind = "partition worker"
+	PartitionDoor   Kind = "partition front door"
+	PartitionNode   Kind = "partition nats node"
+	SplitNodes      Kind = "split nats cluster"
 	// SlowLAN delays every packet and loses some.
 	SlowLAN Kind = "slow network"
 	// JumpWorker, JumpDoor and JumpNATS set a clock an hour forwards or backwards, and
@@ -52,7 +52,7 @@ const (
 // and not only those that it finds under way.
 func (k Kind) lasts() bool {
 	switch k {
-	case CutWorker, CutDoor, CutNode, SplitNodes, SlowLAN, FillDisk, StopServer, JumpWorker, JumpDoor, JumpNATS, StopNode, StopWorker, StopDoor, StopNATS:
+	case PartitionWorker, PartitionDoor, PartitionNode, SplitNodes, SlowLAN, FillDisk, StopServer, JumpWorker, JumpDoor, JumpNATS, StopNode, StopWorker, StopDoor, StopNATS:
 		return true
 	}
 	return false
@@ -125,8 +125,8 @@ func Plan(seed uint64, mix []Share, doors, workers int) []Fault {
 			f.Victim, f.Down = among(workers), span(2*time.Second, 8*time.Second)
 		case KillNode:
 			f.Victim, f.Down = among(nodesOfCluster), span(0, 2*time.Second)
-		case CutWorker, CutDoor, CutNode, SplitNodes, StopNode, JumpWorker, JumpDoor, JumpNATS:
-			n := map[Kind]int{CutWorker: workers, JumpWorker: workers, CutDoor: doors, JumpDoor: doors, JumpNATS: 1}[f.Kind]
+		case PartitionWorker, PartitionDoor, PartitionNode, SplitNodes, StopNode, JumpWorker, JumpDoor, JumpNATS:
+			n := map[Kind]int{PartitionWorker: workers, JumpWorker: workers, PartitionDoor: doors, JumpDoor: doors, JumpNATS: 1}[f.Kind]
 			if n == 0 {
 				n = nodesOfCluster
 			}

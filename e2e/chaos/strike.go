@@ -64,11 +64,11 @@ func (r *run) ripe(ctx context.Context, f Fault) error {
 func (r *run) victims(f Fault) []*slot {
 	one := func(of []*slot) []*slot { return []*slot{of[f.Victim%len(of)]} }
 	switch f.Kind {
-	case KillWorker, StopWorker, KillServer, StopServer, CutWorker, JumpWorker:
+	case KillWorker, StopWorker, KillServer, StopServer, PartitionWorker, JumpWorker:
 		return one(r.f.workers)
-	case KillDoor, StopDoor, CutDoor, JumpDoor:
+	case KillDoor, StopDoor, PartitionDoor, JumpDoor:
 		return one(r.f.doors)
-	case KillNode, StopNode, CutNode, SplitNodes:
+	case KillNode, StopNode, PartitionNode, SplitNodes:
 		return one(r.f.nodes)
 	case KillAll, RestartAll, SlowLAN:
 		return r.f.slots()
@@ -138,7 +138,7 @@ func (r *run) hurt(ctx context.Context, f Fault, victims []*slot) (restart func(
 	case StopWorker, StopDoor, StopNATS, StopNode:
 		undo = func() error { _ = victims[0].cont(); return nil } // it may have ended
 		return func(s *slot) error { return s.thaw(ctx) }, undo, victims[0].freeze()
-	case CutWorker, CutDoor, CutNode, SplitNodes, SlowLAN:
+	case PartitionWorker, PartitionDoor, PartitionNode, SplitNodes, SlowLAN:
 		r.breakLAN(f, victims)
 		return back, func() error { r.f.heal(); return nil }, nil
 	case JumpWorker, JumpDoor, JumpNATS:

@@ -40,7 +40,7 @@ export async function play({ call, list, seen, legacy }) {
   return report;
 }
 
-/** What a user answers: a yes where that is asked, else a name. */
+/** What a user answers: accept if a confirmation is requested, else a name. */
 export function answer(request, seen) {
   const { message, requestedSchema } = request.params;
   seen.asked.push(message);

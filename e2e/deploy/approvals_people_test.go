@@ -60,7 +60,7 @@ func storyOfFreshSignIns(t *testing.T, o *office) {
 		_, page := b.get("/a/" + h.Approval)
 		b.submit(page, "/a/"+h.Approval+"/approve", nil)
 		if i == 0 {
-			o.view(t, "gus", h.Approval, func(s *seen) bool { return s.State == "pending" && s.Agreed == 1 })
+			o.view(t, "gus", h.Approval, func(s *seen) bool { return s.State == "pending" && s.ApprovalCount == 1 })
 		}
 	}
 	o.ended(t, "agent", h, "succeeded")

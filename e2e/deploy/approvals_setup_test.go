@@ -174,19 +174,19 @@ func (o *office) asked(t testing.TB, by, tool, arguments string) held {
 
 // seen is an approval as the approver's API shows it.
 type seen struct {
-	State       string
-	Digest      string `json:"arguments_digest"`
-	Agreed      int
-	Needed      int
-	Expires     string `json:"expires_at"`
-	May         []string
-	MayNot      string `json:"may_not_because"`
-	MayNotAllow string `json:"may_not_allow_because"`
-	Escalated   string `json:"escalated_at"`
-	Restarts    []struct{ Reason string }
-	Rule        struct{ Groups []string }
-	ToolChange  struct{ Is string } `json:"tool_change"`
-	AskedBefore *struct{}           `json:"asked_arguments"`
+	State         string
+	Digest        string `json:"arguments_digest"`
+	ApprovalCount int    `json:"approval_count"`
+	Needed        int
+	Expires       string `json:"expires_at"`
+	May           []string
+	MayNot        string `json:"may_not_because"`
+	MayNotAllow   string `json:"may_not_allow_because"`
+	Escalated     string `json:"escalated_at"`
+	Restarts      []struct{ Reason string }
+	Rule          struct{ Groups []string }
+	ToolChange    struct{ Is string } `json:"tool_change"`
+	AskedBefore   *struct{}           `json:"asked_arguments"`
 }
 
 // view waits until somebody sees an approval as wanted.

@@ -166,7 +166,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	o.decides(t, "ben", h.Approval, "approve", "", http.StatusOK)
 	o.ended(t, "agent", h, "succeeded")
 
-	// Deny: whoever agreed before.
+	// Deny: whoever approved before.
 	h = o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
 	o.decides(t, "ben", h.Approval, "deny", `,"reason":"not now"`, http.StatusOK)
@@ -178,7 +178,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	ben := o.browses(t, "ben")
 	_, page := ben.get("/a/" + h.Approval)
 	ben.submit(page, "/a/"+h.Approval+"/edit", url.Values{"arguments": {`{"seconds":0.01}`}, "reason": {"shorter"}})
-	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" && s.Agreed == 1 && s.AskedBefore != nil })
+	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" && s.ApprovalCount == 1 && s.AskedBefore != nil })
 	if _, page = ben.get("/a/" + h.Approval); !strings.Contains(page, "Changes in this edit") {
 		t.Errorf("the page does not show what the edit changed: %s", page)
 	}
@@ -275,7 +275,7 @@ func storyOfRestarts(t *testing.T, o *office) {
 	h := o.asked(t, "agent", "add", `{"a":5,"b":1}`)
 	o.decides(t, "ann", h.Approval, "edit", `,"arguments":{"a":999999,"b":1}`, http.StatusOK)
 	o.view(t, "fay", h.Approval, func(s *seen) bool {
-		return s.State == "pending" && s.Agreed == 0 && s.Needed == 2 && len(s.Restarts) == 1 && slices.Equal(s.Rule.Groups, []string{"finance"})
+		return s.State == "pending" && s.ApprovalCount == 0 && s.Needed == 2 && len(s.Restarts) == 1 && slices.Equal(s.Rule.Groups, []string{"finance"})
 	})
 	o.decides(t, "fay", h.Approval, "deny", "", http.StatusOK)
 	o.ended(t, "agent", h, "denied")
@@ -311,7 +311,7 @@ func storyOfRestarts(t *testing.T, o *office) {
 	o.policy(t, version)
 	// A policy that requires less changes nothing.
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
-	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" && s.Agreed == 1 })
+	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" && s.ApprovalCount == 1 })
 	o.decides(t, "ben", h.Approval, "approve", "", http.StatusOK)
 	o.ended(t, "agent", h, "succeeded")
 }

@@ -70,11 +70,11 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 		t.path = filepath.Join(path, t.ID+".jsonl")
 	}
 	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of the transcript: %w", err)
+		return nil, fmt.Errorf("creating the directory of the transcript: %w", err)
 	}
 	var err error
 	if t.file, _, err = jsonlog.Open(t.path, os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-		return nil, fmt.Errorf("making the transcript: %w", err)
+		return nil, fmt.Errorf("creating the transcript: %w", err)
 	}
 	return t, t.append(entry{Type: entrySession, Session: t.ID, Model: modelName})
 }

@@ -12,45 +12,44 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A server may answer a stored call with a question to its caller, where the call says that
-// the caller can be asked. The question is then the end of that call, and the answer makes
-// the next one: the same arguments, with the answer and the server's own state next to
-// them. The calls of such a conversation are tied to each other by entries like those of
-// idempotency keys, of which the first writer's counts, so that any front door can continue
-// it and no answer is given twice. To callers the whole conversation is one call, under the
-// id of its first.
+// A server can answer a stored call with an input request to its caller, if the call declares
+// that its caller can be asked. The input request ends that call, and the caller's answers
+// start the next one: the same arguments, with the answers and the server's request state in
+// its metadata. Entries like those of idempotency keys link the calls of such a conversation;
+// the first writer of an entry wins, so any front door can continue the conversation, and no
+// answer is sent twice. To callers the conversation is one call with the id of its first.
 
 // inputRequired is the resultType of a result by which a server asks for input.
 const inputRequired = "input_required"
 
 const (
-	// methodAnswers marks a record that holds some of the answers: its arguments are
-	// what is left of the question, and its result.
+	// methodAnswers marks a record with some of the answers. Its arguments are the rest of
+	// the input request, which is also its result.
 	methodAnswers = "callyard/answers"
-	// methodWithdrawn marks the end of a conversation that its caller took back.
+	// methodWithdrawn marks the end of a conversation that its caller canceled.
 	methodWithdrawn = "callyard/withdrawn"
-	// extraMost bounds what goes to a server with the arguments, as workers do.
-	extraMost = 512 << 10
-	// bareMost is how often a server may ask for nothing but to be asked again.
+	// maxMetadataBytes bounds the metadata of a call, as workers do.
+	maxMetadataBytes = 512 << 10
+	// bareMost bounds how often a server can request a retry without requesting input.
 	bareMost = 3
 )
 
-// question is what counts of a result that asks.
-type question struct {
+// inputRequest has the members of a result that requests input.
+type inputRequest struct {
 	Type     string                     `json:"resultType"`
 	Requests map[string]json.RawMessage `json:"inputRequests"`
 	State    json.RawMessage            `json:"requestState"`
 }
 
-// extra is what goes along with the arguments of a call.
-type extra struct {
+// metadata has the params of a call other than its name and arguments.
+type metadata struct {
 	Meta      json.RawMessage            `json:"_meta"`
 	Responses map[string]json.RawMessage `json:"inputResponses"`
 	State     json.RawMessage            `json:"requestState"`
 }
 
-// encode writes the members that are there; their values stay the bytes that they are.
-func (e *extra) encode() []byte {
+// encode returns the members that are set; their values keep their bytes.
+func (e *metadata) encode() []byte {
 	b := []byte{'{'}
 	member := func(name string, value []byte) {
 		if len(b) > 1 {
@@ -84,30 +83,30 @@ func object(members map[string]json.RawMessage) []byte {
 	return append(b, '}')
 }
 
-// asks reports whether the result of a call is a question. The outcomes that workers
-// remember lack that flag, but only calls whose callers can be asked get questions.
+// asks reports whether the result of a call requests input. The outcomes that workers keep
+// lack that flag, but only calls whose callers can be asked get input requests.
 func asks(it *item, res *schema.Result) bool {
 	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+inputRequired+`"`)) {
 		return res.InputRequired
 	}
-	var q question
+	var q inputRequest
 	return json.Unmarshal(res.Body, &q) == nil && q.Type == inputRequired
 }
 
-// bare has a call sent again whose server asks for nothing but that; again is false
+// bare prepares a retry if the server requests one without requesting input; again is false
 // for any other result.
 func (it *item) bare(res *schema.Result) (again bool, err error) {
 	if !res.InputRequired || len(it.rec.Extra) == 0 {
 		return false, nil
 	}
-	var q question
+	var q inputRequest
 	if json.Unmarshal(res.Body, &q) != nil || len(q.Requests) > 0 || len(q.State) == 0 {
 		return false, nil
 	}
 	if it.sentBack++; it.sentBack > bareMost {
 		return false, schema.Errorf(schema.KindInputRequired, "The server asked for a retry %d times without requesting input; the call was given up.", it.sentBack)
 	}
-	var e extra
+	var e metadata
 	if err := json.Unmarshal(it.call.Extra, &e); err != nil {
 		return false, schema.Errorf(schema.KindInternal, "The metadata of the call cannot be read: %w", err)
 	}
@@ -116,7 +115,7 @@ func (it *item) bare(res *schema.Result) (again bool, err error) {
 	return true, nil
 }
 
-// note is the end of a record of a conversation that is no call of its own.
+// note returns the result of a record that only continues a conversation and is not sent.
 func (it *item) note() (*schema.Result, error) {
 	if it.rec.Method == methodWithdrawn {
 		e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled while its server waited for an answer; it may have done part of its work.")
@@ -144,9 +143,9 @@ type conversations struct {
 	acceptor *acceptor
 }
 
-// conversation returns how a call stands whose server asked: as the last call of the
-// conversation does. A question that nobody answered counts for as long as entries
-// are kept; then nobody can tell any more whether it was answered.
+// follow returns the state of a call whose server requested input: the state of the last call
+// of the conversation. An unanswered input request is open for as long as entries are kept;
+// after that it is unknown whether it was answered.
 func (v *conversations) follow(ctx context.Context, first *Status, who schema.Principal, wait time.Duration) (*Status, error) {
 	whole := *first
 	whole.Round = 1
@@ -171,7 +170,7 @@ func (v *conversations) follow(ctx context.Context, first *Status, who schema.Pr
 	}
 }
 
-// open makes the state of a conversation whose last question is open.
+// open returns the state of a conversation whose last input request is open.
 func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	if time.Since(s.Result.Ended) > keepKeys {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", s.CallID)
@@ -180,17 +179,17 @@ func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.State, s.Asked, s.Question, s.Result = schema.StateSuspended, s.Result.Ended, body, nil
+	s.State, s.Asked, s.InputRequest, s.Result = schema.StateSuspended, s.Result.Ended, body, nil
 	return s, nil
 }
 
-// next makes the record that follows from answers; nil where they answer nothing.
+// next returns the record that follows from answers, or nil if they answer nothing.
 func (v *conversations) next(ctx context.Context, s *Status, answers map[string]json.RawMessage) (*Submission, *journal.CallRecord, error) {
-	var q question
-	if err := json.Unmarshal(s.Question, &q); err != nil {
+	var q inputRequest
+	if err := json.Unmarshal(s.InputRequest, &q); err != nil {
 		return nil, nil, schema.Errorf(schema.KindInternal, "The input request of call %s cannot be read: %w", s.CallID, err)
 	}
-	var given extra
+	var given metadata
 	if s.head != nil && s.head.Method == methodAnswers {
 		if err := json.Unmarshal(s.head.Extra, &given); err != nil {
 			return nil, nil, schema.Errorf(schema.KindInternal, "The answers to call %s cannot be read: %w", s.CallID, err)
@@ -218,17 +217,17 @@ func (v *conversations) next(ctx context.Context, s *Status, answers map[string]
 	rec := &journal.CallRecord{Server: first.Server, Tool: first.Tool, Accepted: now, Expires: now.Add(v.o.Lifetime), Principal: s.Principal, Trace: first.Trace}
 	if len(q.Requests) > 0 {
 		rec.Method, rec.Arguments, rec.Extra = methodAnswers, q.encode(), given.encode()
-	} else if err := v.goOn(ctx, s, call, rec, &given, q.State); err != nil {
+	} else if err := v.continueWith(ctx, s, call, rec, &given, q.State); err != nil {
 		return nil, nil, err
 	}
-	if len(rec.Extra) > extraMost {
-		return nil, nil, schema.Errorf(schema.KindTooLarge, "The answers exceed the limit of %d bytes.", extraMost).WithCall(s.CallID)
+	if len(rec.Extra) > maxMetadataBytes {
+		return nil, nil, schema.Errorf(schema.KindTooLarge, "The answers exceed the limit of %d bytes.", maxMetadataBytes).WithCall(s.CallID)
 	}
 	return &Submission{Call: call}, rec, nil
 }
 
-// encode writes what is left of a question.
-func (q *question) encode() []byte {
+// encode returns the input request as JSON.
+func (q *inputRequest) encode() []byte {
 	b := append([]byte(`{"resultType":"`+inputRequired+`","inputRequests":`), object(q.Requests)...)
 	if len(q.State) > 0 {
 		b = append(append(b, `,"requestState":`...), q.State...)
@@ -236,12 +235,12 @@ func (q *question) encode() []byte {
 	return append(b, '}')
 }
 
-// goOn makes the call of the next round; the gate looks at it like at any other.
-func (v *conversations) goOn(ctx context.Context, s *Status, call *schema.Call, rec *journal.CallRecord, given *extra, state json.RawMessage) (err error) {
+// continueWith prepares the call of the next round; the gate checks it like any other.
+func (v *conversations) continueWith(ctx context.Context, s *Status, call *schema.Call, rec *journal.CallRecord, given *metadata, state json.RawMessage) (err error) {
 	if call.Arguments, err = v.o.Store.Arguments(ctx, journalOf(s), s.Call); err != nil {
 		return err
 	}
-	var began extra
+	var began metadata
 	if err := json.Unmarshal(s.Call.Extra, &began); err != nil {
 		return schema.Errorf(schema.KindInternal, "The metadata of call %s cannot be read: %w", s.CallID, err)
 	}

@@ -19,15 +19,15 @@ type Status struct {
 	Call   *journal.CallRecord
 	// Result is set once the call has ended.
 	Result *journal.ResultRecord
-	// Question is what the server asks while the call is suspended, since Asked,
-	// in its how many-th round. Head is the call that stands for this one now; see
-	// [Runner.Answer].
-	Question []byte
-	Asked    time.Time
-	Round    int
-	Head     string
-	head     *journal.CallRecord
-	lost     bool // its record is
+	// InputRequest is the result by which the server requested input at Asked, while the
+	// call is suspended. Round counts the requests from 1. Head is the latest call of the
+	// conversation; see [Runner.Answer].
+	InputRequest []byte
+	Asked        time.Time
+	Round        int
+	Head         string
+	head         *journal.CallRecord
+	lost         bool // its record is
 	// Principal is who asked.
 	Principal schema.Principal
 }

@@ -69,8 +69,8 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	if verdict.Assessment.Approval != nil {
 		return c.submitHeld(ctx, s, hash, verdict)
 	}
-	if len(call.Extra) > extraMost {
-		return nil, schema.Errorf(schema.KindTooLarge, "The call's metadata next to the arguments has %d bytes and exceeds the limit of %d bytes.", len(call.Extra), extraMost)
+	if len(call.Extra) > maxMetadataBytes {
+		return nil, schema.Errorf(schema.KindTooLarge, "The call's metadata next to the arguments has %d bytes and exceeds the limit of %d bytes.", len(call.Extra), maxMetadataBytes)
 	}
 	now := time.Now().UTC()
 	return c.acceptor.accept(ctx, s, journal.CallRecord{

@@ -58,11 +58,11 @@ type Status struct {
 	// Error is why a call that has ended has no result.
 	Error *schema.Error
 
-	// Question is what the server asks while the call is suspended, since Asked, in its
-	// Round, counted from 1.
-	Question []byte
-	Asked    time.Time
-	Round    int
+	// InputRequest is the result by which the server requested input at Asked, while the
+	// call is suspended. Round counts the requests from 1.
+	InputRequest []byte
+	Asked        time.Time
+	Round        int
 
 	approval *ledger.Approval
 	call     *journal.CallRecord
@@ -111,7 +111,7 @@ func OfEnd(e batch.End) *Status {
 
 // ofStored returns the status of a durable call.
 func ofStored(b *batch.Status) *Status {
-	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, Question: b.Question, Asked: b.Asked, Round: b.Round, call: b.Call}
+	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, call: b.Call}
 	if c := b.Call; c != nil {
 		s.Server, s.Tool, s.CustomID, s.Created, s.Expires = c.Server, c.Tool, c.CustomID, c.Accepted, c.Expires
 	}

@@ -79,13 +79,13 @@ func agentCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.print, "print", "p", false, "answer once and end, also at a terminal")
+	f.BoolVarP(&o.print, "print", "p", false, "answer once and exit, even at a terminal")
 	f.StringVar(&o.model, "model", "", "the model as PROVIDER:NAME (CALLYARD_MODEL)")
 	f.StringVar(&o.baseURL, "base-url", "", "address of the model's API in place of the provider's, such as http://127.0.0.1:8000/v1")
 	f.StringArrayVar(&o.headers, "header", nil, "header for the model's API, as Name: value; can be repeated")
 	f.StringSliceVar(&o.servers, "servers", nil, "only tools of these servers")
 	f.StringSliceVar(&o.tools, "tools", nil, "only these tools: patterns of SERVER/TOOL or of names for the model, such as files__*")
-	f.StringSliceVar(&o.deny, "not-tools", nil, "none of these tools, in the same form")
+	f.StringSliceVar(&o.deny, "not-tools", nil, "exclude these tools: patterns in the same form")
 	f.StringVar(&o.selection, "select", "auto", "tools for the model: all, search (the best for the prompt, and find_tools), or auto (all if they fit --tool-tokens)")
 	f.IntVar(&o.toolTokens, "tool-tokens", 8000, "estimated tokens of tool definitions in the first request")
 	f.IntVar(&o.limits.Steps, "max-steps", 20, "requests to the model for each prompt; 0 sets no limit")

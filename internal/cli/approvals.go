@@ -101,17 +101,17 @@ type approvalItem struct {
 		Name  string `json:"name"`
 		Owner string `json:"owner"`
 	} `json:"requester"`
-	Server    string   `json:"server"`
-	Tool      string   `json:"tool"`
-	Level     int      `json:"risk_level"`
-	Reasons   []string `json:"reasons"`
-	Digest    string   `json:"arguments_digest"`
-	Edited    bool     `json:"edited"`
-	Needed    int      `json:"needed"`
-	Agreed    int      `json:"agreed"`
-	ExpiresIn int64    `json:"expires_in_ms"`
-	Blocked   string   `json:"may_not_because"`
-	Arguments struct {
+	Server        string   `json:"server"`
+	Tool          string   `json:"tool"`
+	Level         int      `json:"risk_level"`
+	Reasons       []string `json:"reasons"`
+	Digest        string   `json:"arguments_digest"`
+	Edited        bool     `json:"edited"`
+	Needed        int      `json:"needed"`
+	ApprovalCount int      `json:"approval_count"`
+	ExpiresIn     int64    `json:"expires_in_ms"`
+	Blocked       string   `json:"may_not_because"`
+	Arguments     struct {
 		Base64    string `json:"base64"`
 		Forgotten string `json:"forgotten"`
 	} `json:"arguments"`
@@ -142,14 +142,14 @@ func listApprovals(ctx context.Context, c *client, state string) error {
 		return err
 	}
 	return all.print(c, "approvals", []string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "REQUESTED BY", "APPROVALS", "LEFT", "WHY"}, func(a *approvalItem) []cell {
-		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.agreed(), a.left(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
+		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.approvalCount(), a.left(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
 		row[1], row[4] = stateCell(a.State), riskCell(a.Level)
 		return row
 	}, "")
 }
 
-func (a *approvalItem) agreed() string {
-	return strconv.Itoa(a.Agreed) + " of " + strconv.Itoa(a.Needed)
+func (a *approvalItem) approvalCount() string {
+	return strconv.Itoa(a.ApprovalCount) + " of " + strconv.Itoa(a.Needed)
 }
 
 func (a *approvalItem) left() string {
@@ -185,7 +185,7 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 func (a *approvalItem) write(out screen, args []byte) error {
 	rows := [][]cell{
 		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("requested by", a.Requester.Name), cells("for", a.Requester.Owner),
-		cells("risk", riskCell(a.Level).text), cells("approvals", a.agreed()), cells("time left", a.left()), cells("why approval is required", strings.Join(a.Reasons, " ")),
+		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.left()), cells("why approval is required", strings.Join(a.Reasons, " ")),
 		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
 	for _, d := range a.Decisions {
@@ -241,7 +241,7 @@ func decideApproval(ctx context.Context, c *client, id string, d decisionBody) e
 	}
 	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), func(a *approvalItem) error {
 		if a.State == "pending" {
-			return c.out.text(oneLine("Recorded: "+a.agreed()+" approvals; the call requires more.") + "\n")
+			return c.out.text(oneLine("Recorded: "+a.approvalCount()+" approvals; the call requires more.") + "\n")
 		}
 		return c.out.text(oneLine("Recorded: the call is "+a.State+".") + "\n")
 	})

@@ -12,7 +12,7 @@ import (
 
 func approvalAnswer(args string) string {
 	return `{"id":"appr_1","call_id":"call_1","state":"pending","requester":{"name":"agent","owner":"team"},"server":"files","tool":"delete",` +
-		`"risk_level":2,"reasons":["It deletes."],"arguments_digest":"sha256:abc","edited":false,"needed":2,"agreed":0,"expires_in_ms":60000,` +
+		`"risk_level":2,"reasons":["It deletes."],"arguments_digest":"sha256:abc","edited":false,"needed":2,"approval_count":0,"expires_in_ms":60000,` +
 		`"decisions":[{"by":"ada","kind":"extend","at":"2026-01-02T03:04:05Z"}],"arguments":{"base64":"` + base64.StdEncoding.EncodeToString([]byte(args)) + `"}}`
 }
 
@@ -64,7 +64,7 @@ func TestWhatIsShownHidesNothing(t *testing.T) {
 func TestAnApprovalSendsTheDigestThatWasShown(t *testing.T) {
 	d := openDoor(t, map[string]answer{
 		"GET /approvals/appr_1":            jsonAnswer(approvalAnswer(`{"target":"x"}`)),
-		"POST /approvals/appr_1/decisions": jsonAnswer(strings.Replace(approvalAnswer("{}"), `"agreed":0`, `"agreed":1`, 1)),
+		"POST /approvals/appr_1/decisions": jsonAnswer(strings.Replace(approvalAnswer("{}"), `"approval_count":0`, `"approval_count":1`, 1)),
 	})
 	out, note, code := decide(t, d, "", "approve", "appr_1", "--yes", "--reason", "fine")
 	if code != exitOK || !strings.Contains(out, "1 of 2") || !strings.Contains(note, `{"target":"x"}`) {

@@ -74,7 +74,7 @@ func evalScoreCommand() *cobra.Command {
 // showScored prints a report as a table, or as it is.
 func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if n := len(result.Unknown); n > 0 {
-		if err := note.text(fmt.Sprintf("%d responses are of no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
+		if err := note.text(fmt.Sprintf("%d responses match no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
 			return err
 		}
 	}

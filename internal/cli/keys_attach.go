@@ -14,7 +14,7 @@ func attachKeyCommand() *cobra.Command {
 		Use:   "attach SERVER",
 		Short: "Create a key with which programs attach to a server",
 		Long: "attach creates a key for the programs that serve SERVER by attaching to a worker, and prints it once: Callyard stores only its hash, in the entry of the server. " +
-			"The key is good for attaching this server and for nothing else. It does not require a running Callyard.",
+			"The key can only attach programs to this server. It does not require a running Callyard.",
 		Example: "  callyard keys attach prices",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

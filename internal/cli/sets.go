@@ -135,15 +135,15 @@ func putSetCommand() *cobra.Command {
 		Use:   "put NAME [FILE]",
 		Short: "Make or change a set",
 		Long: "put makes the set, or replaces its definition. FILE has the definition as JSON, as in PUT /sets/{name} (- means standard input). " +
-			"Without a file, the flags say which tools the set has.",
+			"Without a file, the flags select the tools of the set.",
 		Args: takes(1, 2),
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.tools, "tools", nil, "tools of the set, as SERVER/TOOL with * and ?; repeatable, in order")
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "tools to leave out, as SERVER/TOOL; repeatable")
 	flags.StringVar(&f.description, "description", "", "what the set is for")
-	flags.StringVar(&f.prefix, "prefix", "{server}", "what stands before a tool's name; {server} is the server, '' is nothing")
-	flags.StringVar(&f.separator, "separator", "__", "what stands between prefix and name")
+	flags.StringVar(&f.prefix, "prefix", "{server}", "prefix of tool names; {server} is the server, '' means none")
+	flags.StringVar(&f.separator, "separator", "__", "separator between prefix and name")
 	flags.StringVar(&f.conflict, "conflict", "error", "tools that would have the same name: error, prefer or rename")
 	offer(cmd, "conflict", "error", "prefer", "rename")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {

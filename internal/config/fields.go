@@ -164,7 +164,7 @@ func settingsOf(sections []section) ([]setting, error) {
 			return nil
 		}
 		if slices.Contains(chain, t) {
-			return fmt.Errorf("config: the type %s at %s holds itself", t, s.path)
+			return fmt.Errorf("config: the type %s at %s contains itself", t, s.path)
 		}
 		for _, f := range fieldsOf(t) {
 			inner := setting{path: join(s.path, f.key), typ: f.typ, root: s.root, steps: append(slices.Clip(s.steps), f.index)}

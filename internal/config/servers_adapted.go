@@ -109,7 +109,7 @@ func (d *draft) adapted() (kind string, ok bool) {
 func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 	for _, key := range []string{"command", "url", "openapi", "tool_endpoint", "builtin", "attach"} {
 		if key != e.Type && d.has(key) {
-			r.fault(d, key, "the server has %s as well, and is reached in one way; remove one of them.", quote(e.Type))
+			r.fault(d, key, "the server has %s too, and needs exactly one transport; remove one of them.", quote(e.Type))
 		}
 	}
 	for _, key := range []string{"type", "transport"} {
@@ -178,7 +178,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 			r.fault(d, "base_url", "must be an http or https address without user, query and fragment, such as https://api.example.com/v1.")
 		}
 	case !fetched:
-		r.fault(d, "openapi", "a document in a file does not say for sure where the service is; add \"base_url\".")
+		r.fault(d, "openapi", "a document in a file does not reliably contain the URL of the service; add \"base_url\".")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Credentials)) {
 		if c, ok := r.credential(d, name, s.Credentials[name]); ok {
@@ -208,7 +208,7 @@ func (r *serverReader) credential(d *draft, name string, s credentialShape) (Cre
 			continue
 		}
 		if *f.into != "" {
-			return bad(f.key+"_file", "%s is given as well; keep one of them.", f.key)
+			return bad(f.key+"_file", "%s is set too; keep one of them.", f.key)
 		}
 		if r.path == "" {
 			return bad(f.key+"_file", "a server that is added by a request cannot read files here; give the %s itself.", f.key)
@@ -222,15 +222,15 @@ func (r *serverReader) credential(d *draft, name string, s credentialShape) (Cre
 	secret := c.Value + c.Username + c.Password
 	switch {
 	case c.Value == "" && c.Username == "" && c.Password == "":
-		return bad("", "holds nothing; write {\"value\": \"${NAME}\"}, or \"username\" and \"password\".")
+		return bad("", "is empty; write {\"value\": \"${NAME}\"}, or \"username\" and \"password\".")
 	case c.Value != "" && (c.Username != "" || c.Password != ""):
-		return bad("", "has both a value and a user name or password; keep what the scheme asks for.")
+		return bad("", "has both a value and a user name or password; keep what the scheme requires.")
 	case c.Value == "" && c.Username == "":
 		return bad("", "has a password and no user name; add \"username\".")
 	case strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c == 0x7f }):
-		return bad("", "holds a line break or another character that a request cannot carry; remove it.")
+		return bad("", "contains a line break or another character that is not allowed in requests; remove it.")
 	case strings.Contains(c.Username, ":"):
-		return bad("username", "holds a \":\", which no user name of this kind can; correct it.")
+		return bad("username", "holds a \":\", which is not allowed in this kind of user name; correct it.")
 	}
 	return c, true
 }
@@ -240,21 +240,21 @@ func (r *serverReader) selectors(d *draft, key string, list []Selector) {
 		full := join(d.path, key) + "[" + strconv.Itoa(i) + "]"
 		bad := func(format string, args ...any) { r.faultBelow(d, key, full, format, args...) }
 		if len(s.Tags)+len(s.Methods)+len(s.Paths)+len(s.Operations) == 0 {
-			bad("chooses nothing; give it \"tags\", \"methods\", \"paths\" or \"operations\".")
+			bad("selects nothing; set \"tags\", \"methods\", \"paths\" or \"operations\".")
 		}
 		for _, m := range s.Methods {
 			if !slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, strings.ToUpper(m)) {
-				bad("%s is no method that a tool can have; write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.", quote(shorten(m)))
+				bad("%s is not a supported method; write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.", quote(shorten(m)))
 			}
 		}
 		for _, p := range s.Paths {
 			if !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "*") {
-				bad("%s is no pattern of paths; begin it with \"/\", such as \"/pets/**\".", quote(shorten(p)))
+				bad("%s is not a pattern of paths; begin it with \"/\", such as \"/pets/**\".", quote(shorten(p)))
 			}
 		}
 		for _, o := range s.Operations {
 			if _, err := path.Match(o, ""); err != nil || o == "" {
-				bad("%s is no pattern of operationIds; use * and ?, such as \"get*\".", quote(shorten(o)))
+				bad("%s is not a pattern of operationIds; use * and ?, such as \"get*\".", quote(shorten(o)))
 			}
 		}
 		if slices.Contains(s.Tags, "") {
@@ -278,7 +278,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 		bad("url", "must be the http or https address that takes tool calls.")
 	}
 	if s.Format != "" && s.Format != FormatOpenAI {
-		bad("format", "%s is no format that is known here; write \"openai\", or leave it out.", quote(shorten(s.Format)))
+		bad("format", "%s is not a known format; write \"openai\", or omit it.", quote(shorten(s.Format)))
 	}
 	if n := s.CallsPerRequest; n != nil {
 		if t.CallsPerRequest = *n; *n < 1 || *n > mostCallsPerRequest {
@@ -287,16 +287,16 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	}
 	switch {
 	case t.ToolsURL != "" && s.Tools != nil:
-		bad("tools_url", "tools are given as well; keep one of them.")
+		bad("tools_url", "tools is set too; keep one of them.")
 	case t.ToolsURL != "" && !isWebAddress(t.ToolsURL):
 		bad("tools_url", "must be an http or https address that answers with a list of tools.")
 	case t.ToolsURL == "" && len(s.Tools) == 0:
-		bad("tools", "are not given; list them as OpenAI's API takes them, or name with \"tools_url\" where they are.")
+		bad("tools", "is missing; list the tools in the form of OpenAI's API, or set \"tools_url\" to the address of the list.")
 	}
 	if len(s.Tools) > 0 {
 		text, err := json.Marshal(s.Tools)
 		if err != nil {
-			bad("tools", "cannot be read; write them as OpenAI's API takes them.")
+			bad("tools", "cannot be read; write the tools in the form of OpenAI's API.")
 		}
 		t.Tools = text
 	}
@@ -306,7 +306,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 			function = tool // as OpenAI's newer API has it
 		}
 		if name, _ := function["name"].(string); name == "" {
-			bad("tools["+strconv.Itoa(i)+"]", "is no tool; write {\"type\": \"function\", \"function\": {\"name\": …, \"description\": …, \"parameters\": {…}}}.")
+			bad("tools["+strconv.Itoa(i)+"]", "is not a tool; write {\"type\": \"function\", \"function\": {\"name\": …, \"description\": …, \"parameters\": {…}}}.")
 		}
 	}
 }

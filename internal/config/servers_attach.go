@@ -24,11 +24,11 @@ func (r *serverReader) attached(d *draft, e *ServerEntry) {
 	}
 	for _, key := range []string{"docker", "sandbox", "bubblewrap"} {
 		if d.has(key) {
-			r.fault(d, key, "an attached program is not started here, so no container can hold it; remove it.")
+			r.fault(d, key, "an attached program is not started here and cannot run in a container; remove it.")
 		}
 	}
 	if s.RiskLevel == 3 {
-		r.fault(d, "riskLevel", "3 asks for a container, and an attached program is not started here; write 1 or 2.")
+		r.fault(d, "riskLevel", "3 requires a container, and an attached program is not started here; write 1 or 2.")
 	}
 	for _, key := range []string{"onDemand", "idleStop"} {
 		if d.has(key) {
@@ -36,7 +36,7 @@ func (r *serverReader) attached(d *draft, e *ServerEntry) {
 		}
 	}
 	if r.path == "" {
-		r.fault(d, "attach", "cannot be given in a request: the operator writes the server into the servers file.")
+		r.fault(d, "attach", "cannot be set in a request; the operator adds the server to the servers file.")
 	}
 }
 

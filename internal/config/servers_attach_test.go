@@ -21,8 +21,8 @@ func TestFaultsOfServersThatProgramsAttachToAreNamed(t *testing.T) {
 	for entry, want := range map[string]string{
 		`{"attach": true}`:                                         "callyard keys attach s",
 		`{"attach": false, ` + keys + `}`:                          "write true",
-		`{"attach": true, "command": "x", ` + keys + `}`:           "is reached in one way",
-		`{"attach": true, "docker": {"image": "x"}, ` + keys + `}`: "no container can hold it",
+		`{"attach": true, "command": "x", ` + keys + `}`:           "needs exactly one transport",
+		`{"attach": true, "docker": {"image": "x"}, ` + keys + `}`: "cannot run in a container",
 		`{"attach": true, "riskLevel": 3, ` + keys + `}`:           "write 1 or 2",
 		`{"attach": true, "onDemand": true, ` + keys + `}`:         "are not started here",
 		`{"attach": true, "type": "http", ` + keys + `}`:           "remove it",
@@ -34,7 +34,7 @@ func TestFaultsOfServersThatProgramsAttachToAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", entry, err)
 		}
 	}
-	if _, err := ParseServer("x", []byte(`{"attach": true, `+keys+`}`)); err == nil || !strings.Contains(err.Error(), "the operator writes the server into the servers file") {
+	if _, err := ParseServer("x", []byte(`{"attach": true, `+keys+`}`)); err == nil || !strings.Contains(err.Error(), "the operator adds the server to the servers file") {
 		t.Errorf("in a request: %v", err)
 	}
 }

@@ -33,16 +33,16 @@ func (r *serverReader) builtin(d *draft, e *ServerEntry) {
 	}
 	for _, key := range []string{"docker", "sandbox", "bubblewrap"} {
 		if d.has(key) {
-			r.fault(d, key, "a built-in server runs in the worker itself, so no container can hold it; remove it.")
+			r.fault(d, key, "a built-in server runs in the worker itself and cannot run in a container; remove it.")
 		}
 	}
 	if s.RiskLevel == 3 {
-		r.fault(d, "riskLevel", "3 asks for a container, and a built-in server runs in the worker itself; write 1 or 2.")
+		r.fault(d, "riskLevel", "3 requires a container, and a built-in server runs in the worker itself; write 1 or 2.")
 	}
 	if r.path == "" {
 		for _, key := range []string{"roots", "allow", "api_key_file"} {
 			if d.has(key) {
-				r.fault(d, key, "cannot be given in a request, because it opens what only the operator may open; write the server into the servers file.")
+				r.fault(d, key, "cannot be set in a request, because only the operator can grant this access; add the server to the servers file.")
 			}
 		}
 		return
@@ -75,7 +75,7 @@ func (r *serverReader) builtinKey(d *draft, b *Builtin) {
 		return
 	}
 	if d.has("api_key") {
-		r.fault(d, "api_key_file", "api_key is given as well; keep one of them.")
+		r.fault(d, "api_key_file", "api_key is set too; keep one of them.")
 		return
 	}
 	text, err := readText(r.relativeTo(d.shape.APIKeyFile), maxSecretFile)

@@ -33,8 +33,8 @@ func TestBuiltInServersAreRead(t *testing.T) {
 func TestFaultsOfBuiltInServersAreNamed(t *testing.T) {
 	for entry, want := range map[string]string{
 		`{"builtin": ""}`: "write the name of a built-in server",
-		`{"builtin": "calculator", "command": "x"}`:                                           "is reached in one way",
-		`{"builtin": "calculator", "docker": {"image": "x"}}`:                                 "no container can hold it",
+		`{"builtin": "calculator", "command": "x"}`:                                           "needs exactly one transport",
+		`{"builtin": "calculator", "docker": {"image": "x"}}`:                                 "cannot run in a container",
 		`{"builtin": "calculator", "riskLevel": 3}`:                                           "write 1 or 2",
 		`{"builtin": "calculator", "type": "http"}`:                                           "remove it",
 		`{"builtin": "search", "engine_url": "search.example"}`:                               "must be an http or https address",
@@ -48,7 +48,7 @@ func TestFaultsOfBuiltInServersAreNamed(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"roots", "allow"} {
-		if _, err := ParseServer("x", []byte(`{"builtin": "files", "`+key+`": ["/"]}`)); err == nil || !strings.Contains(err.Error(), "cannot be given in a request") {
+		if _, err := ParseServer("x", []byte(`{"builtin": "files", "`+key+`": ["/"]}`)); err == nil || !strings.Contains(err.Error(), "cannot be set in a request") {
 			t.Errorf("%s in a request: %v", key, err)
 		}
 	}

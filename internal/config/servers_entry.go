@@ -63,7 +63,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 		r.checkProcess(d, &e)
 		r.unused(d, "headers")
 		if d.inContainer() && d.has("cwd") {
-			r.note(d.place("cwd"), "\"cwd\" of the server %q is not used: it runs in a container, where docker.workdir says so", d.id)
+			r.note(d.place("cwd"), "\"cwd\" of the server %q is not used: it runs in a container; set docker.workdir instead", d.id)
 		}
 	} else {
 		e.URL, e.Headers = s.URL, plainMap(s.Headers)
@@ -83,7 +83,7 @@ func (d *draft) inContainer() bool { return d.shape.RiskLevel == 3 && d.shape.Do
 func (r *serverReader) transport(d *draft) string {
 	switch {
 	case d.has("command") && d.has("url"):
-		r.fault(d, "", "the server has both a command and a url; keep the one that it is reached by.")
+		r.fault(d, "", "the server has both a command and a url; keep one of them.")
 	case d.inContainer() && !d.has("url"): // the image says what is started
 	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
 		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, \"url\" for a server elsewhere, \"openapi\" for a REST service, \"builtin\" for a built-in server, or \"attach\" for programs that attach by themselves.")
@@ -95,7 +95,7 @@ func (r *serverReader) transport(d *draft) string {
 		}
 		known, ok := transportNames[strings.ToLower(value)]
 		if !ok {
-			r.fault(d, key, "%s is no transport that is known here; write \"stdio\", \"http\" (streamable HTTP), \"sse\" or \"websocket\".", quote(value))
+			r.fault(d, key, "%s is not a known transport; write \"stdio\", \"http\" (streamable HTTP), \"sse\" or \"websocket\".", quote(value))
 			continue
 		}
 		byKey[key] = known
@@ -123,7 +123,7 @@ func (r *serverReader) transport(d *draft) string {
 		}
 		// Bare URLs of the older transport are common, and end so by convention.
 		if err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
-			r.note(d.place("url"), "the url of the server %q ends in /sse and is taken for the older SSE transport; \"type\" says otherwise", d.id)
+			r.note(d.place("url"), "the url of the server %q ends in /sse, so the older SSE transport is used; set \"type\" for another one", d.id)
 			return TypeSSE
 		}
 		return TypeHTTP
@@ -142,7 +142,7 @@ func (r *serverReader) checkProcess(d *draft, e *ServerEntry) {
 		r.fault(d, "command", "is empty; name the program to start.")
 	}
 	if strings.ContainsRune(e.Command, 0) || slices.ContainsFunc(e.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-		r.fault(d, "command", "it or its arguments hold a NUL character; remove it.")
+		r.fault(d, "command", "it or its arguments contain a NUL character; remove it.")
 	}
 	for _, key := range []string{"auth", "bearerTokenEnv", "apiKey"} {
 		if d.has(key) {
@@ -156,9 +156,9 @@ func (r *serverReader) checkEnv(d *draft, key string, env map[string]string) {
 	for _, name := range names(env) {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			r.fault(d, key, "%s is no name for an environment variable; remove the \"=\".", quote(name))
+			r.fault(d, key, "%s is not a valid name of an environment variable; remove the \"=\".", quote(name))
 		case strings.ContainsRune(env[name], 0):
-			r.fault(d, key, "the value of %s holds a NUL character; remove it.", quote(name))
+			r.fault(d, key, "the value of %s contains a NUL character; remove it.", quote(name))
 		}
 	}
 }
@@ -168,22 +168,22 @@ func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
 		u, err := url.Parse(e.URL)
 		switch socket := e.Type == TypeWebSocket; {
 		case socket && (err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == ""):
-			r.fault(d, "url", "is no address of a WebSocket server; write it as wss://host/path.")
+			r.fault(d, "url", "is not an address of a WebSocket server; write it as wss://host/path.")
 		case !socket && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == ""):
-			r.fault(d, "url", "is no address of an HTTP server; write it as https://host/path, or wss://host/path for a WebSocket.")
+			r.fault(d, "url", "is not an address of an HTTP server; write it as https://host/path, or wss://host/path for a WebSocket.")
 		case socket && u.Fragment != "":
-			r.fault(d, "url", "has a part after \"#\", which no address of a WebSocket has; remove it.")
+			r.fault(d, "url", "has a fragment, which a WebSocket URL cannot have; remove the part from # on.")
 		}
 	}
 	if d.has("docker") {
-		r.fault(d, "docker", "a server that is reached by url does not run here, so no container can hold it; remove docker, or give its command.")
+		r.fault(d, "docker", "a server with a url does not run here and cannot run in a container; remove docker, or set its command.")
 	}
 	seen := map[string]bool{}
 	for _, name := range names(e.Headers) {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			r.fault(d, "headers", "%s is no name for a header; use letters, digits and \"-\".", quote(name))
+			r.fault(d, "headers", "%s is not a valid name of a header; use letters, digits and \"-\".", quote(name))
 		case strings.ContainsAny(e.Headers[name], "\r\n\x00"):
 			r.fault(d, "headers", "the value of %s holds a line break; remove it.", quote(name))
 		case seen[canonical]:
@@ -202,7 +202,7 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 	}
 	if d.has("bearerTokenEnv") {
 		if key != "" {
-			r.fault(d, "bearerTokenEnv", "auth gives a bearer token as well; keep one of them.")
+			r.fault(d, "bearerTokenEnv", "auth has a bearer token too; keep one of them.")
 		}
 		key = "bearerTokenEnv"
 		if token = r.vars[d.shape.BearerTokenEnv]; token == "" {
@@ -213,7 +213,7 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 	}
 	if d.has("apiKey") {
 		if key != "" {
-			r.fault(d, "apiKey", "%s gives a bearer token as well; keep one of them.", key)
+			r.fault(d, "apiKey", "%s has a bearer token too; keep one of them.", key)
 		}
 		key, token = "apiKey", string(d.shape.RemoteKey)
 	}
@@ -223,11 +223,11 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 	case key == "apiKey" && token == "":
 		r.fault(d, key, "is empty; write \"${NAME}\" with the name of a variable that holds the key.")
 	case have:
-		r.fault(d, key, "the headers have an Authorization already; keep one of them.")
+		r.fault(d, key, "the headers already have Authorization; keep one of them.")
 	case token == "":
 		r.fault(d, key, "has no token; write {\"bearer\": \"${NAME}\"}.")
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-		r.fault(d, key, "the token holds a space, a line break or another character that a header cannot carry; remove it.")
+		r.fault(d, key, "the token holds a space, a line break or another character that is not allowed in headers; remove it.")
 	default:
 		if e.Headers == nil {
 			e.Headers = map[string]string{}
@@ -239,7 +239,7 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 func (r *serverReader) checkLimits(d *draft) {
 	s := &d.shape
 	if d.has("riskLevel") && (s.RiskLevel < 1 || s.RiskLevel > 3) {
-		r.fault(d, "riskLevel", "%d is no risk level; write 1 (low), 2 (medium) or 3 (high).", s.RiskLevel)
+		r.fault(d, "riskLevel", "%d is not a risk level; write 1 (low), 2 (medium) or 3 (high).", s.RiskLevel)
 	}
 	if d.has("docker") && s.Docker != nil {
 		if s.Docker.Image == "" {
@@ -259,14 +259,14 @@ func (r *serverReader) checkLimits(d *draft) {
 		r.fault(d, "startTimeout", "must be from \"1ms\" to \"1h\".")
 	}
 	if d.has("results") && !slices.Contains([]string{ResultsMark, ResultsRefuse, ResultsOff}, s.Results) {
-		r.fault(d, "results", "%s is not known here; write \"mark\", \"refuse\" or \"off\".", quote(shorten(s.Results)))
+		r.fault(d, "results", "%s is not a known value; write \"mark\", \"refuse\" or \"off\".", quote(shorten(s.Results)))
 	}
 	if d.has("pin") && !slices.Contains([]string{schema.PinOff, schema.PinWarn, schema.PinQuarantine}, s.Pin) {
-		r.fault(d, "pin", "%s is not known here; write \"off\", \"warn\" or \"quarantine\".", quote(shorten(s.Pin)))
+		r.fault(d, "pin", "%s is not a known value; write \"off\", \"warn\" or \"quarantine\".", quote(shorten(s.Pin)))
 	}
 	for i, glob := range s.SafeTools {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {
-			r.fault(d, "safeTools", "entry %d is no pattern for tool names; use * and ?, such as \"read_*\".", i+1)
+			r.fault(d, "safeTools", "entry %d is not a pattern for tool names; use * and ?, such as \"read_*\".", i+1)
 		}
 	}
 }
@@ -298,5 +298,5 @@ func isToken(s string) bool {
 }
 
 func inputFault(id string) error {
-	return fmt.Errorf("${input:%s} asks a person, and nobody is asked here; set an environment variable and write ${NAME} instead.", shorten(id))
+	return fmt.Errorf("${input:%s} prompts a person, which is not possible here; set an environment variable and write ${NAME} instead.", shorten(id))
 }

@@ -81,7 +81,7 @@ func (r *serverReader) file(path string, data []byte) {
 		return
 	}
 	if root.kind != yamldoc.Map {
-		r.faults.add(root.at, "", "the file must hold a JSON object, not %s; begin it with {\"mcpServers\": {…}}.", root.kind)
+		r.faults.add(root.at, "", "the file must contain a JSON object, not %s; begin it with {\"mcpServers\": {…}}.", root.kind)
 		return
 	}
 	ours, theirs := root.get("mcpServers"), root.get("servers")

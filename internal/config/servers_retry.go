@@ -42,7 +42,7 @@ func (r *serverReader) retries(d *draft, e *ServerEntry) {
 	if s := d.shape.Retry; s != nil {
 		e.Retry = r.retry(d, "retry", join(d.path, "retry"), s)
 		if e.Retry.Attempts > 1 && !e.maySafe() {
-			r.fault(d, "retry", "no tool of the server is safe to repeat, so no call is; list such tools in \"safeTools\", or set \"trustAnnotations\".")
+			r.fault(d, "retry", "no tool of the server is safe to repeat, so no call is repeated; list such tools in \"safeTools\", or set \"trustAnnotations\".")
 		}
 	}
 	tools := join(d.path, "tools")
@@ -54,7 +54,7 @@ func (r *serverReader) retries(d *draft, e *ServerEntry) {
 		full := join(joinName(tools, name), "retry")
 		rule := r.retry(d, "tools", full, s)
 		if rule.Attempts > 1 && !e.TrustAnnotations && e.Type != TypeBuiltin && !e.asServer().SafeToRepeat(&schema.Tool{Name: name}) {
-			r.faultBelow(d, "tools", full, "the tool is not marked as safe to repeat, so its calls are not; add it to \"safeTools\", or set \"trustAnnotations\".")
+			r.faultBelow(d, "tools", full, "the tool is not marked as safe to repeat, so its calls are not repeated; add it to \"safeTools\", or set \"trustAnnotations\".")
 		}
 		if e.ToolRetry == nil {
 			e.ToolRetry = map[string]*schema.Retry{}
@@ -79,7 +79,7 @@ func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.
 	rule := &schema.Retry{Attempts: retryAttempts, Backoff: retryBackoff, MaxBackoff: retryMostBackoff, On: retryOn}
 	if s.Attempts != nil {
 		if rule.Attempts = *s.Attempts; rule.Attempts < 1 || rule.Attempts > mostAttempts {
-			bad("attempts", "must be from 1 to %d, the first attempt included; 1 repeats nothing.", mostAttempts)
+			bad("attempts", "must be from 1 to %d, including the first attempt; 1 means no retries.", mostAttempts)
 		}
 	}
 	if s.Backoff != nil {
@@ -107,13 +107,13 @@ func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.
 		kind := schema.RetryKind(word)
 		switch {
 		case !slices.Contains(known, kind):
-			bad("on", "%s is no kind of failure that is known here; write %s.", quote(shorten(word)), listOfKinds(known))
+			bad("on", "%s is not a known kind of failure; write %s.", quote(shorten(word)), listOfKinds(known))
 		case !slices.Contains(rule.On, kind):
 			rule.On = append(rule.On, kind)
 		}
 	}
 	if len(s.On) == 0 {
-		bad("on", "names no failure, so nothing is repeated; name some, or remove it for the usual ones.")
+		bad("on", "is empty, so nothing is repeated; name failures, or remove it for the default.")
 	}
 	return rule
 }

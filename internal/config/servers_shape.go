@@ -105,9 +105,9 @@ func idFault(id string) string {
 	case utf8.RuneCountInString(id) > most:
 		return "is longer than 64 characters; shorten it."
 	case id == "." || id == "..":
-		return "cannot stand in a URL; choose another."
+		return "cannot be used in a URL; choose another."
 	case strings.HasPrefix(id, "@"):
-		return "begins with \"@\", which stands before the names of sets in URLs; choose another."
+		return "begins with \"@\", which marks names of sets in URLs; choose another."
 	case strings.TrimSpace(id) != id:
 		return "begins or ends with a space; remove it."
 	case strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == utf8.RuneError || !unicode.IsPrint(c) }):

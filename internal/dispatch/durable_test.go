@@ -171,7 +171,7 @@ func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 	}
 	big := make([]byte, 3<<20) // travels in parts
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
-		var q bus.Question
+		var q bus.OutcomeQuery
 		if err := json.Unmarshal(f.Payload, &q); err != nil || f.Method != bus.MethodOutcomes || q.Within != time.Minute {
 			t.Errorf("asked %q %s: %v", f.Method, f.Payload, err)
 		}

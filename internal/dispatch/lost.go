@@ -71,7 +71,7 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 func (q *inquirer) later(worker string) {
 	select {
 	case q.moved <- worker:
-	default: // with a full queue, one question to all is as good
+	default: // with a full queue, one query to all is as good
 		select {
 		case <-q.moved:
 		default:
@@ -115,15 +115,15 @@ func (q *inquirer) unanswered(whom string) map[addressee]map[string]lostCall {
 // askWorker asks one worker until it answers. A call that still runs there is
 // answered over the new connection.
 func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string]lostCall) {
-	question := bus.Question{Brief: to.brief}
+	query := bus.OutcomeQuery{Brief: to.brief}
 	for id, c := range calls {
-		question.CallIDs, question.Seqs = append(question.CallIDs, id), append(question.Seqs, c.seq)
-		question.Within = max(question.Within, time.Since(c.to.sent)+lostFor)
+		query.CallIDs, query.Seqs = append(query.CallIDs, id), append(query.Seqs, c.seq)
+		query.Within = max(query.Within, time.Since(c.to.sent)+lostFor)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lostFor)
 	defer cancel()
 	for {
-		outcomes, err := q.router.askAll(ctx, to.worker, &question)
+		outcomes, err := q.router.askAll(ctx, to.worker, &query)
 		if err == nil {
 			n := 0
 			for i := range outcomes {

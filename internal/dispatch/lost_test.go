@@ -23,7 +23,7 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 			return
 		}
 		asked.Add(1)
-		w.outcomes(t, f, to, func(_ *bus.Question, id string) bus.Outcome {
+		w.outcomes(t, f, to, func(_ *bus.OutcomeQuery, id string) bus.Outcome {
 			if id == "call_failed" {
 				return bus.Outcome{State: bus.OutcomeEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
 			}
@@ -97,15 +97,15 @@ func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted,
 			}
 			return
 		}
-		w.outcomes(t, f, to, func(q *bus.Question, _ string) bus.Outcome {
+		w.outcomes(t, f, to, func(q *bus.OutcomeQuery, _ string) bus.Outcome {
 			return bus.Outcome{State: bus.OutcomeNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)}
 		})
 	}
 }
 
 // outcomes answers a question about calls.
-func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.Question, id string) bus.Outcome) {
-	var q bus.Question
+func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.OutcomeQuery, id string) bus.Outcome) {
+	var q bus.OutcomeQuery
 	if err := json.Unmarshal(f.Payload, &q); err != nil {
 		t.Error(err)
 	}

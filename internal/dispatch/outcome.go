@@ -48,11 +48,11 @@ func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Ou
 // a *schema.Error; [schema.KindUnavailable] says that the worker is not there, and
 // proves nothing about the calls.
 func (r *Router) AskWithin(ctx context.Context, worker string, callIDs []string, within time.Duration) ([]Outcome, error) {
-	return r.askAll(ctx, worker, &bus.Question{CallIDs: callIDs, Within: within})
+	return r.askAll(ctx, worker, &bus.OutcomeQuery{CallIDs: callIDs, Within: within})
 }
 
-// askAll asks a question of any length.
-func (r *Router) askAll(ctx context.Context, worker string, q *bus.Question) ([]Outcome, error) {
+// askAll asks a query of any length.
+func (r *Router) askAll(ctx context.Context, worker string, q *bus.OutcomeQuery) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(q.CallIDs))
 	for at := 0; at < len(q.CallIDs); at += askedAtOnce {
 		part := *q
@@ -67,13 +67,13 @@ func (r *Router) askAll(ctx context.Context, worker string, q *bus.Question) ([]
 	return outcomes, nil
 }
 
-func (r *Router) ask(ctx context.Context, worker string, q *bus.Question, outcomes *[]Outcome) error {
+func (r *Router) ask(ctx context.Context, worker string, q *bus.OutcomeQuery, outcomes *[]Outcome) error {
 	callIDs := q.CallIDs
-	question, err := json.Marshal(q)
+	query, err := json.Marshal(q)
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "Worker %s could not be asked about calls: %w", worker, err)
 	}
-	body, err := r.Request(ctx, worker, bus.MethodOutcomes, "", question, askTimeout)
+	body, err := r.Request(ctx, worker, bus.MethodOutcomes, "", query, askTimeout)
 	if err != nil {
 		return err
 	}

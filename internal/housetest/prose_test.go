@@ -52,21 +52,15 @@ var retiredPhrases = []phrase{
 // allowedPhrases are places where a retired phrase stays, each with the reason.
 var allowedPhrases = map[string]string{}
 
-// recorded are pages that a program writes: their words are those of its strings.
-var recorded = map[string]string{
-	"docs/reference/chaos-matrix.md": "the harness of the chaos tests writes its cells, whose names select them",
-	"e2e/chaos/testdata/matrix.md":   "it is the golden file of the page above",
-}
-
-// generatedParts are the parts of pages that are made of the strings of the product.
-var generatedParts = []*regexp.Regexp{
-	regexp.MustCompile(`(?s)<!-- commands -->.*<!-- end of commands -->`),
-	regexp.MustCompile(`(?s)<!-- kinds -->.*?\n\n`),
-	regexp.MustCompile(`(?s)<!-- operations -->.*`),
-}
+// plainTexts are the extensions of other files that are read as a whole: pages, style sheets,
+// scripts and configuration.
+var plainTexts = []string{".css", ".dot", ".html", ".js", ".mjs", ".sh", ".tmpl", ".yaml", ".yml"}
 
 // commentRoots are the folders whose Go comments are read.
 var commentRoots = []string{"bench", "clients/go", "cmd", "deploy", "e2e", "internal", "pkg"}
+
+// productRoots are the folders whose Go files hold texts of the product in their strings.
+var productRoots = []string{"clients/go", "cmd", "internal", "pkg"}
 
 var (
 	linkTarget    = regexp.MustCompile(`\]\([^)\s]*\)`)
@@ -113,9 +107,6 @@ func proseOfMarkdown(name, text string) string {
 		text = before + unreleased
 	}
 	blank := func(part string) string { return strings.Repeat("\n", strings.Count(part, "\n")) }
-	for _, part := range generatedParts {
-		text = part.ReplaceAllStringFunc(text, blank)
-	}
 	text = linkTarget.ReplaceAllString(text, "]()")
 	text = htmlTag.ReplaceAllString(text, "")
 	return codeSpan.ReplaceAllStringFunc(text, func(span string) string { return "`" + blank(span) + "`" })
@@ -154,6 +145,12 @@ func proseOfGo(name string, source []byte, literals bool, do func(line int, text
 	return nil
 }
 
+// isProduct reports whether the string literals of a Go file are texts of the product: errors,
+// log messages and help. The strings of tests and of the benchmark are their own.
+func isProduct(name string) bool {
+	return isWithin(path.Dir(name), productRoots) && !strings.HasSuffix(name, "_test.go")
+}
+
 // allProse returns a line for each retired phrase below the root of fsys.
 func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -168,7 +165,8 @@ func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 			return nil
 		}
 		markdown, source := path.Ext(name) == ".md", path.Ext(name) == ".go" && isWithin(path.Dir(name), commentRoots)
-		if !markdown && !source || recorded[name] != "" || name == "internal/housetest/prose_test.go" || name == "internal/housetest/words_test.go" {
+		plain := slices.Contains(plainTexts, path.Ext(name)) && path.Base(path.Dir(name)) != "testdata"
+		if !markdown && !source && !plain || name == "internal/housetest/prose_test.go" || name == "internal/housetest/words_test.go" {
 			return nil
 		}
 		raw, err := fs.ReadFile(fsys, name)
@@ -181,7 +179,11 @@ func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 			return nil
 		}
 		files++
-		return proseOfGo(name, raw, false, func(line int, text string) {
+		if plain {
+			found = append(found, retiredProse(name, 1, string(raw))...)
+			return nil
+		}
+		return proseOfGo(name, raw, isProduct(name), func(line int, text string) {
 			found = append(found, retiredProse(name, line, text)...)
 		})
 	})
@@ -189,8 +191,9 @@ func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 	return slices.Compact(found), pages, files, err
 }
 
-// TestProseUsesNoRetiredPhrase reads all pages and the comments of the Go files below
-// [commentRoots]. It runs as `make prose`.
+// TestProseUsesNoRetiredPhrase reads all pages, the comments of the Go files below
+// [commentRoots], and the strings of the product: error and log messages and help. It runs as
+// `make prose`.
 func TestProseUsesNoRetiredPhrase(t *testing.T) {
 	found, pages, files, err := allProse(os.DirFS(moduleRoot))
 	if err != nil {
@@ -210,6 +213,9 @@ func TestARetiredPhraseIsFound(t *testing.T) {
 		"docs/good.md":             {Data: []byte("The body is over 1 MiB. This is a no-op. A result is over the limit. Inbox. He was overruled.\n")},
 		"CHANGELOG.md":             {Data: []byte("# Changes\n\n## [Unreleased]\n\n- Fixed anew.\n\n## [0.1.0]\n\n- Said anew.\n")},
 		"e2e/a.go":                 {Data: []byte("// Package e2e stands\n// beside it.\npackage e2e\n\n/* It goes\non. */\nvar x = \"cut off\"\n")},
+		"pkg/c.go":                 {Data: []byte("package pkg\n\nvar err = \"the call is over\" // ok\n")},
+		"pkg/c_test.go":            {Data: []byte("package pkg\n\nvar want = \"the call is over\"\n")},
+		"internal/web/page.html":   {Data: []byte("<p>It goes on.</p>\n")},
 		"e2e/b.go":                 {Data: []byte("// Code generated by hand. DO NOT EDIT.\n\n// It stands beside it.\npackage e2e\n")},
 		"node_modules/x/README.md": {Data: []byte("beside\n")},
 	}
@@ -223,8 +229,10 @@ func TestARetiredPhraseIsFound(t *testing.T) {
 		`README.md:4: "is over"; write: has ended`,
 		`e2e/a.go:2: "beside"; write: next to, with or in addition to`,
 		`e2e/a.go:5: "goes on"; write: continue or resume`,
+		`internal/web/page.html:1: "goes on"; write: continue or resume`,
+		`pkg/c.go:3: "is over"; write: has ended`,
 	}
-	if !slices.Equal(got, want) || pages != 3 || files != 2 {
+	if !slices.Equal(got, want) || pages != 3 || files != 5 {
 		t.Errorf("%d pages, %d files:\n%s", pages, files, strings.Join(got, "\n"))
 	}
 	literals := 0

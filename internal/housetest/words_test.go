@@ -28,6 +28,7 @@ var retiredWords = map[string]string{
 	"kin": "process tree", "hunt": "reap",
 	"mend": "repair or fix", "mends": "repairs", "mended": "repaired", "tend": "reconcile",
 	"beside": "next to, with or in addition to", "anew": "again",
+	"agreed": "approved", "room": "memory budget, reservation or session",
 	"stray": "unexpected message", "strange": "unexpected or protocol violation",
 }
 

@@ -18,7 +18,7 @@ const unattachedWait = 3 * time.Second
 var (
 	// errOtherDefinitions ends the session of a program that has changed what it offers
 	// while others still offer what it did before.
-	errOtherDefinitions = errors.New("what it offers differs from the other programs")
+	errOtherDefinitions = errors.New("its lists differ from those of the other programs")
 	errReplaced         = errors.New("the program attached again")
 	errRevoked          = errors.New("its key is no longer valid")
 )
@@ -120,7 +120,7 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	defer p.dismiss(a)
 	conn, err := accept(p.cfg.MaxResult + frameHeadroom)
 	if err != nil {
-		p.log.Info("a program that wanted to attach was not upgraded", "error", err)
+		p.log.Info("the WebSocket upgrade of a program failed", "error", err)
 		return nil // the answer was written
 	}
 	if !p.accepted(ctx, a, conn, old) {
@@ -155,9 +155,9 @@ func (p *Pool) admit(a *attachment) (old *attachment, err error) {
 	old = p.programs.all[a.program.Instance]
 	switch {
 	case p.closing:
-		err = p.busy("The server %q takes no programs at the moment; dial again.", p.cfg.Spec.ID)
+		err = p.busy("The server %q accepts no programs at the moment; connect again.", p.cfg.Spec.ID)
 	case old == nil && len(p.programs.all) >= p.cfg.Sessions:
-		err = p.busy("The server %q has %d programs attached, the most that \"sessions\" in its entry allows.", p.cfg.Spec.ID, p.cfg.Sessions)
+		err = p.busy("The server %q has %d attached programs, which is the limit (\"sessions\" in its entry).", p.cfg.Spec.ID, p.cfg.Sessions)
 	default:
 		p.programs.all[a.program.Instance] = a
 		p.work.Add(1) // before Close waits: the pool is not closing
@@ -233,7 +233,7 @@ func (p *Pool) joinProgram(ctx context.Context, s *session) bool {
 		if !waits {
 			waits = true
 			g.waiting++
-			p.log.Warn("an attached program waits: what it offers differs from the programs in use", "instance", a.program.Instance, "offers", a.digest, "in_use", p.offers.digest)
+			p.log.Warn("an attached program is not used yet: its lists differ from those of the programs in use", "instance", a.program.Instance, "offers", a.digest, "in_use", p.offers.digest)
 		}
 		flip := g.flip
 		p.mu.Unlock()

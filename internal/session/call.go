@@ -105,7 +105,7 @@ func (r *Running) Cancel() {
 		Detail: "The call was canceled before it was sent to the server.",
 	}}
 	if sent {
-		o.Err.Detail = "The call was canceled while it was running; the server was told and may have done part of it."
+		o.Err.Detail = "The call was canceled while it was running; the server was notified and may have done part of it."
 		s.forget(r, "canceled")
 	}
 	r.finish(o)
@@ -120,7 +120,7 @@ func (r *Running) expire() {
 	o := Outcome{Started: sent, Took: r.took()}
 	if sent {
 		o.Err = schema.Errorf(schema.KindOutcomeUnknown,
-			"The server %q gave no answer within %v; the call was given up, but it may have run.", s.pool.cfg.Spec.ID, r.timeout)
+			"The server %q did not answer within %v; the call was given up, but it may have run.", s.pool.cfg.Spec.ID, r.timeout)
 		o.Err.TimedOut = true
 		s.forget(r, "timeout")
 		s.timedOut()

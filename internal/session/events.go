@@ -98,7 +98,7 @@ func (l *eventLink) open(address string) (*sse.Reader, error) {
 	}
 	if err != nil {
 		resp.Body.Close()
-		return nil, fmt.Errorf("reading where it takes messages: %w", err)
+		return nil, fmt.Errorf("reading its message endpoint: %w", err)
 	}
 	l.to, l.body = to.String(), resp.Body
 	return in, nil

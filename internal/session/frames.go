@@ -200,7 +200,7 @@ func appendReply(dst []byte, f *frame) []byte {
 	if string(f.method) == `"`+mcpwire.MethodPing+`"` {
 		return append(dst, `,"result":{}}`...)
 	}
-	return append(mcpwire.AppendError(append(dst, ','), mcpwire.CodeMethodNotFound, "nobody answers this: the caller declared no such capability, or cannot be asked in this way"), '}')
+	return append(mcpwire.AppendError(append(dst, ','), mcpwire.CodeMethodNotFound, "this request cannot be answered: the caller did not declare the capability, or cannot be asked during this call"), '}')
 }
 
 // flatten replaces raw line breaks, legal white space between JSON tokens, by

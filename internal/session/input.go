@@ -82,5 +82,5 @@ func (s *session) asked(req *Request, o Outcome) Outcome {
 		return o
 	}
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindInputRequired,
-		"The server %q asks for more input before it goes on, which this way of calling cannot give.", s.pool.cfg.Spec.ID)}
+		"The server %q requires more input to continue, which this kind of call cannot provide.", s.pool.cfg.Spec.ID)}
 }

@@ -140,7 +140,9 @@ type statusError struct {
 	text []byte
 }
 
-func (e *statusError) Error() string { return "it refused to go on with HTTP " + statusLine(e.code) }
+func (e *statusError) Error() string {
+	return "it rejected the event stream with HTTP " + statusLine(e.code)
+}
 
 // sleep waits; false where ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {

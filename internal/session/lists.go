@@ -71,7 +71,7 @@ func (o *offers) run() {
 				s.changes.Store(true)
 			}
 			if err != nil && p.ctx.Err() == nil {
-				p.log.Warn("reading what the server offers failed; the last known lists stay", "error", err.Error())
+				p.log.Warn("reading the lists of the server failed; the last known lists stay in use", "error", err.Error())
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, erro
 		var fault *schema.Error
 		if !l.must && errors.As(errs[i], &fault) && fault.RPC != nil {
 			if fault.RPC.Code != -32601 { // some declare resources and have no templates
-				s.pool.log.Warn("the server does not give one of its lists", "method", l.method, "code", fault.RPC.Code)
+				s.pool.log.Warn("the server did not return one of its lists", "method", l.method, "code", fault.RPC.Code)
 			}
 			continue
 		}
@@ -198,7 +198,7 @@ func introduction(s *session) json.RawMessage {
 	}
 	raw, err := json.Marshal(about)
 	if err != nil || len(raw) > mostIntroduced {
-		s.pool.log.Warn("left out what the server says of itself", "bytes", len(raw), "most", mostIntroduced)
+		s.pool.log.Warn("omitted the server information of initialize, which is too large", "bytes", len(raw), "most", mostIntroduced)
 		return nil
 	}
 	return raw
@@ -217,7 +217,7 @@ func readList(ctx context.Context, s *session, l list) error {
 			return err
 		}
 		if size += len(page); size > s.pool.cfg.MaxResult {
-			return fmt.Errorf("it is over the limit of %d bytes", s.pool.cfg.MaxResult)
+			return fmt.Errorf("it exceeds the limit of %d bytes", s.pool.cfg.MaxResult)
 		}
 		var items []json.RawMessage
 		var cursor []byte
@@ -235,11 +235,11 @@ func readList(ctx context.Context, s *session, l list) error {
 		for _, item := range items {
 			name := member(item, l.key)
 			if name == "" {
-				s.pool.log.Warn("left out an entry without a name", "method", l.method)
+				s.pool.log.Warn("skipped an entry without a name", "method", l.method)
 				continue
 			}
 			if seen[name] {
-				s.pool.log.Warn("left out an entry with a name that another has", "method", l.method, "name", name)
+				s.pool.log.Warn("skipped an entry with the name of another one", "method", l.method, "name", name)
 				continue
 			}
 			seen[name] = true
@@ -251,7 +251,7 @@ func readList(ctx context.Context, s *session, l list) error {
 			return nil
 		}
 		if cursors[string(cursor)] {
-			return errors.New("its pages go in a circle")
+			return errors.New("its pages form a cycle")
 		}
 		cursors[string(cursor)] = true
 		params = append(append([]byte(`{"cursor":`), cursor...), '}')

@@ -57,7 +57,7 @@ func (l *nativeLink) send(r *Running) bool {
 	s := l.s
 	if r.pool != nil && l.running.Load() >= int64(s.pool.cfg.InFlight) {
 		r.end(Outcome{Err: &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
-			Detail: fmt.Sprintf("All places of the server %q are taken by calls that ignore that they were canceled or timed out; the call was not started.", s.pool.cfg.Spec.ID)}})
+			Detail: fmt.Sprintf("All slots of server %q are in use by calls that ignore their cancellation or timeout; the call was not started.", s.pool.cfg.Spec.ID)}})
 		return true
 	}
 	return s.begin(l.ctx, r, l.run, func(ctx context.Context, _ context.CancelFunc, id int64) {
@@ -165,6 +165,6 @@ func (l *nativeLink) close() {
 			l.closer()
 		}
 	case <-timer.C:
-		l.s.pool.log.Warn("tools ignore that their context has ended, and run on", "calls", l.running.Load())
+		l.s.pool.log.Warn("tools keep running although their context has ended", "calls", l.running.Load())
 	}
 }

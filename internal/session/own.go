@@ -97,7 +97,7 @@ func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	if err != nil {
 		ended()
 		p.cancel()
-		e := schema.Errorf(schema.KindServerFailed, "No session of its own could be opened for the caller with the server %q: %w. The call did not start.", o.cfg.Spec.ID, err)
+		e := schema.Errorf(schema.KindServerFailed, "The caller's own session with the server %q could not be opened: %w. The call did not start.", o.cfg.Spec.ID, err)
 		e.Retryable = true
 		return nil, e
 	}

@@ -92,7 +92,7 @@ func (o *Own) await(ctx context.Context, w *ownWaiter) (*Owned, error) {
 			g := <-w.got
 			return g.one, g.err
 		}
-		return nil, o.refusal("All sessions that the server %q has for this caller, or may have for callers in all (%d), stayed in use; the call did not start. Try again a little later.",
+		return nil, o.refusal("All sessions of server %q for this caller, or for all callers (%d), stayed in use; the call did not start. Try again later.",
 			o.cfg.Spec.ID, mostOwn)
 	}
 }

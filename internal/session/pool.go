@@ -287,7 +287,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	case <-p.drained:
 	case <-ctx.Done():
 		if n := p.cut(); n > 0 {
-			err = fmt.Errorf("closing the sessions of the server %q: %d calls were cut off: %w", p.cfg.Spec.ID, n, ctx.Err())
+			err = fmt.Errorf("closing the sessions of the server %q: %d calls were interrupted: %w", p.cfg.Spec.ID, n, ctx.Err())
 		}
 		<-p.drained
 	}

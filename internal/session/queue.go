@@ -38,7 +38,7 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	case s == nil && p.waiting >= p.cfg.Queue:
 		slots := p.slotsLocked()
 		p.mu.Unlock()
-		return p.refuse(r, schema.KindUnavailable, true, "The server %q is busy: all of its %d places are taken and %d calls are waiting. Try again a little later.",
+		return p.refuse(r, schema.KindUnavailable, true, "The server %q is busy: all of its %d slots are in use and %d calls are waiting. Try again later.",
 			p.cfg.Spec.ID, slots, p.cfg.Queue)
 	}
 	r.timer = time.AfterFunc(r.timeout, r.expire)
@@ -222,7 +222,7 @@ func (p *Pool) notReady(waited time.Duration) *schema.Error {
 	switch {
 	case len(p.live) > 0:
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
-			Detail: fmt.Sprintf("The server %q was busy for %v; the call did not start. Try again a little later.", p.cfg.Spec.ID, waited)}
+			Detail: fmt.Sprintf("The server %q was busy for %v; the call did not start. Try again later.", p.cfg.Spec.ID, waited)}
 	case p.fault != "":
 		return p.faultLocked()
 	}

@@ -63,9 +63,9 @@ func (s *session) broken(f *frame, text []byte) {
 	}
 	if id := ourID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
-			e := schema.Errorf(schema.KindProtocol, "The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)
+			e := schema.Errorf(schema.KindProtocol, "The server %q returned an answer that is not valid JSON.", s.pool.cfg.Spec.ID)
 			if tooDeep(text) {
-				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than %d levels, which few can read; ask the tool for less.", s.pool.cfg.Spec.ID, rawjson.MaxNesting)
+				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than the limit of %d levels; request less data from the tool.", s.pool.cfg.Spec.ID, rawjson.MaxNesting)
 			}
 			r.end(Outcome{Started: true, Err: e})
 		}
@@ -183,7 +183,7 @@ func (s *session) outcome(f *frame, keep bool) Outcome {
 
 func tooLarge(cfg *Config) Outcome {
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindResultTooLarge,
-		"The server %q answered with more than the limit of %d bytes for a result; ask it for less, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
+		"The server %q returned a result that exceeds the limit of %d bytes; request less data, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
 }
 
 // rpcFault turns a JSON-RPC error into ours. The message stays out of the

@@ -217,7 +217,7 @@ func (l *remoteLink) resume(ctx context.Context, in *sse.Reader) (*http.Response
 }
 
 // errForgotten means that the server has ended the session by itself, or was restarted.
-var errForgotten = errors.New("it does not know the session any more")
+var errForgotten = errors.New("it no longer knows the session")
 
 // errRefused means that nothing listens at the server's address.
 var errRefused = errors.New("nothing listens at its address")
@@ -236,7 +236,7 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	if l.lost(resp.StatusCode, text) {
 		l.s.retire(errForgotten)
 		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
-			Detail: fmt.Sprintf("The server %q does not know the session any more; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
+			Detail: fmt.Sprintf("The server %q no longer knows the session; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
 	}
 	var scan scanner
 	var f frame
@@ -299,7 +299,7 @@ func (l *remoteLink) close() {
 // protocolViolation words how a call ended that got an answer outside the protocol.
 func protocolViolation(cfg *Config) Outcome {
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
-		"The server %q took the request and answered with something that is not MCP; the call may have run.", cfg.Spec.ID)}
+		"The server %q accepted the request and returned an answer that is not MCP; the call may have run.", cfg.Spec.ID)}
 }
 
 // postMessage posts one JSON-RPC message. connected says that the request may

@@ -68,7 +68,7 @@ func (q *questions) giveUp() {
 			return
 		}
 		body := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
-		s.link.post(append(mcpwire.AppendError(body, mcpwire.CodeInternal, "the call is over and nobody answers"), '}'))
+		s.link.post(append(mcpwire.AppendError(body, mcpwire.CodeInternal, "the call has ended, and nobody answers"), '}'))
 	}
 }
 

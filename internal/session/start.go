@@ -46,7 +46,7 @@ func (k *keeper) open() (*session, error) {
 	probe := min(p.cfg.ProbeTimeout<<min(probes, patient), p.cfg.StartTimeout/2)
 	s, how, err := p.attempt(guess, probe)
 	if how == late {
-		p.log.Info("server/discover was answered late; starting again with more time for it", "waited", probe)
+		p.log.Info("the answer to server/discover was late; starting again with a longer timeout for it", "waited", probe)
 		p.mu.Lock()
 		p.probes = patient
 		p.mu.Unlock()

@@ -177,7 +177,7 @@ func (w *subscriptions) subscribing(s *session, do func(context.Context) error) 
 	run := func() {
 		defer cancel()
 		if err := do(ctx); err != nil && p.ctx.Err() == nil {
-			p.log.Debug("the server does not tell of changes to a resource", "error", p.plain(err))
+			p.log.Debug("the server sends no updates of a resource", "error", p.plain(err))
 		}
 	}
 	if s.modern() {

@@ -15,9 +15,9 @@ type How string
 const (
 	// Caller: the caller confirmed its own call with the single-use token.
 	Caller How = "caller"
-	// People: somebody else looked at the call and agreed.
+	// People: somebody else reviewed and approved the call.
 	People How = "people"
-	// Standing: somebody had agreed before to calls like this one.
+	// Standing: somebody approved calls like this one in advance.
 	Standing How = "standing"
 )
 

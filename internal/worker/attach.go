@@ -29,7 +29,7 @@ func attached(c *settings.Worker, e *config.ServerEntry, s *Served) error {
 		s.Session.Sessions = defaultPrograms
 	}
 	if c.Attach.Listen == "" {
-		return schema.Errorf(schema.KindInvalidRequest, "Programs are to attach to the server %q, and this worker does not listen for them: set worker.attach.listen.", e.ID)
+		return schema.Errorf(schema.KindInvalidRequest, "Server %q is for attached programs, but this worker does not listen for them: set worker.attach.listen.", e.ID)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func checkAttachKeys(servers []Served) error {
 	owner := make(map[string]string)
 	for _, key := range attachKeys(servers) {
 		if other, twice := owner[key.Hash]; twice {
-			faults = append(faults, fmt.Errorf("server %q: attach_keys has a hash that is in those of server %q already; create a separate key for each", key.Owner, other))
+			faults = append(faults, fmt.Errorf("server %q: attach_keys has a hash that server %q has too; create a separate key for each server", key.Owner, other))
 			continue
 		}
 		owner[key.Hash] = key.Owner
@@ -102,7 +102,7 @@ func (w *Worker) AttachHandler() http.Handler {
 		}
 	})
 	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
-		problem.Write(out, schema.Errorf(schema.KindNotFound, "Programs attach at GET /attach/{server}; nothing else is here."))
+		problem.Write(out, schema.Errorf(schema.KindNotFound, "This path does not exist; programs attach with GET /attach/{server}."))
 	})
 	return mux
 }
@@ -111,7 +111,7 @@ func (w *Worker) AttachHandler() http.Handler {
 func (a *attachable) serve(out http.ResponseWriter, r *http.Request) error {
 	w, id := a.w, r.PathValue("server")
 	if !a.keys.Configured() {
-		return schema.Errorf(schema.KindNotFound, "Worker %s has no server that programs attach to.", w.id)
+		return schema.Errorf(schema.KindNotFound, "Worker %s has no server for attached programs.", w.id)
 	}
 	who, err := a.keys.Authenticate(r)
 	if schema.KindOf(err) == schema.KindUnauthenticated {
@@ -125,11 +125,11 @@ func (a *attachable) serve(out http.ResponseWriter, r *http.Request) error {
 	w.mu.RUnlock()
 	switch {
 	case h == nil || h.pool == nil || h.served.Entry.Attach == nil:
-		return schema.Errorf(schema.KindNotFound, "Worker %s has no server %q that programs attach to.", w.id, id)
+		return schema.Errorf(schema.KindNotFound, "Worker %s has no server %q for attached programs.", w.id, id)
 	case who.Owner != id:
-		return schema.Errorf(schema.KindForbidden, "The key is for another server than %q; each key is good for attaching one server.", id)
+		return schema.Errorf(schema.KindForbidden, "The key is not for server %q; each key attaches programs to one server.", id)
 	case draining:
-		return schema.Errorf(schema.KindUnavailable, "Worker %s is about to stop.", w.id)
+		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)
 	}
 	program, err := attach.ReadProgram(r.Header)
 	if err != nil {

@@ -42,7 +42,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		// The number is random: this is a message that is under way here already,
 		// and the answer to the first is the answer to both.
 		w.mu.Unlock()
-		w.log.Warn("a call came twice and runs once", "call", f.ID, "server", f.Server)
+		w.log.Warn("a call was received twice; it runs once", "call", f.ID, "server", f.Server)
 		return
 	}
 	h := w.servers.held[f.Server]
@@ -64,7 +64,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		}
 	}
 	if refusal == nil {
-		if refusal = extraFault(f, f.Approval != ""); refusal == nil {
+		if refusal = metadataFault(f, f.Approval != ""); refusal == nil {
 			v, refusal = w.judge(h, f)
 			j.warrant = v.warrant
 		}

@@ -39,7 +39,7 @@ func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 	case bus.MethodOpenLease, bus.MethodCloseLease, bus.MethodLeaseDigest:
 		return c.lease(f)
 	}
-	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", c.w.id, f.Method)
+	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not support %q; its version may be older than the front door's.", c.w.id, f.Method)
 }
 
 // mostAsked bounds one question about calls.
@@ -50,12 +50,12 @@ const mostAsked = 10_000
 // subscription that questions come by.
 func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 	w := c.w
-	var q bus.Question
+	var q bus.OutcomeQuery
 	if err := json.Unmarshal(payload, &q); err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The question about calls cannot be read; worker %s may be older than the front door.", w.id)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The query about calls cannot be decoded; the version of worker %s may be older than the front door's.", w.id)
 	}
 	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A question is about 1 to %d calls, not %d.", mostAsked, n)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A query must be about 1 to %d calls, not %d.", mostAsked, n)
 	}
 	if q.Brief {
 		return w.brief.asked(&q, from, time.Now()), nil
@@ -66,7 +66,7 @@ func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 func (c control) describe(server string) ([]byte, error) {
 	h := c.w.servers.find(server)
 	if h == nil {
-		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", c.w.id, server)
+		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not run server %q.", c.w.id, server)
 	}
 	defs, digest := h.definitions()
 	return (&bus.Description{Digest: digest, Definitions: defs}).Encode(), nil

@@ -52,7 +52,7 @@ func (d *dock) open(ctx context.Context) (*sandbox.Engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, schema.Errorf(schema.KindUnavailable, "The worker is about to stop.")
+		return nil, schema.Errorf(schema.KindUnavailable, "The worker is shutting down.")
 	}
 	if d.engine != nil {
 		return d.engine, nil
@@ -63,7 +63,7 @@ func (d *dock) open(ctx context.Context) (*sandbox.Engine, error) {
 	}
 	d.engine = e
 	if err := d.peers.watch(); err != nil {
-		d.log.Warn("containers that other workers left are only removed at their deadline", "error", err)
+		d.log.Warn("leftover containers of other workers are removed only at their deadline", "error", err)
 	}
 	d.work.Go(func() { e.Janitor(context.Background(), d.peers.alive) }) // ends with the engine
 	return e, nil

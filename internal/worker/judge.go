@@ -35,7 +35,7 @@ type verdict struct {
 // of high risk runs in a container or not at all.
 func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	if h == nil {
-		return verdict{}, schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
+		return verdict{}, schema.Errorf(schema.KindUnavailable, "Worker %s does not run server %q.", w.id, f.Server)
 	}
 	only := h.sandboxed != nil && h.sandboxed.sandbox.Only
 	switch f.Method {
@@ -92,16 +92,16 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 // have one. It is asked before a warrant is used up.
 func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
 	if h.sandboxed != nil && v.container && h.sandboxed.sandbox.Isolation != schema.IsolationContainer {
-		return noSandbox("The policy asks for a container by name, and worker %s runs calls of server %q in what is weaker (%s); it is not run with less.", w.id, f.Server, h.sandboxed.sandbox.Isolation)
+		return noSandbox("The policy requires a container, and worker %s runs calls of server %q in weaker isolation (%s); the call was not run.", w.id, f.Server, h.sandboxed.sandbox.Isolation)
 	}
 	if h.sandboxed == nil {
-		return noSandbox("The call must run in a container, and worker %s has none for server %q; it is not run with less. Add a docker section with an image to the entry of the server.", w.id, f.Server)
+		return noSandbox("The call must run in a container, and worker %s has none for server %q; it was not run with weaker isolation. Add a docker section with an image to the server's entry.", w.id, f.Server)
 	}
 	if refusal := h.sandboxed.ready(); refusal != nil {
 		return refusal
 	}
 	if v.definition = h.definition(f.Tool); v.definition == nil {
-		return noSandbox("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one that is kept apart is the same.", w.id, f.Tool, f.Server)
+		return noSandbox("Worker %s does not know the tool %q of server %q, so it cannot check that the sandbox has the same definition; the call was not run.", w.id, f.Tool, f.Server)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (w *Worker) approved(h *held, f *bus.CallFrame, a *risk.Assessment) (*warra
 // sayTrust says at the start that approved calls will not run, where that is so.
 func (w *Worker) sayTrust() {
 	if w.o.Trust.Empty() {
-		w.log.Warn("this worker trusts no warrant keys and refuses every call that needs an approval; set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant makes a pair)")
+		w.log.Warn("this worker trusts no warrant keys and refuses every call that needs an approval; set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant creates a pair)")
 	}
 }
 

@@ -100,10 +100,10 @@ func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *
 		return nil
 	}
 	if k.only != "" && k.only != from {
-		return schema.Errorf(schema.KindConflict, "Another front door has taken this call over; it did not start again at worker %s.", m.worker)
+		return schema.Errorf(schema.KindConflict, "Another front door took over this call; worker %s did not start it again.", m.worker)
 	}
 	if k.lost != 0 && k.lost == seq {
-		return schema.Errorf(schema.KindConflict, "Worker %s had said that this message did not come; it did not start.", m.worker)
+		return schema.Errorf(schema.KindConflict, "Worker %s had reported that it did not receive this call; it did not start.", m.worker)
 	}
 	m.seen.add(id, now)
 	m.unchain(k)
@@ -132,7 +132,7 @@ func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.
 // keepable returns of the outcome what is kept, and its size.
 func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int) {
 	if n := len(out.Body); n > keptOne {
-		out.Err = schema.Errorf(schema.KindResultTooLarge, "The tool answered, but its result of %d bytes (SHA-256 %x) was too large for worker %s to remember.", n, sha256.Sum256(out.Body), m.worker).WithCall(id)
+		out.Err = schema.Errorf(schema.KindResultTooLarge, "The tool answered, but its result of %d bytes (SHA-256 %x) is too large for worker %s to keep.", n, sha256.Sum256(out.Body), m.worker).WithCall(id)
 		out.Body = nil
 		return out, keptOverhead
 	}
@@ -142,7 +142,7 @@ func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int)
 	size := keptOverhead + len(out.Body)
 	if e := out.Err; e != nil && e.RPC != nil {
 		if n := len(e.RPC.Message) + len(e.RPC.Data); n > keptOne {
-			out.Err = &schema.Error{Kind: e.Kind, CallID: id, Detail: "The server answered with an error that was too large to be remembered."}
+			out.Err = &schema.Error{Kind: e.Kind, CallID: id, Detail: "The server returned an error that is too large to keep."}
 		} else {
 			size += n
 		}
@@ -152,7 +152,7 @@ func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int)
 
 // asked answers what became of the calls, in their order. Those that are not
 // running are from now on refused to all routers but the one that asks.
-func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte {
+func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trim(now)

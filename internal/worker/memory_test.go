@@ -24,7 +24,7 @@ func ok(body string) session.Outcome {
 func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Outcome {
 	t.Helper()
 	var outcomes []bus.Outcome
-	if err := bus.ReadOutcomes(m.asked(&bus.Question{CallIDs: ids, Within: within}, from, now), func(f bus.Outcome) { outcomes = append(outcomes, f) }); err != nil {
+	if err := bus.ReadOutcomes(m.asked(&bus.OutcomeQuery{CallIDs: ids, Within: within}, from, now), func(f bus.Outcome) { outcomes = append(outcomes, f) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(outcomes) != len(ids) {
@@ -249,7 +249,7 @@ func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
 	var got []bus.Outcome
-	q := &bus.Question{CallIDs: []string{"lost", "ended"}, Seqs: []uint64{7, 8}}
+	q := &bus.OutcomeQuery{CallIDs: []string{"lost", "ended"}, Seqs: []uint64{7, 8}}
 	if err := bus.ReadOutcomes(m.asked(q, owner, now), func(f bus.Outcome) { got = append(got, f) }); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (h *held) checkOutput(tool string, out session.Outcome) session.Outcome {
 		}
 	}
 	if h.served.Entry.Results == config.ResultsRefuse {
-		out.Err = schema.Errorf(schema.KindProtocol, "The tool %q of the server %q ran, and its result does not fit its outputSchema.", tool, h.served.Session.Spec.ID)
+		out.Err = schema.Errorf(schema.KindProtocol, "The tool %q of the server %q ran, but its result does not match its outputSchema.", tool, h.served.Session.Spec.ID)
 		out.Err.Faults = faults
 		out.Body = nil
 		return out

@@ -21,7 +21,7 @@ func (w *Worker) want(r bus.Resources) {
 func (w *Worker) updated(server string) func(uris []string) {
 	return func(uris []string) {
 		if err := w.o.Conn.ResourcesUpdated(bus.Resources{Server: server, URIs: uris}); err != nil {
-			w.log.Debug("a change of a resource was not told", "error", err)
+			w.log.Debug("a resource update could not be published", "error", err)
 		}
 	}
 }

@@ -34,13 +34,13 @@ func (h *held) rules(s *schema.Server, log *slog.Logger) {
 		switch {
 		case s.ToolRetry[name].Attempts < 2:
 		case known.tools[name] == nil:
-			log.Warn("a rule for retries is for a tool that the server does not have", "server", s.ID, "tool", name)
+			log.Warn("a retry rule names a tool that the server does not have", "server", s.ID, "tool", name)
 		case unsafe[name]:
-			log.Warn("a rule for retries is not used: the tool is not safe to repeat (safeTools, or trusted hints of the tool)", "server", s.ID, "tool", name)
+			log.Warn("a retry rule is not used: the tool is not safe to repeat (safeTools, or trusted hints of the tool)", "server", s.ID, "tool", name)
 		}
 	}
 	if s.Retry != nil && s.Retry.Attempts > 1 && safe == 0 {
-		log.Warn("a rule for retries is not used: no tool of the server is safe to repeat (safeTools, or trusted hints of its tools)", "server", s.ID)
+		log.Warn("a retry rule is not used: no tool of the server is safe to repeat (safeTools, or trusted hints of its tools)", "server", s.ID)
 	}
 }
 

@@ -56,9 +56,9 @@ func sandboxOf(e *config.ServerEntry) (*Sandbox, error) {
 	case e.Sandbox == config.SandboxBubblewrap && e.Type == config.TypeStdio:
 		return bubblewrapOf(e, only), nil
 	case only && (e.Docker == nil || e.Docker.Image == ""):
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, and high risk runs in a container only: name its image in docker.image. It is not run with less; set riskLevel 2 if you accept that its calls run outside a container once they are confirmed.", e.ID, e.Risk)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, which requires a container: set its image in docker.image, or set riskLevel 2 if you accept that its calls run outside a container once they are confirmed.", e.ID, e.Risk)
 	case only && e.Type != config.TypeStdio:
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d and is reached by url, so its calls cannot run in a container of ours; set riskLevel 2, or run it here with docker.image.", e.ID, e.Risk)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d and a url, so its calls cannot run in a container here; set riskLevel 2, or run it here with docker.image.", e.ID, e.Risk)
 	case e.Docker == nil:
 		return nil, nil
 	}

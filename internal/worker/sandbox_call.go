@@ -49,13 +49,13 @@ func (b *sandboxed) ready() *schema.Error {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return noSandbox("What calls of the server %q run in is being closed; the call was not started.", b.id)
+		return noSandbox("The sandboxes of server %q are being closed; the call was not started.", b.id)
 	case b.state == schema.StateInitialized:
 		return nil
 	case b.fault == "":
 		return noSandbox("The %s of the server %q is not ready yet; the call was not started.", b.sandbox.place(), b.id)
 	}
-	return noSandbox("The call must run in a %s and is not run with less: %s", b.sandbox.place(), b.fault)
+	return noSandbox("The call must run in a %s and was not run with weaker isolation: %s", b.sandbox.place(), b.fault)
 }
 
 func noSandbox(format string, args ...any) *schema.Error {
@@ -92,7 +92,7 @@ func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict
 	if v.definition != nil && !offers(use.session, v.definition) {
 		use.release()
 		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed,
-			"The tool %q is not the same in the %s of the server %q as outside, so the call was not started; what runs there must be of the same version as the server.", j.request.Name, b.sandbox.place(), b.id)})
+			"The tool %q differs in the %s of server %q from the tool outside, so the call was not started; use the same version of the server in both.", j.request.Name, b.sandbox.place(), b.id)})
 		return
 	}
 	runtime := b.in.runtime()
@@ -127,7 +127,7 @@ func (b *sandboxed) take(ctx context.Context, principal string, deadline time.Ti
 	select {
 	case b.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, noSandbox("The server %q was busy: all of its %d places for calls that are kept apart were taken. The call did not start; try again a little later.", b.id, b.slots)
+		return nil, noSandbox("The server %q was busy: all of its %d sandboxes were in use. The call did not start; try again later.", b.id, b.slots)
 	}
 	u, err := b.in.take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
 	if err != nil {

@@ -201,7 +201,7 @@ func TestNothingWeakerRunsACallForWhichAContainerIsAskedByName(t *testing.T) {
 	}
 	w := &Worker{o: Options{Policy: risk.NewHolder(rules)}}
 	h := &held{served: Served{Risk: 3}, sandboxed: &sandboxed{id: "s", sandbox: &Sandbox{Only: true, Isolation: schema.IsolationBubblewrap}, state: schema.StateInitialized}}
-	if _, refusal := w.judge(h, frame("")); refusal == nil || !strings.Contains(refusal.Detail, "weaker (bubblewrap)") {
+	if _, refusal := w.judge(h, frame("")); refusal == nil || !strings.Contains(refusal.Detail, "weaker isolation (bubblewrap)") {
 		t.Errorf("it is refused with %v", refusal)
 	}
 }

@@ -78,7 +78,7 @@ func openSandboxed(w *Worker, s *Served, changed func()) *sandboxed {
 	b.calls, b.cut = context.WithCancel(context.Background())
 	if s.Sandbox.Fault != nil {
 		b.state, b.fault = schema.StateError, s.Sandbox.Fault.Error()
-		b.log.Error("calls of high risk have nothing to run in and are refused", "isolation", s.Sandbox.Isolation, "error", b.fault)
+		b.log.Error("calls of high risk are refused because no sandbox is available", "isolation", s.Sandbox.Isolation, "error", b.fault)
 		return b
 	}
 	b.keeper.Go(b.keep)
@@ -161,7 +161,7 @@ func toolsDigest(defs *schema.Definitions) string {
 	return (&schema.Definitions{Tools: defs.Tools}).Digest()
 }
 
-var errOtherTools = errors.New("its tools are not those that it offered when the worker started")
+var errOtherTools = errors.New("its tools differ from those at the start of the worker")
 
 // handshake opens the session of what was just started and holds its tools against
 // those that were learned; see [sandbox.Handshake].
@@ -196,7 +196,7 @@ func (b *sandboxed) become(state schema.InitializationState, err error) {
 		return
 	}
 	if err != nil {
-		b.log.Error("calls of high risk have nothing to run in and are refused", "isolation", b.sandbox.Isolation, "error", fault)
+		b.log.Error("calls of high risk are refused because no sandbox is available", "isolation", b.sandbox.Isolation, "error", fault)
 	} else {
 		b.log.Info("calls of high risk can run", "isolation", b.sandbox.Isolation, "image", b.sandbox.Image)
 	}
@@ -268,7 +268,7 @@ func (b *sandboxed) close(ctx context.Context) error {
 		}
 		closing.Wait()
 		if n > 0 {
-			err = fmt.Errorf("closing what the calls of the server %q run in: %d calls were cut off: %w", b.id, n, ctx.Err())
+			err = fmt.Errorf("closing the sandboxes of server %q: %d calls were interrupted: %w", b.id, n, ctx.Err())
 		}
 		<-over
 	}

@@ -85,7 +85,7 @@ func ParseAdded(c *settings.Worker, id string, entry json.RawMessage) (Served, e
 		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
 	}
 	if e.Sandbox == config.SandboxBubblewrap {
-		return Served{}, schema.Errorf(schema.KindInvalidRequest, "A sandbox of bubblewrap is weaker than a container, so only the operator chooses it, in the servers file; give docker with an image.")
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "A sandbox of bubblewrap is weaker than a container, so only the operator can choose it, in the servers file; add docker with an image.")
 	}
 	s, err := serve(c, &e)
 	if err == nil && s.Sandbox != nil && s.Sandbox.Fault != nil {

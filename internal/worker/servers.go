@@ -94,7 +94,7 @@ func (v *servers) apply(servers []Served) {
 			w.log.Info("a server was added", "server", id)
 			v.holdLocked(s, false)
 		case old.added:
-			w.log.Warn("a server of the servers file has the name of one that was added over the API, which goes on", "server", id)
+			w.log.Warn("a server of the servers file has the name of one that was added over the API; the added one keeps running", "server", id)
 		default:
 			v.changeLocked(old, s)
 		}
@@ -152,11 +152,11 @@ func (v *servers) restart(id string) error {
 	old := v.held[id]
 	switch {
 	case old == nil:
-		return schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, id)
+		return schema.Errorf(schema.KindNotFound, "Worker %s does not run server %q.", w.id, id)
 	case w.draining:
-		return schema.Errorf(schema.KindUnavailable, "Worker %s is about to stop.", w.id)
+		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)
 	case v.coming[id] == nil: // else it is being replaced already
-		w.log.Info("a server is started again", "server", id)
+		w.log.Info("a server is being restarted", "server", id)
 		v.replaceLocked(old, old.served)
 	}
 	return nil
@@ -170,7 +170,7 @@ func (v *servers) pending() []string {
 	var found []string
 	for _, id := range slices.Sorted(maps.Keys(v.coming)) {
 		if s := v.coming[id].next.snapshot(); s.State != schema.StateStarting {
-			found = append(found, fmt.Sprintf("server %q goes on as it was, because its changed entry does not start: %s", id, s.Error))
+			found = append(found, fmt.Sprintf("server %q continues with its previous entry, because the changed one does not start: %s", id, s.Error))
 		}
 	}
 	return found
@@ -266,7 +266,7 @@ func (v *servers) end(id string, h *held) {
 func (v *servers) add(id string, entry json.RawMessage) error {
 	w := v.w
 	if w.o.Parse == nil {
-		return schema.Errorf(schema.KindForbidden, "Worker %s takes no servers over the API.", w.id)
+		return schema.Errorf(schema.KindForbidden, "Worker %s does not accept servers over the API.", w.id)
 	}
 	s, err := w.o.Parse(id, entry)
 	if err != nil {
@@ -275,7 +275,7 @@ func (v *servers) add(id string, entry json.RawMessage) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.draining {
-		return schema.Errorf(schema.KindUnavailable, "Worker %s is about to stop.", w.id)
+		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)
 	}
 	if h := v.held[id]; h != nil {
 		if h.added {
@@ -299,7 +299,7 @@ func (v *servers) remove(id string) error {
 	}
 	if !h.added {
 		w.mu.Unlock()
-		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; take it out there.", id, w.id)
+		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; remove it there.", id, w.id)
 	}
 	v.dropArrivalLocked(id)
 	delete(v.held, id)

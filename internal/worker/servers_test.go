@@ -104,7 +104,7 @@ func TestAChangedEntryThatDoesNotStartLeavesTheServerAsItWas(t *testing.T) {
 		default:
 		}
 	}
-	if p := w.Pending(); len(p) != 1 || !strings.Contains(p[0], "goes on as it was") {
+	if p := w.Pending(); len(p) != 1 || !strings.Contains(p[0], "continues with its previous entry") {
 		t.Errorf("%q", p)
 	}
 	applied(t, w, entry("s", mcptest.Echo)) // taken back

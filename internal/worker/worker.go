@@ -257,7 +257,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.own.Wait()
 	w.listener.Close()
 	if down := w.o.Conn.Ready(); down != nil {
-		w.log.Warn("stopped without NATS; routers report what was under way as unknown", "error", down)
+		w.log.Warn("stopped without NATS; front doors report the running calls as unknown", "error", down)
 	} else if flushErr := w.flush(ctx); flushErr != nil && err == nil {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
@@ -323,7 +323,7 @@ func (w *Worker) finish(ctx context.Context) error {
 		case <-w.idle:
 		case <-poll.C: // a reader of a large result tells nobody when it is done
 		case <-ctx.Done():
-			return fmt.Errorf("%d calls were still running at the end of the grace time; their outcome is reported as unknown", n)
+			return fmt.Errorf("%d calls were still running at the end of the grace period; their outcome is reported as unknown", n)
 		}
 	}
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // MethodOutcomes asks a worker what became of calls that were sent to it with
-// [CallFrame.Keep]. The payload is a [Question] as JSON, the answer one frame for
+// [CallFrame.Keep]. The payload is a [OutcomeQuery] as JSON, the answer one frame for
 // each call, in the order asked; see [ReadOutcomes].
-const MethodOutcomes = "callyard/fates"
+const MethodOutcomes = "callyard/outcomes"
 
-// Question is what [MethodOutcomes] carries.
-type Question struct {
+// OutcomeQuery is what [MethodOutcomes] carries.
+type OutcomeQuery struct {
 	CallIDs []string `json:"call_ids"`
 	// Within is how long ago the calls may have been sent at most; zero says
 	// that nobody knows. It is relative, so that clocks need not agree.

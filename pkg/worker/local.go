@@ -115,7 +115,7 @@ func Local(options ...LocalOption) (*Fabric, error) {
 	}
 	dir, err := os.MkdirTemp("", "callyard-local-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for what the fabric stores: %w", err)
+		return nil, fmt.Errorf("creating the data folder: %w", err)
 	}
 	f, err := startFabric(&o, served, policy, dir)
 	if err != nil {

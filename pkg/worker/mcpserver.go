@@ -68,11 +68,11 @@ type inProcess struct {
 func startInProcess(server *mcp.Server) (*session.Process, error) {
 	theirIn, ourIn, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making a pipe for the MCP server: %w", err)
+		return nil, fmt.Errorf("creating a pipe for the MCP server: %w", err)
 	}
 	ourOut, theirOut, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making a pipe for the MCP server: %w", err), theirIn.Close(), ourIn.Close())
+		return nil, errors.Join(fmt.Errorf("creating a pipe for the MCP server: %w", err), theirIn.Close(), ourIn.Close())
 	}
 	serving, err := server.Connect(context.Background(), &mcp.IOTransport{Reader: theirIn, Writer: theirOut, MaxLineLength: -1}, nil)
 	if err != nil {

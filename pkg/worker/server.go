@@ -40,7 +40,7 @@ func Timeout(d time.Duration) ServerOption {
 }
 
 // RiskLevel sets the risk level of the server's tools where no policy rule says otherwise:
-// 1 runs at once, 2 waits for an approval. Level 3 asks for a container and cannot be
+// 1 runs at once, 2 waits for an approval. Level 3 requires a container and cannot be
 // honoured by functions, so calls are refused. The default is that the annotations of the
 // tools decide.
 func RiskLevel(level int) ServerOption {

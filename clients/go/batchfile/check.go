@@ -61,7 +61,7 @@ func (in *input) check(ctx context.Context) error {
 		}
 		faults = append(faults, "\n  and "+more+" more")
 	}
-	return fault(BadCalls, in.name, "%s is no file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
+	return fault(BadCalls, in.name, "%s is not a file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
 }
 
 // readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.
@@ -95,14 +95,14 @@ func lineFault(line []byte) string {
 		if !errors.As(err, &syntax) {
 			return "it is not a JSON object"
 		}
-		return fmt.Sprintf("it is no JSON, from byte %d on", max(syntax.Offset, 1))
+		return fmt.Sprintf("it is not valid JSON at byte %d", max(syntax.Offset, 1))
 	}
 	for _, m := range []struct {
 		name string
 		raw  json.RawMessage
 	}{{"server", call.Server}, {"tool", call.Tool}} {
 		if len(m.raw) == 0 || m.raw[0] != '"' {
-			return "the member " + m.name + " is missing, or no text"
+			return "the member " + m.name + " is missing, or not a string"
 		}
 	}
 	return ""

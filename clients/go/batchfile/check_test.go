@@ -17,13 +17,13 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 		want []string
 	}{
 		"no file":                   {want: []string{"no such file"}},
-		"a table":                   {text: "server,tool\ns,t\n", want: []string{"calls.ndjson:1: it is no JSON, from byte 1 on", "calls.ndjson:2: ", "nothing was sent"}},
-		"one bad line":              {text: good + "\n" + good + `{"server":"s",` + "\n" + good, want: []string{"calls.ndjson:4: it is no JSON"}},
-		"a call over several lines": {text: "{\n  \"server\": \"s\"\n}\n", want: []string{"calls.ndjson:1: it is no JSON", "calls.ndjson:3: "}},
+		"a table":                   {text: "server,tool\ns,t\n", want: []string{"calls.ndjson:1: it is not valid JSON at byte 1", "calls.ndjson:2: ", "nothing was sent"}},
+		"one bad line":              {text: good + "\n" + good + `{"server":"s",` + "\n" + good, want: []string{"calls.ndjson:4: it is not valid JSON"}},
+		"a call over several lines": {text: "{\n  \"server\": \"s\"\n}\n", want: []string{"calls.ndjson:1: it is not valid JSON", "calls.ndjson:3: "}},
 		"a list":                    {text: "[1]\n", want: []string{"calls.ndjson:1: it is not a JSON object"}},
 		"no tool":                   {text: good + `{"server":"s"}`, want: []string{"calls.ndjson:2: the member tool is missing"}},
 		"many bad lines":            {text: strings.Repeat("x\n", 9), want: []string{"calls.ndjson:5: ", "and 4 lines more"}},
-		"a pipe":                    {text: "server,tool\n", pipe: true, want: []string{"the standard input:1: it is no JSON"}},
+		"a pipe":                    {text: "server,tool\n", pipe: true, want: []string{"the standard input:1: it is not valid JSON"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := batchfiletest.Open(t)

@@ -171,7 +171,7 @@ func skipLine(r *bufio.Reader) (n int64, blank bool, err error) {
 		blank = blank && len(bytes.TrimSpace(part)) == 0
 		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
 			if blank && n > blankMost {
-				err = errors.New("a line has nothing but spaces in it, and very many of them")
+				err = errors.New("a line consists of too many spaces")
 			}
 			return n, blank, err
 		}
@@ -193,7 +193,7 @@ func (in *input) seek(ctx context.Context, line uint64) error {
 	for in.line < line {
 		_, err := in.piece(ctx, line-in.line, in.mark.Size+1)
 		if errors.Is(err, io.EOF) {
-			return fault(OtherCalls, in.name, "%s has %d lines, and the batch has %d: it is not the file that the batch was made of.", in.name, in.line, line)
+			return fault(OtherCalls, in.name, "%s has %d lines, and the batch has %d: it is not the file of this batch.", in.name, in.line, line)
 		}
 		if err != nil {
 			return err

@@ -221,16 +221,16 @@ func (j *Job) noBatch() error {
 func (j *Job) settle(ctx context.Context, found bool) error {
 	s := j.book.state()
 	if !found && !j.o.Restart && !j.book.empty() {
-		return fault(NotEmpty, j.o.Results, "%s has content already, and there is no batch to continue: remove it, name another file, or begin again.", j.o.Results)
+		return fault(NotEmpty, j.o.Results, "%s is not empty, and there is no batch to continue: remove it, use another file, or start again.", j.o.Results)
 	}
 	if found && s.Batch != "" {
 		if j.in != nil && s.Input != j.in.mark {
-			e := fault(OtherCalls, j.in.name, "%s is not what batch %s was made of: it was changed. Name another file for its results, or begin again.", j.in.name, s.Batch)
+			e := fault(OtherCalls, j.in.name, "%s was changed after batch %s was created from it. Use another file for its results, or start again.", j.in.name, s.Batch)
 			e.Batch = s.Batch
 			return e
 		}
 		if j.o.Order != nil && compact(s.Order) != string(j.order) {
-			e := fault(OtherOrder, j.o.Results, "Batch %s was made with another priority, expiry or labels: leave them out to continue it, or begin again.", s.Batch)
+			e := fault(OtherOrder, j.o.Results, "Batch %s was created with another priority, expiry or labels: omit them to continue it, or start again.", s.Batch)
 			e.Batch = s.Batch
 			return e
 		}

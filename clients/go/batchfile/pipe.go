@@ -149,7 +149,7 @@ func (in *input) seekPipe(ctx context.Context, line uint64) error {
 		}
 	}
 	if line < in.keptFrom {
-		return fault(LinesLost, in.name, "The front door has %d lines of the batch, and said before that it had stored %d: it is not the one that made the batch, or its data was put back.", line, in.keptFrom)
+		return fault(LinesLost, in.name, "The front door has %d lines of the batch, but reported %d stored lines before: it is not the front door of the batch, or its data was restored from a backup.", line, in.keptFrom)
 	}
 	if line == in.line {
 		return nil

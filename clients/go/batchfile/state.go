@@ -92,11 +92,11 @@ func (n *notebook) open() (found bool, err error) {
 	}
 	if info, statErr := f.Stat(); statErr == nil && !info.Mode().IsRegular() {
 		f.Close()
-		return false, fault(BadResults, n.path, "%s is no file: results go to a file, where a later run finds how far this one came.", n.path)
+		return false, fault(BadResults, n.path, "%s is not a file: results are written to a file, so that a later run can continue.", n.path)
 	}
 	if err := lock(f); err != nil {
 		f.Close()
-		return false, fault(InUse, n.path, "Another process writes to %s: wait until it has ended, or name another file.", n.path)
+		return false, fault(InUse, n.path, "Another process is writing to %s: wait until it has ended, or use another file.", n.path)
 	}
 	n.results, n.buf = f, bufio.NewWriterSize(f, 256<<10)
 	text, err := os.ReadFile(statePath(n.path))
@@ -107,11 +107,11 @@ func (n *notebook) open() (found bool, err error) {
 		err = json.Unmarshal(text, &n.now)
 	}
 	if err == nil && n.now.Version != stateVersion {
-		err = fmt.Errorf("it is of another version of callyard (%d)", n.now.Version)
+		err = fmt.Errorf("it was written by another version of callyard (%d)", n.now.Version)
 	}
 	if err != nil {
 		f.Close()
-		return false, fault(BadState, n.path, "%s, which says how far the last run came, cannot be read: %w.", statePath(n.path), err)
+		return false, fault(BadState, n.path, "%s, the state of the last run, cannot be read: %w.", statePath(n.path), err)
 	}
 	return true, nil
 }
@@ -259,7 +259,7 @@ func (n *notebook) broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault(BadResults, n.path, "The results cannot be written to %s: %w. The batch runs on; when that is fixed, the next run continues.", n.path, err)
+	return fault(BadResults, n.path, "The results cannot be written to %s: %w. The batch continues to run; when this is fixed, the next run continues.", n.path, err)
 }
 
 func (n *notebook) close() { n.results.Close() }

@@ -57,7 +57,7 @@ export function createClient(url: string, { key, headers, retries = defaultRetri
   return Object.assign(client, callsOf(client));
 }
 
-/** Says that a call was not run, because it waits for a yes. */
+/** Says that a call was not run, because it waits for an approval. */
 export function isHeld(answer: unknown): answer is ConfirmationRequest {
   return typeof answer === "object" && answer !== null && "requires_confirmation" in answer;
 }

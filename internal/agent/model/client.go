@@ -61,7 +61,7 @@ func Open(spec Spec, o Options) (*Client, error) {
 		base = o.BaseURL
 	}
 	if base == "" {
-		return nil, fmt.Errorf("the provider %s has no address of its own; give --base-url", spec.Provider)
+		return nil, fmt.Errorf("the provider %s has no default address; pass --base-url", spec.Provider)
 	}
 	base, err := baseURL(base)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("making the request to the model: %w", err)
+		return nil, fmt.Errorf("creating the request to the model: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if name, value, ok := strings.Cut(c.version, ": "); ok {

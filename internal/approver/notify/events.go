@@ -34,27 +34,27 @@ type event struct {
 // data is what a receiver learns. Arguments, results and reasons are not in it:
 // who may see them reads them on the page.
 type data struct {
-	ID          string    `json:"id"`
-	CallID      string    `json:"call_id"`
-	State       string    `json:"state"`
-	URL         string    `json:"url"`
-	Server      string    `json:"server"`
-	Tool        string    `json:"tool"`
-	RiskLevel   int       `json:"risk_level"`
-	Requester   person    `json:"requester"`
-	Groups      []string  `json:"groups"`
-	EscalateTo  []string  `json:"escalate_to,omitempty"`
-	Needed      int       `json:"needed"`
-	Agreed      int       `json:"agreed"`
-	Created     time.Time `json:"created_at"`
-	Expires     time.Time `json:"expires_at"`
-	Arguments   string    `json:"arguments_digest"`
-	Decision    *answer   `json:"decision,omitempty"`
-	EndedAt     time.Time `json:"ended_at,omitzero"`
-	ToolError   bool      `json:"tool_error,omitempty"`
-	ErrorKind   string    `json:"error,omitempty"`
-	EscalatedAt time.Time `json:"escalated_at,omitzero"`
-	Restart     *restart  `json:"restart,omitempty"`
+	ID            string    `json:"id"`
+	CallID        string    `json:"call_id"`
+	State         string    `json:"state"`
+	URL           string    `json:"url"`
+	Server        string    `json:"server"`
+	Tool          string    `json:"tool"`
+	RiskLevel     int       `json:"risk_level"`
+	Requester     person    `json:"requester"`
+	Groups        []string  `json:"groups"`
+	EscalateTo    []string  `json:"escalate_to,omitempty"`
+	Needed        int       `json:"needed"`
+	ApprovalCount int       `json:"approval_count"`
+	Created       time.Time `json:"created_at"`
+	Expires       time.Time `json:"expires_at"`
+	Arguments     string    `json:"arguments_digest"`
+	Decision      *answer   `json:"decision,omitempty"`
+	EndedAt       time.Time `json:"ended_at,omitzero"`
+	ToolError     bool      `json:"tool_error,omitempty"`
+	ErrorKind     string    `json:"error,omitempty"`
+	EscalatedAt   time.Time `json:"escalated_at,omitzero"`
+	Restart       *restart  `json:"restart,omitempty"`
 }
 
 type restart struct {
@@ -85,7 +85,7 @@ func events(a *ledger.Approval, link string) []event {
 	base := data{
 		ID: a.ID, CallID: a.CallID, State: string(a.State), URL: link, Server: a.Binding.Server, Tool: a.Binding.Tool, RiskLevel: a.Bound().Level,
 		Requester: person{a.Binding.Requester.Name, a.Binding.Requester.Owner}, Groups: rule.Groups, EscalateTo: rule.EscalateTo,
-		Needed: max(rule.Needed, 1), Agreed: approval.ApprovalCount(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
+		Needed: max(rule.Needed, 1), ApprovalCount: approval.ApprovalCount(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
 	}
 	var all []event
 	add := func(kind string, at time.Time, d data) {

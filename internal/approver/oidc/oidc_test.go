@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// room is a provider of identities with a client of ours.
-type room struct {
+// fixture is a provider of identities with a client of ours.
+type fixture struct {
 	t     *testing.T
 	idp   *oidctest.Provider
 	p     *oidc.Provider
@@ -38,9 +38,9 @@ type room struct {
 	agent *http.Client
 }
 
-func open(t *testing.T, change func(*settings.OIDC)) *room {
+func open(t *testing.T, change func(*settings.OIDC)) *fixture {
 	t.Helper()
-	r := &room{t: t, idp: oidctest.Start(t), now: time.Now()}
+	r := &fixture{t: t, idp: oidctest.Start(t), now: time.Now()}
 	c := settings.OIDCDefaults()
 	c.Issuer, c.ClientID, c.ClientSecret, c.Scopes = r.idp.Issuer, r.idp.ClientID, telemetry.Secret(r.idp.Secret), []string{"email", "profile", "groups"}
 	if change != nil {
@@ -55,7 +55,7 @@ func open(t *testing.T, change func(*settings.OIDC)) *room {
 }
 
 // visit begins a flow and goes to the provider with it.
-func (r *room) visit(fresh bool) (oidc.Flow, url.Values) {
+func (r *fixture) visit(fresh bool) (oidc.Flow, url.Values) {
 	r.t.Helper()
 	flow, to, err := r.p.Begin(r.t.Context(), fresh)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *room) visit(fresh bool) (oidc.Flow, url.Values) {
 	return flow, back.Query()
 }
 
-func (r *room) comeIn(fresh bool) (oidc.Person, error) {
+func (r *fixture) comeIn(fresh bool) (oidc.Person, error) {
 	r.t.Helper()
 	flow, back := r.visit(fresh)
 	return r.p.Finish(r.t.Context(), flow, back)

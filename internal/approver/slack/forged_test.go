@@ -31,7 +31,7 @@ type forgery struct {
 }
 
 // forge makes the corpus. Each of them is a good click but for what its name says.
-func (r *room) forge() []forgery {
+func (r *fixture) forge() []forgery {
 	var all []forgery
 	a := r.hold(2, `{"n":1}`, nil)
 	m := r.card(channel, a, "", anyCard)
@@ -225,7 +225,7 @@ func TestNoForgedRequestCounts(t *testing.T) {
 }
 
 // swap restarts with other keys, as after a change of the configuration.
-func (r *room) swap(keep func(i int) bool) {
+func (r *fixture) swap(keep func(i int) bool) {
 	r.t.Helper()
 	r.stop()
 	r.book.Close()
@@ -242,7 +242,7 @@ func (r *room) swap(keep func(i int) bool) {
 
 // settle waits until every click so far is worked on: one that counts shows, after
 // all others have their place.
-func (r *room) settle() {
+func (r *fixture) settle() {
 	r.t.Helper()
 	last := r.hold(2, `{"last":1}`, nil)
 	r.click("bob", r.card(channel, last, "", anyCard), "approve", 0)

@@ -96,7 +96,7 @@ func (p detailPage) MayAllow() bool {
 }
 
 // NotAgain says why no permission can be given with this approval; "" where one can.
-func (q *question) NotAgain() string {
+func (q *approvalView) NotAgain() string {
 	_, why := approval.NoPermission(q.Approval, q.Rule)
 	return why
 }

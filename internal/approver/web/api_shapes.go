@@ -28,7 +28,7 @@ type Summary struct {
 	ArgumentsDigest string           `json:"arguments_digest" doc:"Digest of the arguments that would run now; return it with the decision."`
 	Edited          bool             `json:"edited"`
 	Needed          int              `json:"needed"`
-	Agreed          int              `json:"agreed"`
+	ApprovalCount   int              `json:"approval_count"`
 	Created         time.Time        `json:"created_at"`
 	Expires         time.Time        `json:"expires_at"`
 	ExpiresIn       int64            `json:"expires_in_ms" doc:"Remaining time by the approver's clock; 0 when it has ended."`
@@ -62,7 +62,7 @@ func bytesOf(b []byte) *Bytes {
 }
 
 // forgotten stands for arguments that are not kept any more.
-func forgotten(q *question) *Bytes {
+func forgotten(q *approvalView) *Bytes {
 	bound, size := q.Bound(), q.ArgumentsSize
 	if q.Edited != nil {
 		size = q.Edited.Size
@@ -109,11 +109,11 @@ type Approval struct {
 	Error         *schema.Error     `json:"error,omitempty"`
 }
 
-func (a *api) summaryOf(q *question) Summary {
+func (a *api) summaryOf(q *approvalView) Summary {
 	b := q.Bound()
 	s := Summary{
 		ID: q.ID, CallID: q.CallID, State: q.State, Requester: b.Requester, Server: b.Server, Tool: b.Tool, RiskLevel: b.Level,
-		Reasons: some(q.Reasons), ArgumentsDigest: b.ArgumentsDigest, Edited: q.Edited != nil, Needed: max(q.Rule.Needed, 1), Agreed: q.Approvals,
+		Reasons: some(q.Reasons), ArgumentsDigest: b.ArgumentsDigest, Edited: q.Edited != nil, Needed: max(q.Rule.Needed, 1), ApprovalCount: q.Approvals,
 		Created: q.Created, Expires: q.Expires, Kinds: []ledger.DecisionKind{}, Blocked: q.Blocked,
 	}
 	if !q.State.Ended() {
@@ -125,7 +125,7 @@ func (a *api) summaryOf(q *question) Summary {
 	return s
 }
 
-func (a *api) approvalOf(q *question) Approval {
+func (a *api) approvalOf(q *approvalView) Approval {
 	d := Approval{
 		Summary: a.summaryOf(q), Arguments: bytesOf(q.Arguments), EditedBy: q.Edited,
 		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Bound().PolicyVersion, BindingDigest: q.BindingDigest,

@@ -22,8 +22,8 @@ type approvals struct {
 	peeks peeks
 }
 
-// question is an approval as one person sees it.
-type question struct {
+// approvalView is an approval as one person sees it.
+type approvalView struct {
 	*ledger.Approval
 	Rule *risk.Approval
 	// Approvals is how many people approved what would run now.
@@ -56,7 +56,7 @@ func errNotThere(id string) error {
 }
 
 // see returns the approval as the person sees it; false where it is not theirs.
-func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*question, bool) {
+func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView, bool) {
 	rule, err := approval.Rule(a)
 	if err != nil {
 		v.o.Log.Error("an approval has no readable rule", "approval_id", a.ID, "error", err)
@@ -66,7 +66,7 @@ func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*question, bo
 	if !concerned && !approval.Requested(a, who) && !approval.Took(a, who) && !overlap(v.o.Observers, who.Groups) && !v.o.open() {
 		return nil, false
 	}
-	q := &question{Approval: a, Rule: rule, Approvals: approval.ApprovalCount(a), Kinds: kinds(a)}
+	q := &approvalView{Approval: a, Rule: rule, Approvals: approval.ApprovalCount(a), Kinds: kinds(a)}
 	q.Blocked = blocked(q, who)
 	q.ApprovedAt = approval.ApprovedAt(a, who)
 	if a.State == ledger.Pending && a.Escalated.IsZero() {
@@ -76,14 +76,14 @@ func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*question, bo
 }
 
 // Missing is how many approvals are still needed.
-func (q *question) Missing() int { return max(max(q.Rule.Needed, 1)-q.Approvals, 0) }
+func (q *approvalView) Missing() int { return max(max(q.Rule.Needed, 1)-q.Approvals, 0) }
 
 // MayApprove reports whether an approval of this person would count: they may decide, and
 // have not approved yet.
-func (q *question) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
+func (q *approvalView) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
 
 // find loads one approval, without its bytes, if the person may see it.
-func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (*question, error) {
+func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (*approvalView, error) {
 	if !plainID(id) {
 		return nil, errNotThere("with that id")
 	}
@@ -102,7 +102,7 @@ func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (
 }
 
 // read loads one approval with its bytes.
-func (v *approvals) read(ctx context.Context, id string, who schema.Principal) (*question, error) {
+func (v *approvals) read(ctx context.Context, id string, who schema.Principal) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (v *approvals) read(ctx context.Context, id string, who schema.Principal) (
 
 // addAsked holds the arguments against the record, and adds those that were asked for
 // where they were edited since.
-func (v *approvals) addAsked(ctx context.Context, q *question) error {
+func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
 	// The bytes and the record are read one after the other; an edit in between
 	// must not show new bytes under the old digest.
 	bound := q.Bound()
@@ -171,7 +171,7 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 }
 
 // blocked explains before anybody tries; the desk says the same, and decides.
-func blocked(q *question, who schema.Principal) string {
+func blocked(q *approvalView, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
 		return "This request has already been decided: the call is " + string(q.State) + "."
 	}
@@ -179,7 +179,7 @@ func blocked(q *question, who schema.Principal) string {
 }
 
 // decide takes an answer from a page or from the API.
-func (v *approvals) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*question, error) {
+func (v *approvals) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ const maxReason = 4 << 10
 
 // mayEdit refuses before anything is stored: an edit's bytes go into the ledger
 // ahead of the decision.
-func (v *approvals) mayEdit(ctx context.Context, q *question, answer *approval.Answer) error {
+func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approval.Answer) error {
 	if q.Blocked != "" {
 		return schema.Errorf(schema.KindForbidden, "%s", q.Blocked).WithCall(q.CallID)
 	}
@@ -270,7 +270,7 @@ type outcome struct {
 	ID     string
 	Server string
 	Tool   string
-	After  *question // nil where it was refused
+	After  *approvalView // nil where it was refused
 	Err    error
 }
 

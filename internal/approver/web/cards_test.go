@@ -68,7 +68,7 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	bob := f.signedIn("bob")
 	page = f.do(bob, "GET", path, "")
 	f.post(bob, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
-	f.agreed(a.ID, 2)
+	f.approved(a.ID, 2)
 	list := f.do(ada, "GET", "/", "").body
 	if !regexp.MustCompile(`You approved on <time [^<]+</time>\. 1 more approval is needed\.`).MatchString(list) {
 		t.Errorf("the list does not say what is missing:\n%s", list)
@@ -78,8 +78,8 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	}
 }
 
-// agreed waits until the view of the ledger has that many approvals of a call.
-func (f *fabric) agreed(id string, want int) {
+// approved waits until the view of the ledger has that many approvals of a call.
+func (f *fabric) approved(id string, want int) {
 	f.t.Helper()
 	changed := make(chan struct{}, 1)
 	defer f.ledger.Watch(func(*ledger.Approval) {

@@ -64,7 +64,7 @@ func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
 }
 
 // change compares the tool's definition with that of the last time.
-func (v *approvals) change(ctx context.Context, q *question) (*ToolChange, error) {
+func (v *approvals) change(ctx context.Context, q *approvalView) (*ToolChange, error) {
 	last := v.lastAllowed(q.Approval)
 	if last == nil {
 		return &ToolChange{Is: "first"}, nil

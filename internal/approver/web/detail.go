@@ -9,7 +9,7 @@ import (
 
 // detailPage is one approval with its forms.
 type detailPage struct {
-	*question
+	*approvalView
 	// Args are the arguments that would run; Before are the requested ones if they were edited.
 	Args, Before, Offer block
 	EditLines           []line // what the edit changed
@@ -73,10 +73,10 @@ func presets() []string {
 }
 
 // newDetail builds the page of an approval for a visitor.
-func newDetail(a *access, q *question, v visitor) detailPage {
+func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	bound := q.Bound()
 	p := detailPage{
-		question: q, Args: blockOf("Arguments", q.Arguments, bound.ArgumentsDigest), Presets: presets(),
+		approvalView: q, Args: blockOf("Arguments", q.Arguments, bound.ArgumentsDigest), Presets: presets(),
 		Fresh: v.fresh || !q.Rule.FreshLogin, Tokens: make(map[string]string),
 	}
 	if len(q.Asked) > 0 {

@@ -58,7 +58,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 }
 
 // list returns a page of what concerns the person, and the cursor of the next.
-func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (found []*question, next string) {
+func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (found []*approvalView, next string) {
 	limit := f.Limit
 	f.Limit = maxPageLimit
 	for {
@@ -80,7 +80,7 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 }
 
 type pendingPage struct {
-	Waiting []*question
+	Waiting []*approvalView
 	// Bulk are the requesters of whom several calls can be decided in one review.
 	Bulk []bulk
 	// Some says that anything can be decided at all.
@@ -128,7 +128,7 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 
 // past is a row of the history.
 type past struct {
-	*question
+	*approvalView
 	// Lines are what an edit made of the arguments, where that is short.
 	Lines []line
 }
@@ -138,8 +138,8 @@ const maxPastDiff = 64 << 10
 
 // pastOf adds what an edit changed. What cannot be read, or is long, is on the
 // page of the approval.
-func (v *approvals) past(ctx context.Context, q *question) past {
-	p := past{question: q}
+func (v *approvals) past(ctx context.Context, q *approvalView) past {
+	p := past{approvalView: q}
 	if q.Edited == nil {
 		return p
 	}

@@ -18,7 +18,7 @@ type session struct {
 	seen    time.Time // when they last asked for something themselves
 }
 
-// maxSessions bounds the memory; beyond it the session that ends first makes room.
+// maxSessions bounds the memory; beyond it the session that ends first is evicted.
 const maxSessions = 10_000
 
 // sessions keeps who is signed in, under the hash of the cookie: a copy of the
@@ -38,7 +38,7 @@ func (s *sessions) put(cookie string, in session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.by) >= maxSessions {
-		s.makeRoomLocked()
+		s.evictLocked()
 	}
 	in.seen = s.now()
 	s.by[sha256.Sum256([]byte(cookie))] = in
@@ -49,7 +49,7 @@ func (s *sessions) over(in session, now time.Time) bool {
 	return !now.Before(in.expires) || s.idle > 0 && now.Sub(in.seen) >= s.idle
 }
 
-func (s *sessions) makeRoomLocked() {
+func (s *sessions) evictLocked() {
 	now := s.now()
 	var first [sha256.Size]byte
 	var ends time.Time

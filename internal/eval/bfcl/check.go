@@ -76,12 +76,12 @@ func readObjects(raw json.RawMessage, to *[]*dict) error {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return fmt.Errorf("they are no list")
+		return fmt.Errorf("they are not a list")
 	}
 	for _, item := range list {
 		object, ok := item.(*dict)
 		if !ok {
-			return fmt.Errorf("one of them is no object")
+			return fmt.Errorf("one of them is not an object")
 		}
 		*to = append(*to, object)
 	}

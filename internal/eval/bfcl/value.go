@@ -72,7 +72,7 @@ func read(raw []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is text behind the JSON")
+		return nil, errors.New("text follows the JSON")
 	}
 	return v, nil
 }

@@ -114,7 +114,7 @@ func bfclSet(set string, questions, answers *source, limit int) (samples []eval.
 func expectedCalls(answers json.RawMessage) (names []string, err error) {
 	var calls []map[string]json.RawMessage
 	if err := json.Unmarshal(answers, &calls); err != nil {
-		return nil, errors.New("it is no list of calls")
+		return nil, errors.New("it is not a list of calls")
 	}
 	for _, call := range calls {
 		for name := range call {

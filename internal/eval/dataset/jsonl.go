@@ -129,7 +129,7 @@ func toolsOf(raw json.RawMessage) ([]eval.Tool, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return nil, errors.New("they are no list")
+		return nil, errors.New("they are not a list")
 	}
 	tools := make([]eval.Tool, 0, len(items))
 	for _, item := range items {

@@ -209,7 +209,7 @@ func readReport(path string) (*report.Report, error) {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
 	}
 	if len(r.Levels) == 0 || r.Scoring.Reward == nil {
-		return nil, fmt.Errorf("%s is no report of an evaluation", path)
+		return nil, fmt.Errorf("%s is not a report of an evaluation", path)
 	}
 	return &r, nil
 }

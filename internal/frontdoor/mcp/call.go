@@ -172,9 +172,9 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	if hears {
-		var questions openQuestions
-		defer questions.end()
-		call.Hear = x.onMessage(ctx, words, &questions)
+		var open openRequests
+		defer open.end()
+		call.Hear = x.onMessage(ctx, words, &open)
 	}
 	done := make(chan ended, 1)
 	var wait sync.WaitGroup

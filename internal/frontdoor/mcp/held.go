@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// questionID names our question among those of a result.
-	questionID = "approval"
+	// approvalRequestID is the id of the request for approval among the input requests of a result.
+	approvalRequestID = "approval"
 	// statePrefix marks a requestState of ours; all others are a server's.
 	statePrefix = "callyard:"
 	// holdFor is how long a request waits for a person before the client is asked
@@ -148,7 +148,7 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 
 // inputRequired is a result that asks.
 func inputRequired(question []byte, state requestState) []byte {
-	b := []byte(`{"resultType":"input_required","inputRequests":{"` + questionID + `":{"method":"` + mcpwire.MethodElicit + `","params":`)
+	b := []byte(`{"resultType":"input_required","inputRequests":{"` + approvalRequestID + `":{"method":"` + mcpwire.MethodElicit + `","params":`)
 	b = append(append(b, question...), `}},"requestState":`...)
 	return append(appendQuoted(b, state.String()), '}')
 }
@@ -190,7 +190,7 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 		return nil, e
 	}
 	x.setCall(s.ID)
-	result, done, e := hc.decide(ctx, x, s.Held, state.Token, get(responses, questionID))
+	result, done, e := hc.decide(ctx, x, s.Held, state.Token, get(responses, approvalRequestID))
 	if e != nil || done {
 		return result, e
 	}

@@ -132,7 +132,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 		t.Fatalf("%s", got)
 	}
 	state := []byte(f.task("tasks/get", id, "").result(t))
-	if getString(state, "resultType") != "complete" || getString(state, "status") != "input_required" || get(get(state, "inputRequests"), questionID) == nil {
+	if getString(state, "resultType") != "complete" || getString(state, "status") != "input_required" || get(get(state, "inputRequests"), approvalRequestID) == nil {
 		t.Errorf("%s", state)
 	}
 	if got := f.task("tasks/update", id, `,"inputResponses":`+approve).result(t); got != `{"resultType":"complete"}` {

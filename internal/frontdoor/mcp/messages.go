@@ -18,19 +18,19 @@ type notification struct {
 	params []byte
 }
 
-// openQuestions are the questions to the client that are open within a call.
-type openQuestions struct {
-	mu   sync.Mutex
-	open int
-	over bool
-	wait sync.WaitGroup
+// openRequests counts the open requests to the client within a call.
+type openRequests struct {
+	mu    sync.Mutex
+	open  int
+	ended bool
+	wait  sync.WaitGroup
 }
 
-// begin has a question asked; false where no more may be.
-func (a *openQuestions) begin(ask func()) bool {
+// begin runs ask in a goroutine; it returns false if the limit of open requests is reached.
+func (a *openRequests) begin(ask func()) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over || a.open >= mostAsked {
+	if a.ended || a.open >= mostAsked {
 		return false
 	}
 	a.open++
@@ -43,15 +43,15 @@ func (a *openQuestions) begin(ask func()) bool {
 	return true
 }
 
-// end waits for the questions, whose context has ended, and lets no more begin.
-func (a *openQuestions) end() {
+// end waits for the open requests, whose context has ended, and starts no more.
+func (a *openRequests) end() {
 	a.mu.Lock()
-	a.over = true
+	a.ended = true
 	a.mu.Unlock()
 	a.wait.Wait()
 }
 
-// The sentences for a server whose question is not passed on.
+// The errors for a server whose request is not forwarded.
 const (
 	notDeclared = "The client did not declare the capability for this request."
 	notAnswered = "The client did not answer: it disconnected, it does not read events, or the call has ended."
@@ -96,7 +96,7 @@ func (x *exchange) wantsLog(params []byte) bool {
 // onMessage returns what takes a server's words in a call; see [schema.Call].Hear.
 // Notifications go to words, in order; questions are asked next to them until ctx
 // ends.
-func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openQuestions) func(message []byte, answer func([]byte)) {
+func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openRequests) func(message []byte, answer func([]byte)) {
 	return func(message []byte, answer func([]byte)) {
 		method, params := getString(message, "method"), get(message, "params")
 		if !isObject(params) {
@@ -144,7 +144,7 @@ func answersTo(capabilities []byte, method string) bool {
 }
 
 func noLevel() *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level must be debug, info, notice, warning, error, critical, alert and emergency."}
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level must be debug, info, notice, warning, error, critical, alert or emergency."}
 }
 
 // setLevel is logging/setLevel: it counts for the session.

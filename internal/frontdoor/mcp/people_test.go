@@ -54,7 +54,7 @@ func (f *fabric) agree(id string) {
 func (f *fabric) heldByPeople(arguments string) (id, state string) {
 	f.t.Helper()
 	got := []byte(f.callAs(canURLs, "/mcp/risky", "echo", arguments, "").result(f.t))
-	params := get(get(get(got, "inputRequests"), questionID), "params")
+	params := get(get(get(got, "inputRequests"), approvalRequestID), "params")
 	page, state := getString(params, "url"), getString(got, "requestState")
 	id, ok := strings.CutPrefix(page, "http://approver.test/a/")
 	if getString(params, "mode") != "url" || !ok || state == "" || get(params, "requestedSchema") != nil {
@@ -80,7 +80,7 @@ func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
 	id, state := f.heldByPeople(`{"a":1.0}`)
 	waiting := f.comeBack(`{"a":1.0}`, state, looked)
 	if f.worker.count() != before {
-		t.Fatal("it ran before anybody agreed")
+		t.Fatal("it ran before anybody approved it")
 	}
 	f.agree(id)
 	if got := (<-waiting).result(t); !strings.Contains(got, `"got":{"a":1.0}`) {

@@ -17,10 +17,10 @@ import (
 // whichever front door they come in.
 
 const (
-	// firstQuestion is how long the call of a tool that only runs as a task is watched
+	// firstInputWait is how long the call of a tool that only runs as a task is watched
 	// before its client gets the task: what the server asks until then is asked in the
 	// request itself, as the extension wants it.
-	firstQuestion = 10 * time.Second
+	firstInputWait = 10 * time.Second
 	// statusWait is how long one look at a stored call waits for its end.
 	statusWait = 30 * time.Second
 	// storedFor is how long a stored call can be asked for at the least, in
@@ -53,7 +53,7 @@ func (ts *tasks) run(ctx context.Context, x *exchange, call *schema.Call) ([]byt
 	}
 	x.setCall(out.Accepted.CallID)
 	if askable(x.meta.capabilities) != nil {
-		soon, cancel := context.WithTimeout(ctx, firstQuestion)
+		soon, cancel := context.WithTimeout(ctx, firstInputWait)
 		defer cancel()
 		if s, err := ts.calls.Await(soon, out.Accepted, x.principal); err == nil && s.State == schema.StateSuspended {
 			return ts.follow(ctx, x, s)
@@ -86,9 +86,9 @@ func (ts *tasks) follow(ctx context.Context, x *exchange, s *calls.Status) ([]by
 		case ctx.Err() != nil:
 			return x.toolFault(schema.Errorf(schema.KindCanceled, "The caller disconnected; the call continues.").WithCall(s.ID))
 		case s.State == schema.StateSuspended && x.modern:
-			return storedQuestion(s), nil
+			return storedInput(s), nil
 		case s.State == schema.StateSuspended:
-			answers, e := ts.requests.askAll(ctx, x, s.ID, get(s.Question, "inputRequests"), rounds)
+			answers, e := ts.requests.askAll(ctx, x, s.ID, get(s.InputRequest, "inputRequests"), rounds)
 			if e != nil {
 				return nil, e
 			}
@@ -108,19 +108,19 @@ func (ts *tasks) follow(ctx context.Context, x *exchange, s *calls.Status) ([]by
 // is never used twice within a task, whatever the server does.
 func roundPrefix(s *calls.Status) string { return strconv.Itoa(s.Round) + "." }
 
-// storedQuestions returns the questions of a stored call that are open, as an object.
-func storedQuestions(s *calls.Status) []byte {
+// storedInputRequests returns the open input requests of a stored call as an object.
+func storedInputRequests(s *calls.Status) []byte {
 	out := []byte{'{'}
-	each(get(s.Question, "inputRequests"), func(id string, request []byte) {
+	each(get(s.InputRequest, "inputRequests"), func(id string, request []byte) {
 		out = appendMember(out, roundPrefix(s)+id, request)
 	})
 	return append(out, '}')
 }
 
-// storedQuestion is a result that asks what the server of a stored call does. What the
+// storedInput is a result that asks what the server of a stored call does. What the
 // client brings back is the call; the server's own state stays here.
-func storedQuestion(s *calls.Status) []byte {
-	b := append([]byte(`{"resultType":"input_required","inputRequests":`), storedQuestions(s)...)
+func storedInput(s *calls.Status) []byte {
+	b := append([]byte(`{"resultType":"input_required","inputRequests":`), storedInputRequests(s)...)
 	b = appendQuoted(append(b, `,"requestState":`...), requestState{Call: s.ID, Round: s.Round}.String())
 	return append(b, '}')
 }
@@ -152,7 +152,7 @@ func (ts *tasks) resume(ctx context.Context, x *exchange, call *schema.Call, sta
 	}
 	wait := statusWait
 	if x.tasks() {
-		wait = firstQuestion
+		wait = firstInputWait
 	}
 	s, err := ts.calls.WaitSuspended(ctx, s.ID, x.principal, wait)
 	if err != nil {
@@ -162,7 +162,7 @@ func (ts *tasks) resume(ctx context.Context, x *exchange, call *schema.Call, sta
 	case !x.tasks():
 		return ts.follow(ctx, x, s)
 	case s.State == schema.StateSuspended:
-		return storedQuestion(s), nil
+		return storedInput(s), nil
 	}
 	return ts.create(ctx, x, s.ID)
 }

@@ -63,14 +63,14 @@ type suspendedCall struct {
 
 	mu       sync.Mutex
 	next     int
-	open     []*openQuestion
+	open     []*openRequest
 	attended bool        // a request waits for it
 	away     *time.Timer // while none does
 	closed   bool        // nobody answers any more
 }
 
-// openQuestion is one that the server waits for.
-type openQuestion struct {
+// openRequest is one that the server waits for.
+type openRequest struct {
 	id      string
 	request []byte
 	answer  func([]byte)
@@ -255,7 +255,7 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 			why = tooMany
 		default:
 			t.next++
-			t.open = append(t.open, &openQuestion{id: strconv.Itoa(t.next), request: request, answer: answer})
+			t.open = append(t.open, &openRequest{id: strconv.Itoa(t.next), request: request, answer: answer})
 		}
 		t.mu.Unlock()
 		if why != "" {
@@ -375,7 +375,7 @@ func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.C
 	t.attended = true
 	t.away.Stop()
 	s.returns(t)
-	var left, given []*openQuestion
+	var left, given []*openRequest
 	for _, q := range t.open {
 		if answers[q.id] != nil && q.told {
 			given = append(given, q)

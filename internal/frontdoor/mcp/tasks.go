@@ -94,7 +94,7 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) 
 	switch {
 	case s.State == schema.StateSuspended:
 		t.status, t.updated = "input_required", s.Asked
-		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
+		t.end = append([]byte(`"inputRequests":`), storedInputRequests(s)...)
 	case s.State == schema.StateHeld && s.Held != nil:
 		t.message = "It is waiting for approval."
 		if page := ts.held.page(s.Held); page != "" && token == "" {
@@ -102,7 +102,7 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) 
 		}
 		if question := ts.held.question(x, s.Held, token, nil); question != nil {
 			t.status = "input_required"
-			t.end = append(append([]byte(`"inputRequests":{"`+questionID+`":{"method":"`+mcpwire.MethodElicit+`","params":`), question...), `}}`...)
+			t.end = append(append([]byte(`"inputRequests":{"`+approvalRequestID+`":{"method":"`+mcpwire.MethodElicit+`","params":`), question...), `}}`...)
 		}
 	case !s.State.Ended():
 	case s.State == schema.StateCanceled:
@@ -165,7 +165,7 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *f
 	callID, token, _ := strings.Cut(id, taskGlue)
 	s, err := ts.calls.Get(ctx, callID, x.principal)
 	responses := get(x.msg.params, "inputResponses")
-	answer := get(responses, questionID)
+	answer := get(responses, approvalRequestID)
 	action := getString(answer, "action")
 	switch {
 	case isGone(err), err == nil && s.RecordOnly:

@@ -55,7 +55,7 @@ func (s *Server) findWritable(path string) (place, error) {
 	case err != nil:
 		return place{}, err
 	case !p.writable:
-		return place{}, fmt.Errorf("%s is in a read-only directory; what may be used: %s", clip(p.shown), s.names())
+		return place{}, fmt.Errorf("%s is in a read-only directory; allowed directories: %s", clip(p.shown), s.names())
 	case p.name == ".":
 		return place{}, fmt.Errorf("%s is a root and cannot be changed itself; name something inside it", clip(p.shown))
 	}
@@ -91,7 +91,7 @@ func (s *Server) writeFile(ctx context.Context, _ *native.Call, in writeArgument
 			content = append(old, content...)
 		}
 	} else if in.Digest != "" {
-		return changed{}, fmt.Errorf("there is no file %s, so that it cannot have the digest; leave the digest out to create it", clip(p.shown))
+		return changed{}, fmt.Errorf("there is no file %s, so it cannot have the digest; omit the digest to create it", clip(p.shown))
 	}
 	return p.replace(content, perm)
 }

@@ -50,7 +50,7 @@ func (p place) regular(info fs.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is a %s and not a file", clip(p.shown), typeOf(info.Mode()))
 	case links(info) > 1:
-		return fmt.Errorf("%s has several hard links, so that it may be a file from outside the root; replace it by a copy to use it", clip(p.shown))
+		return fmt.Errorf("%s has several hard links, so it may be a file from outside the root; replace it with a copy to use it", clip(p.shown))
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (s *Server) find(path string) (place, error) {
 	}
 	switch {
 	case best.root == nil:
-		return place{}, fmt.Errorf("%q is outside the directories that may be used: %s", clip(path), s.names())
+		return place{}, fmt.Errorf("%q is outside the allowed directories: %s", clip(path), s.names())
 	case strings.Count(best.name, "/") >= maxDepth:
 		return place{}, fmt.Errorf("the path is more than %d directories deep", maxDepth)
 	}

@@ -5,7 +5,7 @@ import "github.com/callyard/callyard/internal/launch/native"
 // Tools returns the tools of the server. Those that change something are there only if a
 // root is writable.
 func (s *Server) Tools() []native.Tool {
-	where := " Directories that may be used: " + s.names() + "."
+	where := " Allowed directories: " + s.names() + "."
 	read := func(title string) []native.Option {
 		return []native.Option{native.Title(title), native.ReadOnly(), native.Idempotent(), native.OpenWorld(false)}
 	}
@@ -33,6 +33,6 @@ func (s *Server) Tools() []native.Tool {
 		native.Must(native.Typed("copy", "Copies a file of at most 100 MiB to a path in a writable directory where nothing is."+where, s.copyFile, change("Copy a file", false)...)),
 		native.Must(native.Typed("move", "Moves or renames a file or directory in a writable directory. Nothing may be at the destination."+where, s.move, change("Move a file", true)...)),
 		native.Must(native.Typed("delete", "Deletes a file, a symbolic link or an empty directory in a writable directory; with recursive, a directory with its content of at most 10,000 entries. It cannot be undone."+where, s.remove, change("Delete a file", true)...)),
-		native.Must(native.Typed("create_dir", "Creates a directory in a writable directory, with those around it that are missing. It succeeds if the directory exists."+where, s.createDir, append(change("Create a directory", false), native.Idempotent())...)),
+		native.Must(native.Typed("create_dir", "Creates a directory in a writable directory, with its missing parent directories. It succeeds if the directory exists."+where, s.createDir, append(change("Create a directory", false), native.Idempotent())...)),
 	)
 }

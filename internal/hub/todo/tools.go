@@ -43,7 +43,7 @@ func Tools(now func() time.Time) []native.Tool {
 var (
 	line = regexp.MustCompile(`^\[([^\]]+)\]\s+(.+?)\s+\(([^)]+)\)$`)
 
-	errSession = errors.New("the caller has no session, so that no list can be kept for it; call over an MCP session or as an authenticated caller")
+	errSession = errors.New("the caller has no session, so no list can be kept for it; call over an MCP session or as an authenticated caller")
 )
 
 func parse(text string) (item, error) {

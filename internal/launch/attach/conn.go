@@ -25,7 +25,7 @@ const (
 
 // Errors of [Conn.Read]. Other errors say that the connection broke.
 var (
-	ErrTooLong = errors.New("it sent a message over the limit")
+	ErrTooLong = errors.New("it sent a message that exceeds the limit")
 	ErrBinary  = errors.New("it sent a binary frame; MCP messages are text")
 	ErrClosed  = errors.New("it closed the connection")
 )

@@ -31,7 +31,7 @@ func Dial(ctx context.Context, client *http.Client, url string, o Options) (*Con
 	case resp.StatusCode != http.StatusSwitchingProtocols:
 		return nil, fmt.Errorf("it answered the WebSocket upgrade with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	default:
-		return nil, errors.New("its answer to the WebSocket upgrade is none, or selects a subprotocol that was not offered")
+		return nil, errors.New("its answer is not a WebSocket upgrade, or selects a subprotocol that was not offered")
 	}
 	c.hear()
 	ws.SetReadLimit(int64(o.MaxMessage))

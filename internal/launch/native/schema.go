@@ -242,7 +242,7 @@ func (d *deriver) body(t reflect.Type) (*schema, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("JSON cannot hold a %s", t)
+	return nil, fmt.Errorf("JSON cannot represent a %s", t)
 }
 
 // integer returns the schema of an integer with its bounds, nil for other kinds.
@@ -306,7 +306,7 @@ func (d *deriver) mapping(t reflect.Type) (*schema, error) {
 			s.Names.Pattern = `^[0-9]+$`
 		}
 	default:
-		return nil, fmt.Errorf("JSON cannot hold a map with keys of type %s", k)
+		return nil, fmt.Errorf("JSON cannot represent a map with keys of type %s", k)
 	}
 	return s, nil
 }

@@ -139,7 +139,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if from := r.URL.Query().Get("from"); from != "" && from != strconv.Itoa(len(b.calls)) {
-			d.problem(w, http.StatusConflict, "Go on from another line.")
+			d.problem(w, http.StatusConflict, "Continue from another line.")
 			return
 		}
 		lines := bufio.NewScanner(r.Body)

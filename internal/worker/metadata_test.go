@@ -21,7 +21,7 @@ func TestAnApprovedCallRunsWithTheApprovedArgumentsAndNothingElse(t *testing.T) 
 		changed := *good
 		changed.Extra = []byte(extra)
 		refusal := f.send(&changed)
-		if refusal == nil || refusal.Kind != schema.KindForbidden || refusal.CallID != good.ID || !strings.Contains(refusal.Detail, "nothing else") {
+		if refusal == nil || refusal.Kind != schema.KindForbidden || refusal.CallID != good.ID || !strings.Contains(refusal.Detail, "exactly the approved arguments") {
 			t.Errorf("%s: %v", name, refusal)
 		}
 	}

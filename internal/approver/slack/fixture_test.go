@@ -52,8 +52,8 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// room is an approver with Slack, without its pages.
-type room struct {
+// fixture is an approver with Slack, without its pages.
+type fixture struct {
 	t      *testing.T
 	slack  *slacktest.Server
 	config settings.Slack
@@ -69,9 +69,9 @@ type room struct {
 	mu     sync.RWMutex
 }
 
-func open(t *testing.T, change func(*settings.Slack)) *room {
+func open(t *testing.T, change func(*settings.Slack)) *fixture {
 	t.Helper()
-	r := &room{t: t, slack: slacktest.Start(t), config: settings.SlackDefaults(), log: new(log)}
+	r := &fixture{t: t, slack: slacktest.Start(t), config: settings.SlackDefaults(), log: new(log)}
 	r.config.BotToken, r.config.SigningSecret = slacktest.BotToken, slacktest.SigningSecret
 	r.config.TeamID, r.config.AppID, r.config.APIURL = slacktest.Team, slacktest.App, r.slack.URL
 	r.config.Channels = map[string]string{"ops": channel, "board": board}
@@ -113,7 +113,7 @@ func open(t *testing.T, change func(*settings.Slack)) *room {
 	return r
 }
 
-func (r *room) openBook(keys []authn.Key) *enrol.Book {
+func (r *fixture) openBook(keys []authn.Key) *enrol.Book {
 	r.t.Helper()
 	known, err := authn.NewKeys(keys)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *room) openBook(keys []authn.Key) *enrol.Book {
 // userOf is the account of somebody.
 func userOf(name string) string { return "U0" + strings.ToUpper(name) }
 
-func (r *room) connect(k authn.Key) {
+func (r *fixture) connect(k authn.Key) {
 	r.t.Helper()
 	who := schema.Principal{Name: k.Name, Owner: k.Owner, Groups: k.Groups}
 	code, _, err := r.book.Code(r.t.Context(), who)
@@ -146,7 +146,7 @@ func (r *room) connect(k authn.Key) {
 	}
 }
 
-func (r *room) start() {
+func (r *fixture) start() {
 	r.t.Helper()
 	app, err := slack.Open(r.t.Context(), slack.Options{
 		Config: r.config, Desk: r.desk, Ledger: r.ledger, People: r.book, Conn: r.conn, Page: func(id string) string { return "http://page/a/" + id },
@@ -160,7 +160,7 @@ func (r *room) start() {
 	r.app = app
 }
 
-func (r *room) stop() {
+func (r *fixture) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.app != nil {
@@ -170,7 +170,7 @@ func (r *room) stop() {
 }
 
 // hold asks the group ops about a call.
-func (r *room) hold(level int, args string, change func(*risk.Approval)) *ledger.Approval {
+func (r *fixture) hold(level int, args string, change func(*risk.Approval)) *ledger.Approval {
 	r.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute, SlackLevel: 2}
 	if change != nil {
@@ -185,7 +185,7 @@ func (r *room) hold(level int, args string, change func(*risk.Approval)) *ledger
 }
 
 // card waits for the card of an approval that fits.
-func (r *room) card(in string, a *ledger.Approval, what string, fits func(slacktest.Message) bool) (found slacktest.Message) {
+func (r *fixture) card(in string, a *ledger.Approval, what string, fits func(slacktest.Message) bool) (found slacktest.Message) {
 	r.t.Helper()
 	r.slack.Until(r.t, "a card in "+in+" "+what, func() bool {
 		for _, m := range r.slack.Messages(in) {
@@ -206,7 +206,7 @@ func says(text string) func(slacktest.Message) bool {
 }
 
 // send sends what Slack would, and returns the status.
-func (r *room) send(path string, body []byte, change func(*http.Request)) int {
+func (r *fixture) send(path string, body []byte, change func(*http.Request)) int {
 	r.t.Helper()
 	req := slacktest.Request(r.t, r.http.URL+path, body)
 	if change != nil {
@@ -223,7 +223,7 @@ func (r *room) send(path string, body []byte, change func(*http.Request)) int {
 }
 
 // click uses a button of a card.
-func (r *room) click(name string, m slacktest.Message, action string, n int) {
+func (r *fixture) click(name string, m slacktest.Message, action string, n int) {
 	r.t.Helper()
 	value, text, ok := m.Button(action, n)
 	if !ok {
@@ -235,7 +235,7 @@ func (r *room) click(name string, m slacktest.Message, action string, n int) {
 }
 
 // told waits until somebody is told something.
-func (r *room) told(name, text string) {
+func (r *fixture) told(name, text string) {
 	r.t.Helper()
 	r.slack.Until(r.t, fmt.Sprintf("%s is told %q", name, text), func() bool {
 		for _, m := range r.slack.Ephemerals() {
@@ -247,7 +247,7 @@ func (r *room) told(name, text string) {
 	})
 }
 
-func (r *room) now(a *ledger.Approval) *ledger.Approval {
+func (r *fixture) now(a *ledger.Approval) *ledger.Approval {
 	r.t.Helper()
 	is, err := r.ledger.Current(r.t.Context(), a.ID)
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *room) now(a *ledger.Approval) *ledger.Approval {
 	return is
 }
 
-func (r *room) decide(a *ledger.Approval, kind ledger.DecisionKind, name string) error {
+func (r *fixture) decide(a *ledger.Approval, kind ledger.DecisionKind, name string) error {
 	bound := r.now(a).Bound()
 	_, err := r.desk.Decide(r.t.Context(), a.ID, approval.Answer{Kind: kind, Digest: bound.ArgumentsDigest}, schema.Principal{Name: name, Groups: []string{"ops"}}, "web")
 	return err
