@@ -18,7 +18,10 @@ import (
 	"github.com/callyard/callyard/e2e/browser"
 )
 
-var update = flag.Bool("update", false, "write the pictures of docs/images")
+var (
+	update   = flag.Bool("update", false, "write the pictures of docs/images")
+	pictures = flag.String("pictures", "", "folder for a picture of each audited page at each width, in light and dark")
+)
 
 // void is an action of the browser that returns nothing.
 type void = browser.Void
@@ -138,8 +141,7 @@ type axeFault struct {
 }
 
 // audit checks the page in light and dark from 320 to 1920 pixels: it has no horizontal
-// overflow and, on a laptop and on a phone, no serious accessibility fault. With -update it
-// takes pictures.
+// overflow and no serious accessibility fault. With -update and -pictures it takes pictures.
 func (p *tab) audit(name string) {
 	p.t.Helper()
 	asked[int](p, axe(p.t)+"; 0")
@@ -150,9 +152,6 @@ func (p *tab) audit(name string) {
 			if over := asked[int](p, `document.documentElement.scrollWidth`); over > int(width) {
 				wide := asked[string](p, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className).slice(0, 8).join(" ")`, width))
 				p.t.Errorf("%s: the page is %d wide: %s", at, over, wide)
-			}
-			if width != 390 && width != 1280 {
-				continue // the colors and the structure do not depend on the width
 			}
 			var found []axeFault
 			raw := asked[string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise)
@@ -193,15 +192,25 @@ func (p *tab) decidesOnTheFirstScreen(name string) {
 	p.looks(1280, false)
 }
 
-// picture is taken with -update: of a desktop by day, of a telephone by night.
+// picture takes a picture of the whole page: with -update, of a light desktop and of a dark
+// phone for docs/images; with -pictures, of each width and scheme for whoever looks at them.
 func (p *tab) picture(name string, width int64, dark bool) {
 	p.t.Helper()
-	if !*update || dark != (width < 600) {
+	if *pictures != "" {
+		write(p.t, filepath.Join(*pictures, fmt.Sprintf("%s-%d-dark=%v.png", name, width, dark)), p.screenshot())
+	}
+	if !*update || width != 390 && width != 1280 || dark != (width < 600) {
 		return
 	}
 	if dark {
 		name += "-phone"
 	}
+	write(p.t, filepath.Join(programs.root, "docs", "images", "approver-"+name+".png"), p.screenshot())
+}
+
+// screenshot returns a PNG of the whole page.
+func (p *tab) screenshot() string {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, soon)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
@@ -211,5 +220,5 @@ func (p *tab) picture(name string, width int64, dark bool) {
 	if !bytes.HasPrefix(png, []byte("\x89PNG")) {
 		p.t.Fatal("the browser did not take a picture")
 	}
-	write(p.t, filepath.Join(programs.root, "docs", "images", "approver-"+name+".png"), string(png))
+	return string(png)
 }

@@ -46,6 +46,20 @@ var newcomerPages = []struct {
 		{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`everything +ready`, `thinking +ready`}},
 		{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
 	}},
+	{"docs/tutorials/first-batch.md", []newcomerBlock{
+		{block: "done > calls.ndjson"},
+		{block: "callyard batch calls.ndjson", want: []string{`100`}},
+		{block: "head -n 3 calls.results.ndjson", want: []string{`Echo: hello \d`, `batch_`}},
+		{block: "done > naps.ndjson", replace: []string{"callyard batch", "timeout -s INT 2 callyard batch", "naps.ndjson\n", "naps.ndjson || true\n"}}, // Ctrl-C
+		{block: "callyard batch naps.ndjson", want: []string{`100`}},
+		{block: "stream=true", want: []string{`"custom_id":"c3"`}},
+	}},
+	{"docs/tutorials/first-approval.md", []newcomerBlock{
+		{block: "callyard up --demo-approvals", serves: true, want: []string{`requester +demo-agent +key \S+`, `approver +ann +key \S+`}},
+		{block: "the key of demo-agent", key: `requester +demo-agent +key (\S+)`, want: []string{`"approval_id"`}},
+		{block: "the key of ann", key: `approver +ann +key (\S+)`, ids: `"approval_id":"(appr_\w+)"`, replace: []string{"callyard approve ", "callyard approve --yes "}, want: []string{`appr_`}},
+		{block: "?wait=30", key: `requester +demo-agent +key (\S+)`, ids: `"call_id":"(call_\w+)"`, want: []string{`"state":"succeeded"`, `42`}},
+	}},
 	{"docs/how-to/replace-mcp-bridge.md", []newcomerBlock{
 		{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `\S+ +ready +\d`}},
 	}},
@@ -64,6 +78,33 @@ type newcomerBlock struct {
 	serves bool     // it runs until Ctrl-C
 	starts []string // workers that it starts in the background
 	want   []string
+	// What a reader does by hand: key and ids are patterns of a key and of an id that was
+	// printed before, which take the place of "…"; replace has pairs of old and new text.
+	key, ids string
+	replace  []string
+}
+
+// typed returns the text of a block as a reader types it after having read what was printed.
+func (b *newcomerBlock) typed(t *testing.T, text, printed string) string {
+	t.Helper()
+	last := func(pattern string) string {
+		found := regexp.MustCompile(pattern).FindAllStringSubmatch(printed, -1)
+		if len(found) == 0 {
+			t.Fatalf("nothing printed %q:\n%s", pattern, printed)
+		}
+		return found[len(found)-1][1]
+	}
+	text = strings.NewReplacer(b.replace...).Replace(text)
+	if b.ids != "" {
+		id := last(b.ids)
+		kind, _, _ := strings.Cut(id, "_")
+		text = strings.ReplaceAll(text, kind+"_…", id)
+	}
+	if b.key == "" {
+		return "unset CALLYARD_KEY\n" + text
+	}
+	key := last(b.key)
+	return "export CALLYARD_KEY=" + key + "\n" + strings.ReplaceAll(text, "CALLYARD_KEY=…", "CALLYARD_KEY="+key)
 }
 
 // shell is a terminal into which blocks are pasted, one after the other.
@@ -177,6 +218,7 @@ func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 	env := append(common[:len(common):len(common)], "CALLYARD_FRONT_DOOR_LISTEN="+door)
 	terminal := openShell(t, dir, env)
 	var up *served
+	var printed strings.Builder
 	for _, page := range newcomerPages {
 		document, err := os.ReadFile(filepath.Join(programs.root, page.name))
 		if err != nil {
@@ -207,12 +249,13 @@ func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 				up = serve(t, dir, env, text, want.want)
 				out = up.out.String()
 			default:
-				out = terminal.paste(t, "export CALLYARD_URL=http://"+door+"\n"+text)
+				out = terminal.paste(t, "export CALLYARD_URL=http://"+door+" CALLYARD_APPROVER_URL=http://"+approver+"\n"+want.typed(t, text, printed.String()))
 			}
 			if want.starts != nil {
 				out += eventuallyCalls(t, "http://"+door, want.starts) + eventuallyCalls(t, "http://"+second, want.starts)
 			}
 			t.Logf("%s%s", text, out)
+			printed.WriteString(out)
 			for _, pattern := range want.want {
 				if !regexp.MustCompile(pattern).MatchString(out) {
 					t.Errorf("block %d of %s does not print %q:\n%s\n%s", i+1, page.name, pattern, text, out)

@@ -266,6 +266,24 @@ func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
 	}
 }
 
+// TestEachHowToBeginsWithItsCommand wants a shell block right below the title.
+func TestEachHowToBeginsWithItsCommand(t *testing.T) {
+	pages, err := fs.Glob(os.DirFS(moduleRoot), "docs/how-to/*.md")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+	begins := regexp.MustCompile("^# [^\n]+\n\n(<!-- run( background)? -->\n)?```sh\n")
+	for _, name := range pages {
+		text, err := os.ReadFile(path.Join(moduleRoot, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !begins.Match(text) {
+			t.Errorf("%s does not begin with the command that does the job", name)
+		}
+	}
+}
+
 // TestTroubleshootingNamesWhatThereIs finds quoted log lines that no code writes, metrics
 // that do not exist, and alerts that are missing.
 func TestTroubleshootingNamesWhatThereIs(t *testing.T) {
