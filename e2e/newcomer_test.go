@@ -47,6 +47,7 @@ var newcomerPages = []struct {
 		{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
 	}},
 	{"docs/tutorials/first-batch.md", []newcomerBlock{
+		{block: "callyard up\n", serves: true, want: []string{`demo +ready +5\n`}},
 		{block: "done > calls.ndjson"},
 		{block: "callyard batch calls.ndjson", want: []string{`100`}},
 		{block: "head -n 3 calls.results.ndjson", want: []string{`Echo: hello \d`, `batch_`}},

@@ -9,10 +9,12 @@ import (
 )
 
 // activity shows on stderr what a command is busy with: at a terminal as one line with a
-// bar, which it draws again and again; elsewhere not at all. What else goes to stderr,
+// bar, which it draws again and again; elsewhere as a line for each activity if plain is
+// set, else not at all. What else goes to stderr,
 // such as the log, is written through it, so that it stands above the line.
 type activity struct {
 	out   screen
+	plain bool // write a line for each activity if there is no terminal
 	alike bool // the steps take about the same time, so that the time left is known
 	now   func() time.Time
 
@@ -56,6 +58,9 @@ func (a *activity) step(done, total int, text string) {
 	defer a.mu.Unlock()
 	if a.began.IsZero() {
 		a.began = a.now()
+	}
+	if a.plain && !a.out.terminal && text != "" && text != a.text {
+		_ = a.out.text(oneLine(text) + "\n") // it is no part of the answer
 	}
 	a.text, a.done, a.total = text, done, total
 	a.draw()

@@ -55,3 +55,17 @@ func TestNothingIsDrawnWhereNobodyLooks(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+func TestWithoutATerminalEachActivityIsALineOnce(t *testing.T) {
+	var b bytes.Buffer
+	a := newActivity(screen{w: &b})
+	a.plain = true
+	for done := range 3 {
+		a.step(done, 3, "creating streams")
+	}
+	a.step(0, 0, "building the benchmark")
+	a.end()
+	if got, want := b.String(), "creating streams\nbuilding the benchmark\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

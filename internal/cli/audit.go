@@ -47,7 +47,7 @@ func auditCommand() *cobra.Command {
 
 // withAudit opens the audit record for reading.
 func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error) error {
-	cfg, log, err := loadWithLog(cmd)
+	cfg, log, err := loadWithLog(cmd, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

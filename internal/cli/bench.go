@@ -143,7 +143,12 @@ func findBench(cmd *cobra.Command) (path string, remove func(), err error) {
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // what is left is in the folder for temporary files
 	path = filepath.Join(dir, benchProgram)
-	if err := buildBench(cmd.Context(), module, path); err != nil {
+	progress := newActivity(screenOf(cmd.ErrOrStderr()))
+	progress.plain = true
+	progress.step(0, 0, "building "+benchProgram+", which takes minutes the first time")
+	err = buildBench(cmd.Context(), module, path)
+	progress.end()
+	if err != nil {
 		remove()
 		return "", nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"log/slog"
 	"strings"
 
@@ -20,16 +21,21 @@ func initCommand() *cobra.Command {
 			"  callyard init --config init.yaml\n  callyard init --check",
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, log, err := loadWithLog(cmd)
+			progress := newActivity(screenOf(cmd.ErrOrStderr()))
+			progress.plain, progress.alike = true, true
+			defer progress.end()
+			cfg, log, err := loadWithLog(cmd, progress)
 			if err != nil {
 				return err
 			}
 			if check, _ := cmd.Flags().GetBool("check"); check { // the flag is there
-				return checkRecords(cmd, cfg, log)
+				progress.step(0, 0, "comparing the records of durable calls")
+				return checkRecords(cmd, cfg, log, progress.end)
 			}
-			if err := provision(cmd.Context(), cfg, log); err != nil {
+			if err := provision(cmd.Context(), cfg, log, progress.step); err != nil {
 				return fail(exitUnreachable, "%w", err)
 			}
+			progress.end()
 			out := outOf(cmd)
 			if out.structured() {
 				return out.value(map[string]bool{"ready": true})
@@ -43,9 +49,10 @@ func initCommand() *cobra.Command {
 }
 
 // checkRecords prints what is missing of the records of durable calls, and ends with 1
-// where something is.
-func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error {
+// where something is. It calls read when the records are read.
+func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger, read func()) error {
 	found, err := findFaults(cmd.Context(), cfg, log)
+	read()
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}
@@ -71,12 +78,12 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error
 	return nil
 }
 
-// loadWithLog reads the configuration for a command that uses it itself.
-func loadWithLog(cmd *cobra.Command) (*setup.Config, *slog.Logger, error) {
+// loadWithLog reads the configuration for a command that uses it itself, and logs to stderr.
+func loadWithLog(cmd *cobra.Command, stderr io.Writer) (*setup.Config, *slog.Logger, error) {
 	cfg, err := setup.Load(cmd.Flags())
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := cfg.Logger(cmd.ErrOrStderr())
+	log, err := cfg.Logger(stderr)
 	return cfg, log, err
 }

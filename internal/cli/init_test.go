@@ -70,9 +70,13 @@ func TestInitMakesWhatEveryRoleOpens(t *testing.T) {
 	root.AddCommand(initCommand())
 	root.SetArgs([]string{"init", "--nats", server.URL})
 	root.SetOut(new(bytes.Buffer))
-	root.SetErr(new(bytes.Buffer))
+	var said bytes.Buffer
+	root.SetErr(&said)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if n := strings.Count(said.String(), "creating missing streams and tables\n"); n != 1 {
+		t.Errorf("without a terminal progress is shown %d times:\n%s", n, said.String())
 	}
 	js := bustest.JetStream(t, server.URL)
 	for _, role := range bus.Roles() {

@@ -31,8 +31,10 @@ func stored() ([]bus.StreamSpec, []bus.TableSpec) {
 
 // provision makes every stream and table of Callyard that is missing in NATS, as the
 // user that the configuration names. It waits up to a minute for NATS and for all
-// servers of its cluster. It may be repeated, and changes nothing that is there.
-func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger) error {
+// servers of its cluster. It may be repeated, and changes nothing that is there. It calls
+// step before each stream and table with the number of those that are there.
+func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger, step func(done, total int, text string)) error {
+	step(0, 0, "connecting to NATS")
 	ctx, cancel := context.WithTimeout(ctx, setup.OpenFor)
 	defer cancel()
 	conn, err := cfg.ConnectAs(ctx, bus.Options{Name: "init", Role: "init", Provision: true, Log: log})
@@ -41,7 +43,22 @@ func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger) error {
 	}
 	defer conn.Close()
 	streams, tables := stored()
-	return bus.Provision(ctx, conn, streams, tables)
+	done, total := 0, len(streams)+len(tables)
+	for i := range streams {
+		step(done, total, "creating missing streams and tables")
+		if err := bus.Provision(ctx, conn, streams[i:i+1], nil); err != nil {
+			return err
+		}
+		done++
+	}
+	for i := range tables {
+		step(done, total, "creating missing streams and tables")
+		if err := bus.Provision(ctx, conn, nil, tables[i:i+1]); err != nil {
+			return err
+		}
+		done++
+	}
+	return nil
 }
 
 // checkFor bounds the reading of all records of durable calls.
