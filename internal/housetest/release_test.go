@@ -38,7 +38,7 @@ type releaseConfig struct {
 		NameTemplate string            `yaml:"name_template"`
 		Formats      []string          `yaml:"formats"`
 		BuildsInfo   map[string]string `yaml:"builds_info"`
-		Files        []string          `yaml:"files"`
+		Files        []any             `yaml:"files"` // a name, or a rule for files that are made
 	} `yaml:"archives"`
 	Images []struct {
 		ID         string            `yaml:"id"`
@@ -145,8 +145,19 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 			t.Errorf("%s has no image", name)
 		}
 	}
-	for _, name := range c.Archives[0].Files {
-		exists(t, name, config)
+	completions := false
+	for _, file := range c.Archives[0].Files {
+		switch file := file.(type) {
+		case string:
+			exists(t, file, config)
+		case map[string]any:
+			completions = completions || file["src"] == ".cache/completions/*" && file["dst"] == "completions"
+		default:
+			t.Errorf("the archives have the file %v", file)
+		}
+	}
+	if !completions {
+		t.Error("the archives lack the shell completions")
 	}
 	for _, i := range c.Images {
 		exists(t, i.Dockerfile, config)
@@ -159,8 +170,8 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 			}
 		}
 	}
-	if len(c.Before.Hooks) != 1 || !strings.HasPrefix(c.Before.Hooks[0], "helm package deploy/helm/callyard ") {
-		t.Errorf("the chart is not packaged: %q", c.Before.Hooks)
+	if len(c.Before.Hooks) != 2 || c.Before.Hooks[0] != "scripts/completions.sh" || !strings.HasPrefix(c.Before.Hooks[1], "helm package deploy/helm/callyard ") {
+		t.Errorf("the completions are not written, or the chart is not packaged: %q", c.Before.Hooks)
 	}
 	exists(t, "deploy/helm/callyard/Chart.yaml", config)
 	chart := []map[string]string{{"glob": ".cache/chart/callyard-*.tgz"}}
