@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tries what the release workflow does, as far as one machine can: checks
-# .goreleaser.yaml, builds the programs and the archive of this platform as a snapshot, runs the
-# programs, and compares their SBOM with what Go recorded in them. It makes no image, signature
-# or release. The first run compiles GoReleaser and Syft, which takes minutes.
+# .goreleaser.yaml, writes the shell completions, builds the programs of this platform as a
+# snapshot, runs them, and compares their SBOM with what Go recorded in them. It makes no archive,
+# image, signature or release. The first run compiles GoReleaser and Syft, which takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -25,12 +25,7 @@ git remote get-url origin >/dev/null 2>&1 || die "this repository has no remote 
 
 goreleaser check
 scripts/completions.sh
-goreleaser release --snapshot --single-target --clean --skip="$skip,docker,sign,sbom"
-archive=$(find dist -name 'callyard_*.tar.gz')
-[ -n "$archive" ] || die "dist/ has no archive"
-for file in LICENSE THIRD_PARTY_NOTICES.txt README.md CHANGELOG.md SECURITY.md callyard frontdoor worker approver completions/callyard.bash completions/callyard.zsh completions/callyard.fish; do
-  tar -tzf "$archive" "$file" >/dev/null || die "$archive lacks $file"
-done
+goreleaser build --snapshot --single-target --clean --skip="$skip"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
