@@ -32,8 +32,10 @@ const (
 
 // table writes rows under a header. An empty field is a dash, except in the last column.
 // On a terminal a row is one line: long fields are shortened, and where that is not enough
-// columns are left out and named below the table.
+// columns are left out and named below the table. A last column without text, such as the
+// errors of servers that have none, is left out first.
 func (s screen) table(header []string, rows [][]cell) error {
+	header, rows = s.withoutEmptyText(header, rows)
 	head := cells(header...)
 	for i := range head {
 		head[i].paint = bold
@@ -50,8 +52,44 @@ func (s screen) table(header []string, rows [][]cell) error {
 			left = append(left, name)
 		}
 	}
-	note := "Not shown: " + strings.Join(left, ", ") + ". --output yaml shows all."
-	return s.text(s.paint(faint, shorten(note, s.width)) + "\n")
+	names, hint := "Not shown: "+strings.Join(left, ", ")+".", "--output yaml shows all."
+	if columnsOf(names)+1+columnsOf(hint) <= s.width {
+		return s.text(s.paint(faint, names+" "+hint) + "\n")
+	}
+	return s.text(s.paint(faint, shorten(names, s.width)) + "\n" + s.paint(faint, shorten(hint, s.width)) + "\n")
+}
+
+// withoutEmptyText returns a table without its last column if that has no text and the table
+// does not fit into the terminal.
+func (s screen) withoutEmptyText(header []string, rows [][]cell) ([]string, [][]cell) {
+	last := len(header) - 1
+	if s.width <= 0 || last < 2 || len(rows) == 0 {
+		return header, rows
+	}
+	widths := make([]int, last+1)
+	for i, name := range header {
+		widths[i] = columnsOf(name)
+	}
+	total := last * columnGap
+	for _, row := range rows {
+		if row[last].text != "" {
+			return header, rows
+		}
+		for i := range row {
+			widths[i] = max(widths[i], columnsOf(oneLine(row[i].text)))
+		}
+	}
+	for _, w := range widths {
+		total += w
+	}
+	if total <= s.width {
+		return header, rows
+	}
+	short := make([][]cell, len(rows))
+	for i, row := range rows {
+		short[i] = row[:last]
+	}
+	return header[:last], short
 }
 
 // sheetRows writes rows of two fields side by side, none of them shortened.

@@ -79,3 +79,18 @@ func TestColoursFollowTheConventions(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEmptyLastColumnIsLeftOutFirst(t *testing.T) {
+	header := []string{"CALL", "STATE", "WHY"}
+	row := func(why string) [][]cell { return [][]cell{cells("call_06b2t8m3c0w3v2q5n7k9a1d4fz", "succeeded", why)} }
+	for _, c := range []struct {
+		width   int
+		why     string
+		columns int
+	}{{42, "", 2}, {42, "x", 3}, {80, "", 3}, {0, "", 3}} {
+		got, rows := screen{width: c.width}.withoutEmptyText(header, row(c.why))
+		if len(got) != c.columns || len(rows[0]) != c.columns {
+			t.Errorf("%d wide with %q: %q", c.width, c.why, got)
+		}
+	}
+}

@@ -40,6 +40,7 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 		root.AddCommand(initCommand())
 		root.SetArgs([]string{"init", "--check", "--nats", server.URL})
 		root.SetOut(&out)
+		root.SetErr(new(bytes.Buffer))
 		err := root.ExecuteContext(t.Context())
 		return out.String(), err
 	}
