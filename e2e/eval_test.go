@@ -20,7 +20,7 @@ func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	dir := t.TempDir()
-	effects, results := filepath.Join(dir, "effects"), filepath.Join(dir, "run", "results.jsonl")
+	effects, results := filepath.Join(dir, "effects"), filepath.Join(dir, "run", "labels", "results.jsonl")
 	gate := filepath.Join(dir, "gate")
 	tasks := make([]string, n)
 	for i := range tasks {
@@ -65,7 +65,7 @@ func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 		t.Errorf("%d calls had an effect, %d of them twice; want %d", once, twice, n)
 	}
 	var e struct{ Calls, Reached, Missing int }
-	raw, err := os.ReadFile(filepath.Join(dir, "run", "execution.json"))
+	raw, err := os.ReadFile(filepath.Join(dir, "run", "labels", "execution.json"))
 	if err != nil || json.Unmarshal(raw, &e) != nil || e.Calls != n || e.Reached != n || e.Missing != 0 {
 		t.Errorf("%s, %v", raw, err)
 	}

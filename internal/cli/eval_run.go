@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,62 +13,147 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
+// Values of --execute.
+const (
+	executeNone  = "none"
+	executeLabel = "label"
+	executeModel = "model"
+	executeAll   = "all"
+)
+
+// evalRun is what `callyard eval run` was told to do.
+type evalRun struct {
+	o       rundir.Options
+	m       evalModel
+	execute string
+	servers []string
+	target  stage.Target
+	batch   batchfile.Options
+}
+
 func evalRunCommand() *cobra.Command {
-	var o rundir.Options
-	var execute string
-	var servers []string
-	var m evalModel
-	batch := batchfile.Options{}
+	var r evalRun
 	cmd := &cobra.Command{
 		Use:   "run RUN_DIR",
-		Short: "Ask a model the questions of a data set, or run its labelled calls",
+		Short: "Ask a model the questions of a data set, and run calls",
 		Long: "With --model, run asks the model the questions of a data set and keeps its answers in RUN_DIR, where `callyard eval score` finds them. Answers that are there are not asked for again.\n\n" +
-			"Without --model, or with --execute label, run sends the calls that a data set expects to Callyard as one batch, and counts those that reach their tool and those that the tool answers without an error. " +
-			"It shows whether the fleet can run the data set at all, before a model is measured on it.\n\n" +
+			"With --execute, run sends calls to Callyard as a batch, and counts those that reach their tool and those that the tool answers without an error: the calls that the data set expects (label), those of the answers in RUN_DIR (model), or both (all). " +
+			"`callyard eval score` then compares their results. Of an answer, only calls of tools that its question offers are sent. Without --model, the default is label: it shows whether the fleet can run the data set at all.\n\n" +
+			"--reset and --state are for servers with a state, such as that of tau2: before the calls of each sample the tool --reset is called, and after them the tool --state, whose result is the state. Such a server needs \"sessions\": 1 and \"inFlight\": 1, so that calls run one after the other.\n\n" +
 			"After any interruption the same command continues: no call is sent twice. When all calls have a result, it runs nothing again and needs no Callyard.\n\n" +
-			"Exit code: 0 every call ended without an error, 1 some calls failed or a tool reported an error, 3 all calls that did not succeed were denied or Callyard refused the batch, 4 Callyard was not reachable within --give-up.",
-		Example: "  callyard eval run run/ --data bfcl:bfcl_eval/data --set live_multiple --model ollama:qwen3 --trials 4\n  callyard eval run run/ --data mcptoolbench:filesystem_0723_single.json --execute label --server filesystem=files",
-		Args:    takes(1, 1),
+			"Exit code: 0 every call ended without an error, 1 some calls failed or a tool reported an error, 3 all calls that did not succeed were denied or Callyard refused the batch, 4 the model or Callyard was not reachable.",
+		Example: "  callyard eval run run/ --data bfcl:bfcl_eval/data --set live_multiple --model ollama:qwen3 --trials 4\n" +
+			"  callyard eval run run/ --data mcptoolbench:filesystem_0723_single.json --execute label --server filesystem=files\n" +
+			"  callyard eval run run/ --data tau2:airline --responses answers.jsonl --execute all --server airline --reset airline/reset --state airline/state",
+		Args: takes(1, 1),
 	}
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
-		o.Dir = args[0]
-		if !slices.Contains([]string{"", "none", "label"}, execute) || execute == "none" && m.name == "" {
-			return fail(exitUsage, "--execute must be label, or none with --model.")
-		}
-		if m.name != "" {
-			if err := m.ask(ctx, c, o); err != nil || execute != "label" {
-				return err
-			}
-		}
-		if batch.GiveUp <= 0 {
-			batch.GiveUp = -1 // at the first failure
-		}
-		names, err := serverNames(servers)
-		if err != nil {
-			return err
-		}
-		plan, err := rundir.PlanLabelled(o, names)
-		if err != nil {
-			return fail(exitUsage, "%w", err)
-		}
-		if plan.Done != nil && !batch.Restart && !batch.Cancel {
-			return showExecution(c.out, plan.Done)
-		}
-		return executePlan(ctx, c, plan, batch)
+		r.o.Dir = args[0]
+		return r.run(ctx, c)
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
-	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all)")
-	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
-	f.StringVar(&execute, "execute", "", "calls to run: label, or none (default: none with --model, else label)")
-	m.flags(f)
-	f.StringArrayVar(&servers, "server", nil, "NAME=ID: the server NAME of the data set is ID at Callyard; ID alone for calls that name no server; repeatable")
-	f.BoolVar(&batch.Cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
-	f.BoolVar(&batch.Restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
-	f.DurationVar(&batch.GiveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
-	offer(cmd, "execute", "label", "none")
+	f.StringVar(&r.o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
+	f.StringArrayVar(&r.o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all)")
+	f.IntVar(&r.o.Part.Limit, "limit", 0, "maximum number of samples of each set")
+	f.StringVar(&r.o.Responses, "responses", "", "file of responses whose calls are run, JSON Lines (default: those in RUN_DIR)")
+	f.StringVar(&r.execute, "execute", "", "calls to run: label, model, all, or none (default: none with --model, else label)")
+	r.m.flags(f)
+	f.StringArrayVar(&r.servers, "server", nil, "NAME=ID: the server NAME of the data set is ID at Callyard; ID alone for calls that name no server; repeatable")
+	f.StringVar(&r.target.Reset, "reset", "", "tool SERVER/TOOL that resets the state before the calls of each sample")
+	f.StringVar(&r.target.State, "state", "", "tool SERVER/TOOL whose result is the state after the calls of each sample")
+	f.BoolVar(&r.batch.Cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
+	f.BoolVar(&r.batch.Restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
+	f.DurationVar(&r.batch.GiveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
+	offer(cmd, "execute", executeLabel, executeModel, executeAll, executeNone)
 	offer(cmd, "calls", "api", "text")
 	return cmd
+}
+
+// run asks the model and runs calls, as far as each was asked for.
+func (r *evalRun) run(ctx context.Context, c *client) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if r.m.name != "" {
+		if err := r.m.ask(ctx, c, r.o); err != nil {
+			return err
+		}
+	}
+	var ran executions
+	var err error
+	if r.execute == executeLabel || r.execute == executeAll {
+		if ran.Labels, err = r.carryOut(ctx, c, rundir.PlanLabels); err != nil {
+			return err
+		}
+	}
+	if r.execute == executeModel || r.execute == executeAll {
+		if ran.Answers, err = r.carryOut(ctx, c, rundir.PlanAnswers); err != nil {
+			return err
+		}
+	}
+	return ran.show(c.out)
+}
+
+// check refuses flags that do not fit together, and fills in what follows from others.
+func (r *evalRun) check() error {
+	if !slices.Contains([]string{"", executeNone, executeLabel, executeModel, executeAll}, r.execute) || r.execute == executeNone && r.m.name == "" {
+		return fail(exitUsage, "--execute must be label, model or all, or none with --model.")
+	}
+	if r.execute == "" && r.m.name == "" {
+		r.execute = executeLabel
+	}
+	if r.o.Responses != "" && (r.m.name != "" || r.execute != executeModel && r.execute != executeAll) {
+		return fail(exitUsage, "--responses needs --execute model or all, and cannot be used with --model.")
+	}
+	for flag, tool := range map[string]string{"--reset": r.target.Reset, "--state": r.target.State} {
+		if server, name, _ := strings.Cut(tool, "/"); tool != "" && (server == "" || name == "") {
+			return fail(exitUsage, "%s must look like SERVER/TOOL.", flag)
+		}
+	}
+	if r.batch.GiveUp <= 0 {
+		r.batch.GiveUp = -1 // at the first failure
+	}
+	var err error
+	r.target.Servers, err = serverNames(r.servers)
+	return err
+}
+
+// carryOut runs the calls of a plan, unless they have their results.
+func (r *evalRun) carryOut(ctx context.Context, c *client, planned func(rundir.Options, stage.Target) (*rundir.Plan, error)) (*stage.Execution, error) {
+	plan, err := planned(r.o, r.target)
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	if plan.Done != nil && !r.batch.Restart && !r.batch.Cancel {
+		return plan.Done, nil
+	}
+	if !r.batch.Cancel {
+		if err := r.serial(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return executePlan(ctx, c, plan, r.batch)
+}
+
+// serial refuses servers with a state that run several calls at the same time: the calls of
+// different samples would mix.
+func (r *evalRun) serial(ctx context.Context, c *client) error {
+	for _, tool := range []string{r.target.Reset, r.target.State} {
+		id, _, _ := strings.Cut(tool, "/")
+		if id == "" {
+			continue
+		}
+		var server struct {
+			Slots int `json:"slots"`
+		}
+		if _, err := c.report(ctx, with(c.api.GetServer, id), &server); err != nil {
+			return err
+		}
+		if server.Slots > 1 {
+			return fail(exitUsage, "The server %q runs %d calls at the same time, so that the states of samples would mix. Set \"sessions\": 1 and \"inFlight\": 1 in the servers file, and run one worker with it.", oneLine(id), server.Slots)
+		}
+	}
+	return nil
 }
 
 // serverNames reads NAME=ID, or ID alone.
@@ -88,66 +170,4 @@ func serverNames(flags []string) (map[string]string, error) {
 		names[name] = id
 	}
 	return names, nil
-}
-
-// executePlan runs the batch and sums its results up. That calls fail is a result, not a fault.
-func executePlan(ctx context.Context, c *client, plan *rundir.Plan, o batchfile.Options) error {
-	quiet := *c // the execution is printed, not the batch
-	quiet.out = screen{w: io.Discard}
-	o.Calls, o.Results = plan.Calls, plan.Results
-	if err := runBatch(ctx, &quiet, o); err != nil && err.Error() != "" {
-		// These commands differ in where results are written.
-		text := strings.NewReplacer("another file for its results with --out", "another folder", "another file with --out", "another folder").Replace(err.Error())
-		return fail(exitCode(err), "%s", text)
-	}
-	e, err := plan.Finish()
-	if err != nil {
-		return fail(exitUsage, "%w", err)
-	}
-	return showExecution(c.out, e)
-}
-
-// executionCode is the exit code: that of a batch with these results.
-func executionCode(t *stage.Tally) error {
-	switch {
-	case t.Reached == t.Calls && t.ToolErrors == 0:
-		return nil
-	case t.Reached+t.Denied == t.Calls && t.ToolErrors == 0:
-		return ended(exitRefused)
-	}
-	return ended(exitToolError)
-}
-
-func showExecution(out screen, e *stage.Execution) error {
-	if out.structured() {
-		if err := out.value(e); err != nil {
-			return err
-		}
-		return executionCode(&e.Tally)
-	}
-	var rows [][]cell
-	row := func(name string, t *stage.Tally) {
-		rows = append(rows, cells(oneLine(name), decimal(int64(t.Calls)), decimal(int64(t.Reached)), decimal(int64(t.Reached-t.ToolErrors)),
-			decimal(int64(t.ToolErrors)), decimal(int64(t.Denied)), decimal(int64(t.Unknown)), decimal(int64(t.Missing))))
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Categories)) {
-		row(name, e.Categories[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Tools)) {
-		row(name, e.Tools[name])
-	}
-	if len(e.Categories) != 1 {
-		row("sum", &e.Tally)
-	}
-	if err := out.table([]string{"CATEGORY OR TOOL", "CALLS", "REACHED", "NO ERROR", "TOOL ERROR", "DENIED", "UNKNOWN", "MISSING"}, rows); err != nil {
-		return err
-	}
-	var b strings.Builder
-	for _, title := range slices.Sorted(maps.Keys(e.Failures)) {
-		fmt.Fprintf(&b, "%d without a result: %s\n", e.Failures[title], oneLine(title))
-	}
-	if err := out.text(b.String()); err != nil {
-		return err
-	}
-	return executionCode(&e.Tally)
 }

@@ -145,7 +145,7 @@ func TestLabelledCallsRunOnceAndContinue(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "Continuing batch batch_1.") || !strings.Contains(stdout, "demo/echo") {
 		t.Fatalf("code %d: %s%s", code, stdout, stderr)
 	}
-	if calls, err := os.ReadFile("run/calls.jsonl"); err != nil || !bytes.Contains(calls, []byte(`{"custom_id":"t3#0#0","server":"demo","tool":"echo","arguments":{"message":"3"}}`)) {
+	if calls, err := os.ReadFile("run/labels/calls.jsonl"); err != nil || !bytes.Contains(calls, []byte(`{"custom_id":"t3#0#0","server":"demo","tool":"echo","arguments":{"message":"3"}}`)) {
 		t.Errorf("%s, %v", calls, err)
 	}
 	asked := len(d.Requests())

@@ -15,13 +15,15 @@ import (
 var rewardFiles embed.FS
 
 // Reward holds the constants of a reward, which is the weighted sum of a term for the
-// selected tools and a term for the form of the answer. The published description has the
+// selected tools and a term for the form of the answer, and of terms for what the calls do. The published description has the
 // two terms and their shape, and no constant; the constants of the presets are Callyard's.
 type Reward struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Selection   RewardSelection `json:"selection"`
 	Format      RewardFormat    `json:"format"`
+	// Execution counts what the calls do; a preset without it counts nothing of that.
+	Execution RewardExecution `json:"execution"`
 }
 
 // RewardSelection rewards the selected tools by the F1 of the sample.
@@ -58,10 +60,12 @@ type RewardFormat struct {
 	NoneExpected float64 `json:"none_expected"`
 }
 
-// Rewarded is the reward of one answer: the unweighted terms and their weighted sum.
+// Rewarded is the reward of one answer: the unweighted terms of selection and format, the
+// sum of the terms of execution, and the whole reward.
 type Rewarded struct {
 	Selection float64 `json:"selection"`
 	Format    float64 `json:"format"`
+	Execution float64 `json:"execution,omitempty"`
 	Total     float64 `json:"total"`
 }
 
@@ -110,10 +114,12 @@ func ParseReward(text []byte) (*Reward, error) {
 	return &r, nil
 }
 
-// of is the reward of a score. noTool says that no tool is expected.
-func (r *Reward) of(s *Score, x *Extracted, noTool bool) Rewarded {
+// of is the reward of a score. noTool says that no tool is expected; arguments is the share of
+// fitting arguments, nil where it does not count.
+func (r *Reward) of(s *Score, x *Extracted, noTool bool, arguments *float64) Rewarded {
 	out := Rewarded{Selection: r.Selection.of(s.At(r.Selection.Extraction), noTool), Format: r.Format.of(x, noTool)}
-	out.Total = r.Selection.Weight*out.Selection + r.Format.Weight*out.Format
+	out.Execution = r.Execution.of(s.Execution, arguments)
+	out.Total = r.Selection.Weight*out.Selection + r.Format.Weight*out.Format + out.Execution
 	return out
 }
 

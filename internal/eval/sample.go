@@ -25,6 +25,9 @@ type Sample struct {
 	AnyExpected bool `json:"any_expected,omitempty"`
 	// Labels are the expected calls with their arguments, where the data set has them.
 	Labels []LabelledCall `json:"labels,omitempty"`
+	// State is the argument of the tool that resets the state of a server before the calls of
+	// this sample, where they begin with a state of their own.
+	State json.RawMessage `json:"state,omitempty"`
 	// Check is what a checker of the data set's own needs, such as the possible answers of
 	// BFCL.
 	Check *Check `json:"check,omitempty"`
@@ -50,12 +53,12 @@ type LabelledCall struct {
 
 // Check names a checker and holds the data that it needs.
 type Check struct {
-	// Kind is "bfcl".
+	// Kind is "bfcl" or "tau2".
 	Kind string `json:"kind"`
 	// Category is the category of the data set, which tells the checker its rules.
 	Category string `json:"category"`
 	// Functions are the definitions as the data set has them, and Answers the possible
-	// answers.
+	// answers of BFCL, or the texts that an answer to tau2 must have.
 	Functions json.RawMessage `json:"functions,omitempty"`
 	Answers   json.RawMessage `json:"answers,omitempty"`
 }

@@ -50,6 +50,8 @@ type Score struct {
 	Similar *float64 `json:"accuracy_with_similar,omitempty"`
 	// Check is the verdict of the data set's own checker, if it has one.
 	Check *Verdict `json:"check,omitempty"`
+	// Execution says how the calls ran, where they were run.
+	Execution *Execution `json:"execution,omitempty"`
 }
 
 // Verdict is the result of a checker of a data set's own.
@@ -96,11 +98,12 @@ func Prepare(sample *Sample) *Prepared {
 // Score scores one answer to the sample.
 func (p *Prepared) Score(response *Response, reward *Reward) Score {
 	x := Extract(response, p.Sample.Tools, p.Names)
-	return p.ScoreExtracted(response, &x, reward)
+	return p.ScoreExtracted(response, &x, reward, nil)
 }
 
-// ScoreExtracted scores an answer in which the calls were found already.
-func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward) Score {
+// ScoreExtracted scores an answer in which the calls were found already. executed says how
+// they ran; nil where they did not.
+func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward, executed *Execution) Score {
 	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
 	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: shown(rescued), Expected: shown(p.expected)}
 	s.Strict = compare(strict, p.wanted(strict), len(x.Calls))
@@ -110,7 +113,12 @@ func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Rewa
 		s.Published = Selection{Type: TypeFormat, Extra: s.Lenient.Extra, Missing: s.Lenient.Missing, Repeated: s.Lenient.Repeated}
 	}
 	s.Similar = p.similar(strict)
-	s.Reward = reward.of(&s, x, len(p.expected) == 0)
+	s.Execution = executed
+	var arguments *float64
+	if reward.Execution.Arguments != 0 {
+		arguments = p.arguments(x.Rescued)
+	}
+	s.Reward = reward.of(&s, x, len(p.expected) == 0, arguments)
 	return s
 }
 

@@ -78,9 +78,9 @@ func TestNoToolExpected(t *testing.T) {
 		published, lenient float64
 		reward             Rewarded
 	}{
-		"It is 4.":                       {1, 1, Rewarded{2, 0, 2}},
-		block("a"):                       {0, 0, Rewarded{-1, 1, 0}},
-		`{"name": "a", "arguments": {}}`: {0, 0, Rewarded{-1, -0.25, -1.25}},
+		"It is 4.":                       {1, 1, Rewarded{Selection: 2, Total: 2}},
+		block("a"):                       {0, 0, Rewarded{Selection: -1, Format: 1}},
+		`{"name": "a", "arguments": {}}`: {0, 0, Rewarded{Selection: -1, Format: -0.25, Total: -1.25}},
 	} {
 		s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
 		if s.Published.F1 != want.published || s.Lenient.Accuracy != want.lenient || s.Reward != want.reward {
@@ -98,7 +98,7 @@ func TestCountsOfAnAnswer(t *testing.T) {
 }
 
 func TestTheRewardsOfPresetsStayInTheirRange(t *testing.T) {
-	if got := RewardNames(); !slices.Equal(got, []string{"default-1", "format-1", "selection-1"}) {
+	if got := RewardNames(); !slices.Equal(got, []string{"default-1", "execution-1", "format-1", "selection-1"}) {
 		t.Fatal(got)
 	}
 	sample := &Sample{Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}}
@@ -122,7 +122,7 @@ func TestAFaultyRewardIsAnError(t *testing.T) {
 			t.Errorf("%s is taken", text)
 		}
 	}
-	if _, err := RewardPreset("../default-1"); err == nil || !strings.Contains(err.Error(), "default-1, format-1, selection-1") {
+	if _, err := RewardPreset("../default-1"); err == nil || !strings.Contains(err.Error(), "default-1, execution-1, format-1, selection-1") {
 		t.Error(err)
 	}
 }

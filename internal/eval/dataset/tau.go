@@ -21,12 +21,14 @@ type tauTask struct {
 			Arguments json.RawMessage `json:"arguments"`
 			Requestor string          `json:"requestor"`
 		} `json:"actions"`
+		Communicate json.RawMessage `json:"communicate_info"`
 	} `json:"evaluation_criteria"`
+	Initial json.RawMessage `json:"initial_state"`
 }
 
 // readTau reads the tasks of a domain of tau2: a file tasks.json, or the folder that holds it.
-// The actions of the agent are the labelled calls. The reward of tau2 itself compares data
-// bases after a conversation, which is not computed here.
+// The actions of the agent are the labelled calls. Its reward compares the databases after the
+// calls, and so needs their execution.
 func readTau(path string, o Options) (samples []eval.Sample, err error) {
 	files, err := folderOr(path, "tasks*.json")
 	if err != nil {
@@ -71,6 +73,10 @@ func tauTasks(file *source, limit int, seen unique) (samples []eval.Sample, err 
 			return nil, err
 		}
 		s := eval.Sample{ID: id, Category: filepath.Base(filepath.Dir(file.name)), Question: instructions(t.Scenario.Instructions)}
+		s.Check = &eval.Check{Kind: "tau2", Category: s.Category, Answers: t.Criteria.Communicate}
+		if isObject(t.Initial) {
+			s.State = t.Initial
+		}
 		for _, a := range t.Criteria.Actions {
 			if a.Requestor == "user" {
 				continue // the simulated user's own tools

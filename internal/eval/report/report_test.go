@@ -43,7 +43,7 @@ func run(t testing.TB, n, trials int, right func(i, trial int) bool) []stage.Sco
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := stage.Run(t.Context(), digested, responses, stage.Settings{Reward: reward, Missing: stage.MissingError}, nil)
+	out, err := stage.Run(t.Context(), digested, responses, nil, stage.Settings{Reward: reward, Missing: stage.MissingError}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,17 +23,35 @@ type Plan struct {
 	digest  string
 }
 
-// PlanLabelled writes the labelled calls of the samples to the folder of the run.
-func PlanLabelled(o Options, servers map[string]string) (*Plan, error) {
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil { //nolint:gosec // a folder of results, which holds no secret
+// PlanLabels writes the labelled calls of the samples to the folder of the run.
+func PlanLabels(o Options, to stage.Target) (*Plan, error) {
+	return o.plan(stage.LabelsFolder, func(samples []stage.Sample) ([]stage.ExecCall, error) {
+		return stage.LabelledCalls(samples, to)
+	})
+}
+
+// PlanAnswers writes the calls of the answers to the folder of the run.
+func PlanAnswers(o Options, to stage.Target) (*Plan, error) {
+	return o.plan(stage.AnswersFolder, func(samples []stage.Sample) ([]stage.ExecCall, error) {
+		responses, err := o.responses()
+		if err != nil {
+			return nil, err
+		}
+		return stage.AnswerCalls(samples, responses, to)
+	})
+}
+
+func (o *Options) plan(folder string, calls func([]stage.Sample) ([]stage.ExecCall, error)) (*Plan, error) {
+	dir := filepath.Join(o.Dir, folder)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of results, which holds no secret
 		return nil, err
 	}
 	samples, err := o.samples()
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{dir: o.Dir, samples: samples, Calls: filepath.Join(o.Dir, stage.CallsFile), Results: filepath.Join(o.Dir, stage.ResultsFile)}
-	if p.calls, err = stage.LabelledCalls(samples, servers); err != nil {
+	p := &Plan{dir: dir, samples: samples, Calls: filepath.Join(dir, stage.CallsFile), Results: filepath.Join(dir, stage.ResultsFile)}
+	if p.calls, err = calls(samples); err != nil {
 		return nil, err
 	}
 	if _, err := stage.WriteLines(p.Calls, p.calls); err != nil {
@@ -45,7 +63,7 @@ func PlanLabelled(o Options, servers map[string]string) (*Plan, error) {
 	}
 	p.digest = eval.Digest(text)
 	var old stage.Execution
-	if text, err := os.ReadFile(p.path()); err == nil && json.Unmarshal(text, &old) == nil && old.Inputs == p.digest && old.Missing == 0 {
+	if text, err := os.ReadFile(p.path()); err == nil && json.Unmarshal(text, &old) == nil && old.Inputs == p.digest && old.Complete() {
 		p.Done = &old
 	}
 	return p, nil

@@ -75,7 +75,11 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		earlier = nil // an earlier version of the file, or none: all is scored
 	}
-	done, err := stage.Run(ctx, samples, responses, o.Scoring, earlier)
+	outcomes, err := stage.ReadOutcomes(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	done, err := stage.Run(ctx, samples, responses, outcomes, o.Scoring, earlier)
 	if err != nil {
 		return nil, err
 	}

@@ -3,91 +3,7 @@ package stage
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
-
-	"github.com/callyard/callyard/internal/eval"
 )
-
-// Files of an execution. The calls are a file that `callyard batch` could run, so its lines
-// have no digest; the execution has that of the file.
-const (
-	CallsFile     = "calls.jsonl"
-	ResultsFile   = "results.jsonl"
-	ExecutionFile = "execution.json"
-)
-
-// maxCustomID is the number of bytes that the front door takes.
-const maxCustomID = 256
-
-// ExecCall is a line of calls.jsonl.
-type ExecCall struct {
-	CustomID  string          `json:"custom_id"`
-	Server    string          `json:"server"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// CustomID names call n of a trial of a sample.
-func CustomID(sample string, trial, n int) string {
-	return sample + "#" + strconv.Itoa(trial) + "#" + strconv.Itoa(n)
-}
-
-// SampleOf is the sample of a custom id; ok is false for one that [CustomID] does not give.
-func SampleOf(customID string) (sample string, ok bool) {
-	at := len(customID)
-	for range 2 {
-		at = strings.LastIndexByte(customID[:at], '#')
-		if at < 0 {
-			return "", false
-		}
-	}
-	return customID[:at], true
-}
-
-// LabelledCalls returns the labelled calls of samples, for a fleet. servers gives the id of a
-// server at Callyard for its name in the data set, "" for calls that name none. A name without an
-// entry is the id itself. It is an error if no sample has a labelled call, if a call has no
-// server, or if an id is too long.
-func LabelledCalls(samples []Sample, servers map[string]string) ([]ExecCall, error) {
-	var calls []ExecCall
-	for i := range samples {
-		s := &samples[i]
-		for n, label := range s.Labels {
-			call := ExecCall{CustomID: CustomID(s.ID, 0, n), Server: label.Server, Tool: label.Name, Arguments: label.Arguments}
-			if call.Server == "" {
-				call.Server = serverOfTool(s.Tools, label.Name)
-			}
-			if id, ok := servers[call.Server]; ok {
-				call.Server = id
-			}
-			if trimmed := bytes.TrimSpace(call.Arguments); len(trimmed) == 0 || string(trimmed) == "null" {
-				call.Arguments = json.RawMessage("{}")
-			}
-			switch {
-			case call.Server == "":
-				return nil, fmt.Errorf("the labelled call of %s in sample %q names no server: choose one with --server ID", label.Name, s.ID)
-			case len(call.CustomID) > maxCustomID:
-				return nil, fmt.Errorf("the id of sample %q is too long for a batch: at most %d bytes with the numbers of trial and call", s.ID, maxCustomID)
-			}
-			calls = append(calls, call)
-		}
-	}
-	if len(calls) == 0 {
-		return nil, fmt.Errorf("no sample has a labelled call with arguments")
-	}
-	return calls, nil
-}
-
-func serverOfTool(tools []eval.Tool, name string) string {
-	for i := range tools {
-		if tools[i].Name == name {
-			return tools[i].Server
-		}
-	}
-	return ""
-}
 
 // Execution sums up the results of calls.
 type Execution struct {
@@ -96,8 +12,16 @@ type Execution struct {
 	Tally
 	Categories map[string]*Tally `json:"categories"`
 	Tools      map[string]*Tally `json:"tools"`
+	// State counts the calls that reset and read the state of a server, which count nowhere
+	// else. Nil: there are none.
+	State *Tally `json:"state_calls,omitempty"`
 	// Failures are calls without a result, with the title of their problem.
 	Failures map[string]int `json:"failures,omitempty"`
+}
+
+// Complete says that every call has a result.
+func (e *Execution) Complete() bool {
+	return e.Missing == 0 && (e.State == nil || e.State.Missing == 0)
 }
 
 // Tally counts calls by their end.
@@ -112,6 +36,12 @@ type Tally struct {
 	Unknown int `json:"unknown"`
 	// Missing have no result yet.
 	Missing int `json:"missing"`
+}
+
+// Add adds another tally.
+func (t *Tally) Add(o *Tally) {
+	t.Calls, t.Reached, t.ToolErrors = t.Calls+o.Calls, t.Reached+o.Reached, t.ToolErrors+o.ToolErrors
+	t.Denied, t.Unknown, t.Missing = t.Denied+o.Denied, t.Unknown+o.Unknown, t.Missing+o.Missing
 }
 
 func (t *Tally) add(r *resultLine) {
@@ -133,14 +63,30 @@ func (t *Tally) add(r *resultLine) {
 
 // resultLine is a line of results.jsonl, as far as it is read.
 type resultLine struct {
-	CustomID string `json:"custom_id"`
-	State    string `json:"state"`
-	Result   struct {
-		IsError bool `json:"isError"`
-	} `json:"result"`
-	Problem struct {
+	CustomID string     `json:"custom_id"`
+	State    string     `json:"state"`
+	Worker   string     `json:"worker"`
+	Result   resultBody `json:"result"`
+	Problem  struct {
+		Type  string `json:"type"`
 		Title string `json:"title"`
 	} `json:"problem"`
+}
+
+// resultBody is a result of a tool.
+type resultBody struct {
+	IsError bool
+	raw     json.RawMessage
+}
+
+// UnmarshalJSON keeps the text of a result.
+func (b *resultBody) UnmarshalJSON(raw []byte) error {
+	var flag struct {
+		IsError bool `json:"isError"`
+	}
+	err := json.Unmarshal(raw, &flag)
+	b.IsError, b.raw = flag.IsError, bytes.Clone(raw)
+	return err
 }
 
 // Executed sums up the results in a file.
@@ -166,7 +112,14 @@ func Executed(samples []Sample, calls []ExecCall, callsDigest, results string) (
 		if category == "" {
 			category = "all"
 		}
-		for _, tally := range []*Tally{&out.Tally, tallyOf(out.Categories, category), tallyOf(out.Tools, call.Server+"/"+call.Tool)} {
+		tallies := []*Tally{&out.Tally, tallyOf(out.Categories, category), tallyOf(out.Tools, call.Server+"/"+call.Tool)}
+		if isStateCall(call.CustomID) {
+			if out.State == nil {
+				out.State = &Tally{}
+			}
+			tallies = []*Tally{out.State}
+		}
+		for _, tally := range tallies {
 			tally.add(r)
 		}
 		if r != nil && r.State != "succeeded" {

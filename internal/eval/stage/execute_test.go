@@ -24,7 +24,7 @@ func TestLabelledCallsAreCallsOfABatch(t *testing.T) {
 		eval.Sample{ID: "a#1", Labels: []eval.LabelledCall{{Name: "read", Server: "filesystem", Arguments: []byte(`{"path":"x"}`)}, {Name: "list"}}, Tools: []eval.Tool{{Name: "list", Server: "other"}}},
 		eval.Sample{ID: "b", Labels: []eval.LabelledCall{{Name: "add", Arguments: []byte("null")}}},
 	)
-	got, err := LabelledCalls(samples, map[string]string{"filesystem": "files", "": "demo"})
+	got, err := LabelledCalls(samples, Target{Servers: map[string]string{"filesystem": "files", "": "demo"}})
 	want := []ExecCall{{"a#1#0#0", "files", "read", []byte(`{"path":"x"}`)}, {"a#1#0#1", "other", "list", []byte("{}")}, {"b#0#0", "demo", "add", []byte("{}")}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
@@ -39,9 +39,9 @@ func TestLabelledCallsAreCallsOfABatch(t *testing.T) {
 	}
 	for says, faulty := range map[string][]Sample{
 		"names no server": samples, "no sample has a labelled call": labelled(t, eval.Sample{ID: "x"}),
-		"too long": labelled(t, eval.Sample{ID: strings.Repeat("x", 255), Labels: []eval.LabelledCall{{Name: "f", Server: "s"}}}),
+		"too long": labelled(t, eval.Sample{ID: strings.Repeat("x", 250), Labels: []eval.LabelledCall{{Name: "f", Server: "s"}}}),
 	} {
-		if _, err := LabelledCalls(faulty, nil); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := LabelledCalls(faulty, Target{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // revision is that of the rules of scoring. It grows with every change of a score, so that
 // earlier scores are computed again.
-const revision = 1
+const revision = 2
 
 // Missing says what happens to samples without an answer.
 type Missing string
@@ -44,10 +44,10 @@ type Scored struct {
 	Unknown []string
 }
 
-// Run scores the responses. Scores of earlier whose inputs are the same are kept. The order is
+// Run scores the responses. outcomes are those of calls that were run; nil is none. Scores of earlier whose inputs are the same are kept. The order is
 // that of the samples, then of the trials. Without ids in common with the samples, or with
 // samples that have no answer under [MissingError], it is an error.
-func Run(ctx context.Context, samples []Sample, responses []Response, settings Settings, earlier []Score) (*Scored, error) {
+func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *Outcomes, settings Settings, earlier []Score) (*Scored, error) {
 	rules, err := json.Marshal(struct {
 		Revision int      `json:"revision"`
 		Settings Settings `json:"settings"`
@@ -69,12 +69,15 @@ func Run(ctx context.Context, samples []Sample, responses []Response, settings S
 	err = inParallel(ctx, len(work), func(i int) error {
 		w := &work[i]
 		inputs := eval.Digest([]byte(w.sample.Digest), []byte(w.response.Digest), rules)
+		if ran := outcomes.digest(w.sample.ID, w.response.Trial); ran != "" {
+			inputs = eval.Digest([]byte(inputs), []byte(ran))
+		}
 		if old := known[answerKey{w.sample.ID, w.response.Trial}]; old != nil && old.Inputs == inputs {
 			out.Scores[i] = *old
 			return nil
 		}
 		computed.Add(1)
-		score, err := one(w, settings)
+		score, err := one(w, outcomes, settings)
 		if err != nil {
 			return err
 		}
@@ -147,14 +150,18 @@ func first(samples []Sample) string {
 }
 
 // one scores one answer.
-func one(w *answer, settings Settings) (Score, error) {
+func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 	prepared := w.prepared()
 	if w.response.Error != "" {
-		return unanswered(w, prepared, settings), nil
+		return unanswered(w, prepared, outcomes, settings), nil
 	}
 	x := eval.Extract(&w.response.Response, w.sample.Tools, prepared.Names)
-	out := Score{Score: prepared.ScoreExtracted(&w.response.Response, &x, settings.Reward)}
+	ran := outcomes.of(&w.sample.Sample, w.response.Trial, prepared.Names, x.Rescued)
+	out := Score{Score: prepared.ScoreExtracted(&w.response.Response, &x, settings.Reward, ran)}
 	check := w.sample.Check
+	if check != nil && check.Kind == "tau2" {
+		out.Check = tauVerdict(check, &w.response.Response, ran)
+	}
 	if check == nil || check.Kind != "bfcl" {
 		return out, nil
 	}
@@ -174,7 +181,7 @@ func one(w *answer, settings Settings) (Score, error) {
 }
 
 // unanswered is the score where there is no answer: wrong, also where no tool is expected.
-func unanswered(w *answer, prepared *eval.Prepared, settings Settings) Score {
+func unanswered(w *answer, prepared *eval.Prepared, outcomes *Outcomes, settings Settings) Score {
 	out := Score{Score: prepared.Score(&eval.Response{ID: w.sample.ID, Trial: w.response.Trial}, settings.Reward), Unanswered: true}
 	none := eval.Selection{Type: eval.TypeNone, Missing: len(out.Expected)}
 	out.Strict, out.Published, out.Lenient = none, none, none
@@ -182,7 +189,7 @@ func unanswered(w *answer, prepared *eval.Prepared, settings Settings) Score {
 	if out.Similar != nil {
 		out.Similar = new(float64)
 	}
-	if w.sample.Check != nil {
+	if check := w.sample.Check; check != nil && (check.Kind == "bfcl" || outcomes.stateful()) {
 		out.Check = &eval.Verdict{Error: "no response"}
 	}
 	return out

@@ -61,7 +61,7 @@ func responses(t testing.TB, n, trials int) []Response {
 
 func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
 	s, r := samples(t, 300), responses(t, 300, 2)
-	one, err := Run(t.Context(), s, r, settings(t, MissingError), nil)
+	one, err := Run(t.Context(), s, r, nil, settings(t, MissingError), nil)
 	if err != nil || one.Computed != 600 || len(one.Scores) != 600 {
 		t.Fatal(one, err)
 	}
@@ -73,7 +73,7 @@ func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(read, one.Scores) {
 		t.Fatal(err)
 	}
-	two, err := Run(t.Context(), s, r, settings(t, MissingError), read)
+	two, err := Run(t.Context(), s, r, nil, settings(t, MissingError), read)
 	if err != nil || two.Computed != 0 || !reflect.DeepEqual(two.Scores, one.Scores) {
 		t.Errorf("computed %d, %v", two.Computed, err)
 	}
@@ -81,14 +81,14 @@ func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
 		t.Error("the same scores are written again", err)
 	}
 	r[7].Digest = "other"
-	if three, err := Run(t.Context(), s, r, settings(t, MissingError), read); err != nil || three.Computed != 1 {
+	if three, err := Run(t.Context(), s, r, nil, settings(t, MissingError), read); err != nil || three.Computed != 1 {
 		t.Errorf("one response changed: computed %d, %v", three.Computed, err)
 	}
 	other := settings(t, MissingError)
 	reward := *other.Reward
 	reward.Format.Good = 2
 	other.Reward = &reward
-	if four, err := Run(t.Context(), s, r, other, read); err != nil || four.Computed != 600 {
+	if four, err := Run(t.Context(), s, r, nil, other, read); err != nil || four.Computed != 600 {
 		t.Errorf("another reward: computed %d, %v", four.Computed, err)
 	}
 }
@@ -97,14 +97,14 @@ func TestSamplesWithoutAResponse(t *testing.T) {
 	s, r := samples(t, 4), responses(t, 5, 1)[1:]
 	s[3].Expected = nil // even here no answer is wrong
 	r[2].Error, r[2].Text = "timeout", ""
-	if _, err := Run(t.Context(), s, r, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), `2 samples have no response, such as "s0"`) {
+	if _, err := Run(t.Context(), s, r, nil, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), `2 samples have no response, such as "s0"`) {
 		t.Error(err)
 	}
-	got, err := Run(t.Context(), s, r, settings(t, MissingSkip), nil)
+	got, err := Run(t.Context(), s, r, nil, settings(t, MissingSkip), nil)
 	if err != nil || len(got.Scores) != 2 || !slices.Equal(got.Skipped, []string{"s0", "s3"}) || !slices.Equal(got.Unknown, []string{"s4"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = Run(t.Context(), s, r, settings(t, MissingZero), nil)
+	got, err = Run(t.Context(), s, r, nil, settings(t, MissingZero), nil)
 	if err != nil || len(got.Scores) != 4 {
 		t.Fatal(got, err)
 	}
@@ -113,7 +113,7 @@ func TestSamplesWithoutAResponse(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if _, err := Run(t.Context(), s, r[3:], settings(t, MissingZero), nil); err == nil || !strings.Contains(err.Error(), "no sample has a response") {
+	if _, err := Run(t.Context(), s, r[3:], nil, settings(t, MissingZero), nil); err == nil || !strings.Contains(err.Error(), "no sample has a response") {
 		t.Error(err)
 	}
 }
@@ -131,13 +131,13 @@ func TestTheCheckerOfBFCLIsAsked(t *testing.T) {
 		`<tool_call>{"name":"f","arguments":{"x":2}}</tool_call>`: {Error: "value_error:others"},
 		`<tool_call>{"name":"f"}</tool_call>`:                     {Error: "simple_function_checker:missing_optional"},
 	} {
-		got, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p", Text: text}}}, settings(t, MissingError), nil)
+		got, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p", Text: text}}}, nil, settings(t, MissingError), nil)
 		if err != nil || *got.Scores[0].Check != want || got.Scores[0].Published.Accuracy != 1 {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	s[0].Check.Functions = []byte("{}")
-	if _, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p"}}}, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), "sample p: reading the functions") {
+	if _, err := Run(t.Context(), s, []Response{{Response: eval.Response{ID: "p"}}}, nil, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), "sample p: reading the functions") {
 		t.Error(err)
 	}
 }

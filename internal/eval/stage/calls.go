@@ -1,0 +1,216 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// Files of an execution, in a folder for the labelled calls and one for those of the answers.
+// The calls are a file that `callyard batch` could run, so its lines have no digest; the
+// execution has that of the file.
+const (
+	LabelsFolder  = "labels"
+	AnswersFolder = "answers"
+	CallsFile     = "calls.jsonl"
+	ResultsFile   = "results.jsonl"
+	ExecutionFile = "execution.json"
+)
+
+// maxCustomID is the number of bytes that the front door takes.
+const maxCustomID = 256
+
+// Last parts of custom ids of calls that are none of a sample.
+const (
+	resetPart = "reset"
+	statePart = "state"
+)
+
+// ExecCall is a line of calls.jsonl.
+type ExecCall struct {
+	CustomID  string          `json:"custom_id"`
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Target says where calls go.
+type Target struct {
+	// Servers gives the id of a server at Callyard for its name in the data set, "" for calls
+	// that name none. A name without an entry is the id itself.
+	Servers map[string]string
+	// Reset is a tool that sets the state back before the calls of each sample, and State
+	// one whose result tells the state after them. Both are written SERVER/TOOL; "" is none.
+	// The servers must run one call at a time, in order.
+	Reset, State string
+}
+
+// CustomID names call n of a trial of a sample.
+func CustomID(sample string, trial, n int) string { return customID(sample, trial, strconv.Itoa(n)) }
+
+func customID(sample string, trial int, part string) string {
+	return sample + "#" + strconv.Itoa(trial) + "#" + part
+}
+
+// SampleOf is the sample of a custom id; ok is false for one that [CustomID] does not give.
+func SampleOf(customID string) (sample string, ok bool) {
+	key, _, ok := splitID(customID)
+	return key.id, ok
+}
+
+func splitID(customID string) (key answerKey, part string, ok bool) {
+	at := strings.LastIndexByte(customID, '#')
+	if at < 0 {
+		return key, "", false
+	}
+	part = customID[at+1:]
+	before := strings.LastIndexByte(customID[:at], '#')
+	if before < 0 {
+		return key, "", false
+	}
+	trial, err := strconv.Atoi(customID[before+1 : at])
+	return answerKey{customID[:before], trial}, part, err == nil
+}
+
+func isStateCall(customID string) bool {
+	_, part, _ := splitID(customID)
+	return part == resetPart || part == statePart
+}
+
+// LabelledCalls returns the labelled calls of samples, for a fleet. It is an error if no sample
+// has a labelled call, if a call has no server, or if an id is too long.
+func LabelledCalls(samples []Sample, to Target) ([]ExecCall, error) {
+	var calls []ExecCall
+	labelled := false
+	for i := range samples {
+		s := &samples[i]
+		own := make([]ExecCall, 0, len(s.Labels))
+		for _, label := range s.Labels {
+			labelled = true
+			own = append(own, to.call(&s.Sample, label.Server, label.Name, label.Arguments))
+		}
+		var err error
+		if calls, err = to.add(calls, s, 0, own); err != nil {
+			return nil, err
+		}
+	}
+	if !labelled {
+		return nil, fmt.Errorf("no sample has a labelled call with arguments")
+	}
+	return calls, nil
+}
+
+// AnswerCalls returns the calls of answers, for a fleet: those that lenient reading finds, of
+// tools that the sample offers. It is an error if no answer has such a call, if a call has no
+// server, or if an id is too long.
+func AnswerCalls(samples []Sample, responses []Response, to Target) ([]ExecCall, error) {
+	of := make(map[string][]*Response, len(samples))
+	for i := range responses {
+		if responses[i].Error == "" {
+			of[responses[i].ID] = append(of[responses[i].ID], &responses[i])
+		}
+	}
+	var calls []ExecCall
+	found := false
+	for i := range samples {
+		s := &samples[i]
+		names := eval.NewNames(s.Tools)
+		for _, r := range of[s.ID] {
+			x := eval.Extract(&r.Response, s.Tools, names)
+			own, _ := to.answer(&s.Sample, names, x.Rescued)
+			found = found || len(own) > 0
+			var err error
+			if calls, err = to.add(calls, s, r.Trial, own); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("no answer has a call of a tool that its sample offers")
+	}
+	return calls, nil
+}
+
+// answer returns the calls of an answer that can run. Those of tools that the sample does not
+// offer are refused: an evaluation runs nothing that nobody offered. So are calls whose
+// arguments are no object.
+func (to Target) answer(s *eval.Sample, names *eval.Names, found []eval.Call) (calls []ExecCall, refused int) {
+	for i := range found {
+		name, known := found[i].Name, true
+		if len(s.Tools) > 0 {
+			name, known = names.Known(name)
+		}
+		call := to.call(s, "", name, found[i].Arguments)
+		if !known || name == "" || call.Arguments[0] != '{' {
+			refused++
+			continue
+		}
+		calls = append(calls, call)
+	}
+	return calls, refused
+}
+
+// call returns a call without an id.
+func (to Target) call(s *eval.Sample, server, tool string, arguments json.RawMessage) ExecCall {
+	if server == "" {
+		server = serverOfTool(s, tool)
+	}
+	if id, ok := to.Servers[server]; ok {
+		server = id
+	}
+	arguments = bytes.TrimSpace(arguments)
+	if len(arguments) == 0 || string(arguments) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	return ExecCall{Server: server, Tool: tool, Arguments: arguments}
+}
+
+// serverOfTool is the server of a tool of the sample, or of a labelled call of it.
+func serverOfTool(s *eval.Sample, name string) string {
+	for i := range s.Tools {
+		if s.Tools[i].Name == name && s.Tools[i].Server != "" {
+			return s.Tools[i].Server
+		}
+	}
+	for i := range s.Labels {
+		if s.Labels[i].Name == name {
+			return s.Labels[i].Server
+		}
+	}
+	return ""
+}
+
+// add names the calls of one answer, between those that reset and read the state.
+func (to Target) add(calls []ExecCall, s *Sample, trial int, own []ExecCall) ([]ExecCall, error) {
+	if to.Reset != "" {
+		reset := stateCall(to.Reset, s, trial, resetPart)
+		if len(s.State) > 0 {
+			reset.Arguments = s.State
+		}
+		calls = append(calls, reset)
+	}
+	for n := range own {
+		call := &own[n]
+		call.CustomID = CustomID(s.ID, trial, n)
+		if call.Server == "" {
+			return nil, fmt.Errorf("the call of %s in sample %q names no server: choose one with --server ID", call.Tool, s.ID)
+		}
+		calls = append(calls, *call)
+	}
+	if to.State != "" {
+		calls = append(calls, stateCall(to.State, s, trial, statePart))
+	}
+	if len(s.ID)+len("#")+len(strconv.Itoa(trial))+len("#reset") > maxCustomID {
+		return nil, fmt.Errorf("the id of sample %q is too long for a batch: at most %d bytes with the numbers of trial and call", s.ID, maxCustomID)
+	}
+	return calls, nil
+}
+
+func stateCall(tool string, s *Sample, trial int, part string) ExecCall {
+	server, name, _ := strings.Cut(tool, "/")
+	return ExecCall{CustomID: customID(s.ID, trial, part), Server: server, Tool: name, Arguments: json.RawMessage("{}")}
+}

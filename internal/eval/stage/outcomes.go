@@ -1,0 +1,276 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// Outcomes are the results of the labelled calls and of those of the answers.
+type Outcomes struct {
+	labels, answers map[answerKey]*outcome
+}
+
+// outcome is what the calls of one answer, or the labelled calls of one sample, did.
+type outcome struct {
+	calls        []ExecCall // without those that reset and read the state
+	results      []*resultLine
+	reset, state *resultLine // nil: there was no such call
+	stateful     bool
+	lines        [][]byte // digests of all lines
+}
+
+// ReadOutcomes reads the executions in the folder of a run. A folder without any is no error.
+func ReadOutcomes(dir string) (*Outcomes, error) {
+	labels, err := readOutcomes(filepath.Join(dir, LabelsFolder))
+	if err != nil {
+		return nil, err
+	}
+	answers, err := readOutcomes(filepath.Join(dir, AnswersFolder))
+	return &Outcomes{labels, answers}, err
+}
+
+// finished says that the execution in a folder is that of the calls there: results of earlier
+// calls would have the same ids.
+func finished(dir string) bool {
+	calls, err := os.ReadFile(filepath.Join(dir, CallsFile))
+	if err != nil {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ExecutionFile))
+	var e Execution
+	return err == nil && json.Unmarshal(text, &e) == nil && e.Inputs == eval.Digest(calls)
+}
+
+func readOutcomes(dir string) (map[answerKey]*outcome, error) {
+	calls, err := readLines(filepath.Join(dir, CallsFile), func(*ExecCall, []byte) error { return nil })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil || !finished(dir) {
+		return nil, err
+	}
+	var digests []string
+	lines, err := readLines(filepath.Join(dir, ResultsFile), func(_ *resultLine, line []byte) error {
+		digests = append(digests, eval.Digest(line))
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	at := make(map[string]int, len(lines)) // the last line of a call counts
+	for i := range lines {
+		at[lines[i].CustomID] = i
+	}
+	all := make(map[answerKey]*outcome)
+	for i := range calls {
+		call := &calls[i]
+		key, part, ok := splitID(call.CustomID)
+		if !ok {
+			continue
+		}
+		o := all[key]
+		if o == nil {
+			o = &outcome{}
+			all[key] = o
+		}
+		r := &resultLine{}
+		if n, ok := at[call.CustomID]; ok {
+			r = &lines[n]
+			o.lines = append(o.lines, []byte(digests[n]))
+		}
+		switch part {
+		case resetPart:
+			o.reset = r
+		case statePart:
+			o.state, o.stateful = r, true
+		default:
+			o.calls, o.results = append(o.calls, *call), append(o.results, r)
+		}
+	}
+	return all, nil
+}
+
+// stateful says that the state after labelled calls is known.
+func (o *Outcomes) stateful() bool {
+	if o != nil {
+		for _, label := range o.labels {
+			return label.stateful
+		}
+	}
+	return false
+}
+
+// digest is that of what the execution of an answer follows from; "" if it was not run.
+func (o *Outcomes) digest(sample string, trial int) string {
+	if o == nil || len(o.answers) == 0 {
+		return ""
+	}
+	if o.answers[answerKey{sample, trial}] == nil {
+		return "no call"
+	}
+	parts := o.answers[answerKey{sample, trial}].lines
+	if labels := o.labels[answerKey{sample, 0}]; labels != nil {
+		parts = append(append(slices.Clone(parts), nil), labels.lines...)
+	}
+	return eval.Digest(parts...)
+}
+
+// of says how the calls of an answer ran; nil if they were not run, or if the answer, the
+// sample or its labels have changed since.
+func (o *Outcomes) of(sample *eval.Sample, trial int, names *eval.Names, found []eval.Call) *eval.Execution {
+	if o == nil {
+		return nil
+	}
+	answer := o.answers[answerKey{sample.ID, trial}]
+	calls, refused := Target{}.answer(sample, names, found)
+	if answer == nil && (len(o.answers) == 0 || len(calls) > 0) {
+		return nil
+	}
+	if answer == nil {
+		answer = &outcome{} // all answers were run, and this one has no call
+	}
+	if !answer.are(calls) {
+		return nil
+	}
+	e := &eval.Execution{Calls: len(calls) + refused, Refused: refused}
+	for _, r := range answer.results {
+		switch {
+		case r.State == "succeeded" && !r.Result.IsError:
+			e.OK++
+		case r.State == "denied":
+			e.Denied++
+		}
+	}
+	if e.Masked = answer.masked(); e.Masked != "" {
+		return e
+	}
+	if e.Calls > 0 {
+		e.Run = part(e.OK, e.Calls)
+	}
+	o.compare(e, sample, answer)
+	return e
+}
+
+// compare compares an answer's results and state with those of the labelled calls.
+func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outcome) {
+	labels := o.labels[answerKey{sample.ID, 0}]
+	if labels == nil || labels.masked() != "" || !labels.are(labelCalls(sample)) {
+		return
+	}
+	if len(labels.results) > 0 {
+		have, hits := answer.contents(), 0
+		want := labels.contents()
+		for _, content := range want {
+			if at := slices.Index(have, content); at >= 0 {
+				have = slices.Delete(have, at, at+1)
+				hits++
+			}
+		}
+		e.Results = part(hits, len(labels.results))
+	}
+	if labels.stateful && answer.stateful {
+		equal := 0
+		if labels.state.content() == answer.state.content() {
+			equal = 1
+		}
+		e.State = part(equal, 1)
+	}
+}
+
+func labelCalls(sample *eval.Sample) (calls []ExecCall) {
+	for _, label := range sample.Labels {
+		calls = append(calls, Target{}.call(sample, label.Server, label.Name, label.Arguments))
+	}
+	return calls
+}
+
+// are says that these calls were run. Their servers do not count.
+func (o *outcome) are(calls []ExecCall) bool {
+	return slices.EqualFunc(o.calls, calls, func(a, b ExecCall) bool {
+		return a.Tool == b.Tool && bytes.Equal(compact(a.Arguments), compact(b.Arguments))
+	})
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// answersFault are kinds of failed calls that are the fault of who made the call.
+var answersFault = []string{"invalid-arguments", "invalid-request", "not-found", "protocol", "disabled", "forbidden", "too-large"}
+
+// masked says why the results tell nothing; "" if they do.
+func (o *outcome) masked() string {
+	worker := ""
+	for _, r := range append([]*resultLine{o.reset, o.state}, o.results...) {
+		if r == nil {
+			continue
+		}
+		kind := r.Problem.Type[strings.LastIndexByte(r.Problem.Type, '/')+1:]
+		switch housekeeping := r == o.reset || r == o.state; {
+		case r.State == "":
+			return "a call has no result"
+		case housekeeping && (r.State != "succeeded" || r.Result.IsError):
+			return "the state could not be reset or read"
+		case r.State == "succeeded" || r.State == "denied" || r.State == "failed" && slices.Contains(answersFault, kind):
+		case kind != "":
+			return r.State + ": " + kind
+		default:
+			return r.State
+		}
+		if r.Worker == "" {
+			continue // it never ran
+		}
+		if o.stateful && worker != "" && worker != r.Worker {
+			return "another worker took over, and the state was lost"
+		}
+		worker = r.Worker
+	}
+	return ""
+}
+
+// contents are the results in a form in which equal ones are equal texts.
+func (o *outcome) contents() []string {
+	all := make([]string, 0, len(o.results))
+	for _, r := range o.results {
+		if text := r.content(); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// content is a result without what is of this one call; "" for a call without a result.
+func (r *resultLine) content() string {
+	if r.State != "succeeded" {
+		return ""
+	}
+	var members map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(r.Result.raw))
+	decoder.UseNumber()
+	if decoder.Decode(&members) != nil {
+		return string(r.Result.raw)
+	}
+	delete(members, "_meta")
+	text, err := json.Marshal(members)
+	if err != nil {
+		return string(r.Result.raw)
+	}
+	return string(text)
+}
+
+func part(n, all int) *float64 {
+	share := float64(n) / float64(all)
+	return &share
+}
