@@ -22,6 +22,7 @@ type entry struct {
 	Labels           map[string]string `json:"labels,omitempty"`
 	TrustAnnotations bool              `json:"trustAnnotations,omitempty"`
 	Sessions         int               `json:"sessions,omitempty"`
+	InFlight         int               `json:"inFlight,omitempty"`
 	Docker           map[string]any    `json:"docker,omitempty"`
 	Asks             bool              `json:"asks,omitempty"`
 	Type             string            `json:"type,omitempty"`

@@ -145,6 +145,12 @@ func otherFigures(r *report.Report) string {
 	if r.Check != nil {
 		fmt.Fprintf(&b, "Accepted by the data set's own checker: %s\n", estimate(r.Check.Valid))
 	}
+	if e := r.Executed; e != nil {
+		fmt.Fprintf(&b, "Calls that were run: %d of %d answers, %d without an error, %d denied, %d not offered, %d answers masked\n", e.Calls, e.Answers, e.OK, e.Denied, e.Refused, e.Masked)
+		for _, share := range e.Shares() {
+			fmt.Fprintf(&b, "  %s: %s\n", share.Name, estimate(share.Mean))
+		}
+	}
 	for _, p := range r.Pass {
 		fmt.Fprintf(&b, "pass@%d: %s, pass^%d: %s\n", p.K, estimate(p.AtLeastOne), p.K, estimate(p.All))
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // revision is that of the report. It grows with every change of its contents.
-const revision = 1
+const revision = 2
 
 // Settings are those that change a report, in addition to those of the scores.
 type Settings struct {
@@ -55,7 +55,9 @@ type Report struct {
 	Similar *stats.Estimate `json:"accuracy_with_similar,omitempty"`
 	// Check is the share of answers that the data set's own checker accepts.
 	Check *Checked `json:"check,omitempty"`
-	Pass  []Pass   `json:"pass,omitempty"`
+	// Executed sums up what the calls of the answers did, where they were run.
+	Executed *Executed `json:"executed,omitempty"`
+	Pass     []Pass    `json:"pass,omitempty"`
 }
 
 // Level is what one level of extraction gives.
@@ -105,6 +107,40 @@ type Checked struct {
 	Valid      stats.Estimate     `json:"valid"`
 	Categories map[string]float64 `json:"categories"`
 	Errors     map[string]int     `json:"errors"`
+}
+
+// Executed sums up executions. Each share is the mean over the answers that have it.
+type Executed struct {
+	// Answers were run, Masked of them without a result that tells something of them.
+	Answers int `json:"answers"`
+	Masked  int `json:"masked"`
+	// Calls are those of the answers, Refused those that were not run because the sample
+	// does not offer the tool, OK those without an error, and Denied those that were not
+	// allowed.
+	Calls   int `json:"calls"`
+	Refused int `json:"refused"`
+	OK      int `json:"ok"`
+	Denied  int `json:"denied"`
+	// Run is the share of calls without an error, Results that of the labelled results, and
+	// State that of answers with the state of the labelled calls.
+	Run     *stats.Estimate `json:"run,omitempty"`
+	Results *stats.Estimate `json:"results,omitempty"`
+	State   *stats.Estimate `json:"state,omitempty"`
+	// Why counts the masked answers by their reason.
+	Why map[string]int `json:"masked_because,omitempty"`
+}
+
+// Shares are those that there are, with their names.
+func (e *Executed) Shares() (all []Reward) {
+	for _, share := range []struct {
+		name string
+		mean *stats.Estimate
+	}{{"calls without an error", e.Run}, {"labelled results", e.Results}, {"state of the labelled calls", e.State}} {
+		if share.mean != nil {
+			all = append(all, Reward{share.name, *share.mean})
+		}
+	}
+	return all
 }
 
 // Pass is the accuracy over several trials.

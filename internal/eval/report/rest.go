@@ -18,20 +18,24 @@ func Rules() []string {
 		"Names are compared after Unicode NFC, trimming, lower case, stripping of prefixes and suffixes (text before ::, functions., servers of the sample, mcp_, _mcp, _tool) and with equal separators. No step may make two tools of a sample equal; an exact name always wins.",
 		"Tools that a data set calls similar are accepted in place of the expected ones in the accuracy with similar tools alone.",
 		"Intervals are percentiles of a bootstrap over samples, with the mean over trials as the value of a sample.",
+		"Of an answer, the calls that lenient reading finds are run, if the sample offers their tools. An answer with a call of unknown outcome, or one that failed without its fault, is masked: it counts in no share of the execution.",
 		"The constants of the reward are Callyard's; the published description has its shape alone.",
 	}
 }
 
 // rest adds rewards, the data set's own checker, and pass@k.
 func (m *maker) rest(r *Report) error {
-	columns := m.columns(3, all, func(s *stage.Score) []float64 {
-		return []float64{s.Reward.Total, s.Reward.Selection, s.Reward.Format}
+	columns := m.columns(4, all, func(s *stage.Score) []float64 {
+		return []float64{s.Reward.Total, s.Reward.Selection, s.Reward.Format, s.Reward.Execution}
 	})
 	estimates, err := m.bootstrap(columns)
 	if err != nil {
 		return err
 	}
-	for k, name := range []string{"full", "selection only", "format only"} {
+	for k, name := range []string{"full", "selection only", "format only", "execution only"} {
+		if k == 3 && m.noExecution() {
+			continue
+		}
 		r.Rewards = append(r.Rewards, Reward{name, estimates[k]})
 	}
 	if r.Similar, err = m.similar(); err != nil {
@@ -40,8 +44,87 @@ func (m *maker) rest(r *Report) error {
 	if r.Check, err = m.checked(); err != nil {
 		return err
 	}
+	if r.Executed, err = m.executed(); err != nil {
+		return err
+	}
 	r.Pass, err = m.pass()
 	return err
+}
+
+// executed sums up what the calls did, nil where none were run.
+func (m *maker) executed() (*Executed, error) {
+	out := &Executed{Why: map[string]int{}}
+	for _, g := range m.groups {
+		for _, score := range g {
+			e := score.Execution
+			if e == nil {
+				continue
+			}
+			out.Answers++
+			out.Calls, out.Refused, out.OK, out.Denied = out.Calls+e.Calls, out.Refused+e.Refused, out.OK+e.OK, out.Denied+e.Denied
+			if e.Masked != "" {
+				out.Masked++
+				out.Why[e.Masked]++
+			}
+		}
+	}
+	if out.Answers == 0 {
+		return nil, nil
+	}
+	for _, share := range []struct {
+		to *(*stats.Estimate)
+		of func(*eval.Execution) *float64
+	}{
+		{&out.Run, func(e *eval.Execution) *float64 { return e.Run }},
+		{&out.Results, func(e *eval.Execution) *float64 { return e.Results }},
+		{&out.State, func(e *eval.Execution) *float64 { return e.State }},
+	} {
+		var column []float64
+		for _, g := range m.groups {
+			if mean := meanShare(g, share.of); mean != nil {
+				column = append(column, *mean)
+			}
+		}
+		if len(column) == 0 {
+			continue
+		}
+		estimates, err := m.bootstrap([][]float64{column})
+		if err != nil {
+			return nil, err
+		}
+		*share.to = &estimates[0]
+	}
+	return out, nil
+}
+
+// meanShare is the mean of a share over the trials that have it; nil if none has.
+func meanShare(group []*stage.Score, of func(*eval.Execution) *float64) *float64 {
+	sum, n := 0.0, 0
+	for _, score := range group {
+		if score.Execution == nil {
+			continue
+		}
+		if v := of(score.Execution); v != nil {
+			sum, n = sum+*v, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	sum /= float64(n)
+	return &sum
+}
+
+// noExecution says that no reward has a term of the execution.
+func (m *maker) noExecution() bool {
+	for _, g := range m.groups {
+		for _, score := range g {
+			if score.Reward.Execution != 0 || score.Execution != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // similar is the accuracy with similar tools, nil if the data set calls none similar.
