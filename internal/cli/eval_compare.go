@@ -73,7 +73,7 @@ func showComparison(out screen, c *report.Comparison) error {
 	if out.structured() {
 		return out.value(c)
 	}
-	text := fmt.Sprintf("%d samples in both runs, extraction %s.", c.Samples, c.Level)
+	text := fmt.Sprintf("%d samples in both runs, extraction %s. A is the first run, B the second.", c.Samples, c.Level)
 	if c.OnlyA+c.OnlyB > 0 {
 		text += fmt.Sprintf(" %d only in the first and %d only in the second do not count.", c.OnlyA, c.OnlyB)
 	}
@@ -81,33 +81,62 @@ func showComparison(out screen, c *report.Comparison) error {
 		return err
 	}
 	var rows [][]cell
+	asked := len(c.Metrics) > 0 && c.Metrics[0].Equivalent != nil
 	for _, d := range c.Metrics {
-		rows = append(rows, differenceRow(d.Name, d))
+		rows = append(rows, differenceRow(d.Name, d, asked))
 	}
 	for _, d := range c.Categories {
-		rows = append(rows, differenceRow("accuracy, "+d.Name, d))
+		rows = append(rows, differenceRow("accuracy, "+d.Name, d, asked))
 	}
-	if err := out.table([]string{"METRIC", "A", "B", "DIFFERENCE", "P", "P ADJUSTED", "DETECTABLE", "EQUIVALENT"}, rows); err != nil {
+	header := []string{"METRIC", "A", "B", "B MINUS A", "P", "P ADJUSTED", "DETECTABLE"}
+	if asked {
+		header = append(header, "EQUIVALENT")
+	}
+	if err := out.table(header, rows); err != nil {
 		return err
 	}
 	text = "\n"
+	if len(rows) > 0 {
+		text += "DETECTABLE is the smallest true difference that these samples would show in 4 of 5 runs.\n"
+	}
 	if c.McNemar != nil {
-		text += fmt.Sprintf("McNemar's exact test of the accuracy: p = %.4f\n", *c.McNemar)
+		text += "McNemar's exact test of the accuracy: p " + equal(*c.McNemar) + "\n"
 	}
 	text += flipsText("Became right", c.Gained) + flipsText("Became wrong", c.Lost)
 	return out.text(text)
 }
 
-func differenceRow(name string, d report.Difference) []cell {
-	equivalent := ""
-	if d.Equivalent != nil {
-		equivalent = fmt.Sprintf("no, p = %.4f", d.Equivalent.P)
-		if d.Equivalent.Equivalent {
-			equivalent = fmt.Sprintf("yes, p = %.4f", d.Equivalent.P)
-		}
+// differenceRow is a line of the table; asked says that it has a column for equivalence.
+func differenceRow(name string, d report.Difference, asked bool) []cell {
+	row := []string{
+		oneLine(name), fmt.Sprintf("%.3f", d.A), fmt.Sprintf("%.3f", d.B), fmt.Sprintf("%+.3f [%+.3f, %+.3f]", d.Mean, d.Low, d.High),
+		probability(d.P), probability(d.Adjusted), fmt.Sprintf("%.3f", d.Detectable),
 	}
-	return cells(oneLine(name), fmt.Sprintf("%.3f", d.A), fmt.Sprintf("%.3f", d.B), fmt.Sprintf("%+.3f [%+.3f, %+.3f]", d.Mean, d.Low, d.High),
-		fmt.Sprintf("%.4f", d.P), fmt.Sprintf("%.4f", d.Adjusted), fmt.Sprintf("%.3f", d.Detectable), equivalent)
+	switch {
+	case asked && d.Equivalent == nil:
+		row = append(row, "")
+	case asked && d.Equivalent.Equivalent:
+		row = append(row, "yes, p "+equal(d.Equivalent.P))
+	case asked:
+		row = append(row, "no, p "+equal(d.Equivalent.P))
+	}
+	return cells(row...)
+}
+
+// probability is a p-value, which is never shown as 0.
+func probability(p float64) string {
+	if p < 0.00005 {
+		return "<0.0001"
+	}
+	return fmt.Sprintf("%.4f", p)
+}
+
+// equal is a p-value behind "p".
+func equal(p float64) string {
+	if text := probability(p); text[0] == '<' {
+		return "< " + text[1:]
+	}
+	return "= " + probability(p)
 }
 
 // flipsText is a line about samples whose accuracy changed.
@@ -128,43 +157,64 @@ func flipsText(what string, ids []string) string {
 }
 
 func evalReportCommand() *cobra.Command {
-	var level, file, other string
+	var level, file, pictures, other string
 	cmd := &cobra.Command{
 		Use:   "report RUN_DIR",
-		Short: "Write a report of a scored run as an HTML page",
+		Short: "Write a report of a scored run as an HTML page and PNG files",
 		Long: "report writes one HTML file with the metrics and their intervals, a heat map and a radar chart by category, failure types, rewards, and the answers that are not correct. " +
-			"With --compare it also has the differences from another run. The file loads nothing and runs no script.",
-		Example: "  callyard eval report run/ --html report.html\n  callyard eval report run-a/ --compare run-b/ --html report.html",
+			"With --compare it also has the differences from another run. The file loads nothing and runs no script.\n\n" +
+			"With --png, the table by category, the heat map, the radar chart (from three categories on), the failure types and the rewards are PNG files too. The program callyard-bench draws them; it is found as for `callyard bench`.",
+		Example: "  callyard eval report run/ --html report.html --png charts/\n  callyard eval report run-a/ --compare run-b/ --html report.html",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkLevel(level); err != nil {
 				return err
 			}
-			if file == "" {
-				return fail(exitUsage, "--html must name the file to write.")
+			if file == "" && pictures == "" {
+				return fail(exitUsage, "--html must name the file to write, or --png the folder for charts.")
 			}
 			page, err := pageOf(cmd, args[0], other, eval.Level(level))
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			var text bytes.Buffer
-			if err := page.Write(&text); err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			if _, err := stage.WriteFile(file, text.Bytes()); err != nil {
-				return fail(exitUsage, "%w", err)
+			written, err := writeReport(cmd, page, file, pictures, args[0], other)
+			if err != nil {
+				return err
 			}
 			out := outOf(cmd)
 			if out.structured() {
 				return out.value(page.Report)
 			}
-			return out.text("Report: " + file + "\n")
+			return out.text(written)
 		},
 	}
 	evalLevel(cmd, &level)
 	cmd.Flags().StringVar(&file, "html", "", "file for the page")
+	cmd.Flags().StringVar(&pictures, "png", "", "folder for PNG files: table, heatmap, radar, failures and rewards")
 	cmd.Flags().StringVar(&other, "compare", "", "folder of another scored run on the same samples")
 	return cmd
+}
+
+// writeReport writes the page and the charts that were asked for, and says where they are.
+func writeReport(cmd *cobra.Command, page *report.Page, file, pictures, dir, other string) (written string, err error) {
+	if file != "" {
+		var text bytes.Buffer
+		if err := page.Write(&text); err != nil {
+			return "", fail(exitUsage, "%w", err)
+		}
+		if _, err := stage.WriteFile(file, text.Bytes()); err != nil {
+			return "", fail(exitUsage, "%w", err)
+		}
+		written = "Report: " + file + "\n"
+	}
+	if pictures == "" {
+		return written, nil
+	}
+	line := []string{"eval-charts", string(page.Level), pictures, dir}
+	if other != "" {
+		line = append(line, other)
+	}
+	return written + "Charts: " + pictures + "\n", runBench(cmd, line, "")
 }
 
 func pageOf(cmd *cobra.Command, dir, other string, level eval.Level) (*report.Page, error) {

@@ -1,6 +1,7 @@
 // Command callyard-bench measures calls: Callyard next to direct clients, batches
 // against what is promised of them, or one tool of a running Callyard. `callyard bench`
-// starts it, with the same flags and arguments.
+// starts it, with the same flags and arguments. With eval-charts it draws the report of an
+// evaluation, for `callyard eval report --png`.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/bench"
+	"github.com/callyard/callyard/bench/evalcharts"
 	"github.com/callyard/callyard/internal/cli/benchflags"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/sandbox"
@@ -37,6 +39,13 @@ const (
 )
 
 func run(ctx context.Context, args []string) int {
+	if len(args) > 0 && args[0] == evalcharts.Command {
+		if err := evalcharts.Main(args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "callyard: "+err.Error())
+			return exitUsage
+		}
+		return 0
+	}
 	o, err := options(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		return 0

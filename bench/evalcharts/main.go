@@ -1,0 +1,52 @@
+package evalcharts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/report"
+)
+
+// Command is the first argument of callyard-bench that draws charts.
+const Command = "eval-charts"
+
+// Main draws the charts of runs: LEVEL, the folder for the files, the folder of a run, and
+// perhaps that of another one.
+func Main(args []string) error {
+	if len(args) != 3 && len(args) != 4 || !slices.Contains(eval.Levels(), eval.Level(args[0])) {
+		return errors.New("usage: callyard-bench " + Command + " LEVEL PNG_DIR RUN_DIR [OTHER_RUN_DIR]")
+	}
+	c := &Charts{Level: eval.Level(args[0]), Title: filepath.Base(filepath.Clean(args[2]))}
+	var err error
+	if c.Report, err = read(args[2]); err != nil {
+		return err
+	}
+	if len(args) == 4 {
+		c.OtherTitle = filepath.Base(filepath.Clean(args[3]))
+		if c.Other, err = read(args[3]); err != nil {
+			return err
+		}
+	}
+	return c.Write(args[1])
+}
+
+func read(dir string) (*report.Report, error) {
+	path := filepath.Join(dir, "report.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r report.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	if len(r.Levels) != len(eval.Levels()) || r.Scoring.Reward == nil || len(r.Levels[0].Categories) == 0 {
+		return nil, fmt.Errorf("%s is no report of an evaluation", path)
+	}
+	return &r, nil
+}
