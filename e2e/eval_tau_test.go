@@ -24,7 +24,7 @@ type tauTask struct {
 }
 
 // TestReplayedActionsOfTau2HaveItsReward runs the labelled actions of all tasks of the airline
-// domain as answers of a model, and answers without a call beside them. The former have the
+// domain as answers of a model, and answers without a call next to them. The former have the
 // state that the same actions have without any server, the latter that of the package, so that
 // they are right where the labels write nothing. CALLYARD_TEST_TAU2 names a Python with the
 // package; scripts/test.sh installs it.

@@ -61,7 +61,7 @@ func (c *Charts) heatmap() *sheet {
 		s.write(margin, top+rowHeight/2, shortened(l.Categories[i].Name), draw.XLeft)
 		for k, e := range l.Categories[i].Metrics.List() {
 			x := margin + nameWidth + column*vg.Length(k)
-			s.box(x+1, top+1, column-2, rowHeight-2, heat(e.Mean))
+			s.fill(x+1, top+1, column-2, rowHeight-2, heat(e.Mean))
 			s.write(x+column/2, top+rowHeight/2, fmt.Sprintf("%.1f", 100*e.Mean), draw.XCenter)
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Charts) failures() *sheet {
 		for _, t := range eval.Types() {
 			n := l.Categories[i].Types[t]
 			part := width * vg.Length(n) / vg.Length(max(1, answers))
-			s.box(x, top+2, part, rowHeight-4, failureColours[t])
+			s.fill(x, top+2, part, rowHeight-4, failureColours[t])
 			if part > 0.8*vg.Centimeter {
 				s.write(x+part/2, top+rowHeight/2, fmt.Sprint(n), draw.XCenter)
 			}
@@ -99,7 +99,7 @@ func (c *Charts) failures() *sheet {
 	y := headRoom + rowHeight*(vg.Length(len(l.Categories))+0.5)
 	for k, t := range eval.Types() {
 		x := margin + nameWidth + 2.7*vg.Centimeter*vg.Length(k)
-		s.box(x, y-5, 10, 10, failureColours[t])
+		s.fill(x, y-5, 10, 10, failureColours[t])
 		s.write(x+15, y, string(t), draw.XLeft)
 	}
 	return s
@@ -138,7 +138,7 @@ func (c *Charts) rewards() *sheet {
 			if i == 0 {
 				s.write(margin, top+rowHeight/2, w.Name, draw.XLeft)
 			}
-			s.box(min(x(0), x(w.Mean.Mean)), top+3, max(x(0), x(w.Mean.Mean))-min(x(0), x(w.Mean.Mean)), rowHeight-6, colours[i])
+			s.fill(min(x(0), x(w.Mean.Mean)), top+3, max(x(0), x(w.Mean.Mean))-min(x(0), x(w.Mean.Mean)), rowHeight-6, colours[i])
 			s.line(ink, 1.2, s.at(x(w.Mean.Low), top+rowHeight/2), s.at(x(w.Mean.High), top+rowHeight/2))
 			s.write(x(max(0, w.Mean.High))+5, top+rowHeight/2, fmt.Sprintf("%.3f", w.Mean.Mean), draw.XLeft)
 		}
@@ -151,12 +151,12 @@ func (c *Charts) rewards() *sheet {
 func (s *sheet) legend(y vg.Length, names []string, colours []color.RGBA) {
 	for i, name := range names {
 		x := margin + nameWidth + 6*vg.Centimeter*vg.Length(i)
-		s.box(x, y-5, 10, 10, colours[i])
+		s.fill(x, y-5, 10, 10, colours[i])
 		s.write(x+15, y, shortened(name), draw.XLeft)
 	}
 }
 
-// radar has F1 by category: of both runs, or with the accuracy beside it.
+// radar has F1 by category: of both runs, or with the accuracy next to it.
 func (c *Charts) radar() *sheet {
 	const radius, width, height = 5.5 * vg.Centimeter, 24 * vg.Centimeter, 14.5 * vg.Centimeter
 	titles, reports, colours := c.runs()

@@ -24,7 +24,7 @@ import (
 type Charts struct {
 	Title  string
 	Report *report.Report
-	// Other is a second run, which the radar chart and the rewards show beside the first;
+	// Other is a second run, which the radar chart and the rewards show next to the first;
 	// nil is none.
 	Other      *report.Report
 	OtherTitle string
@@ -106,9 +106,9 @@ func (s *sheet) write(x, y vg.Length, words string, align text.XAlignment) {
 	s.canvas.FillText(style, s.at(x, y), words)
 }
 
-func (s *sheet) box(x, y, width, height vg.Length, fill color.Color) {
+func (s *sheet) fill(x, y, width, height vg.Length, shade color.Color) {
 	if width > 0 && height > 0 {
-		s.canvas.FillPolygon(fill, []vg.Point{s.at(x, y), s.at(x+width, y), s.at(x+width, y+height), s.at(x, y+height)})
+		s.canvas.FillPolygon(shade, []vg.Point{s.at(x, y), s.at(x+width, y), s.at(x+width, y+height), s.at(x, y+height)})
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *sheet) line(stroke color.Color, width vg.Length, points ...vg.Point) {
 	s.canvas.StrokeLines(draw.LineStyle{Color: stroke, Width: width}, points)
 }
 
-// shortened is a name that fits beside a chart.
+// shortened is a name that fits next to a chart.
 func shortened(name string) string {
 	if runes := []rune(name); len(runes) > 26 {
 		return string(runes[:25]) + "…"

@@ -95,10 +95,7 @@ func showComparison(out screen, c *report.Comparison) error {
 	if err := out.table(header, rows); err != nil {
 		return err
 	}
-	text = "\n"
-	if len(rows) > 0 {
-		text += "DETECTABLE is the smallest true difference that these samples would show in 4 of 5 runs.\n"
-	}
+	text = "\nDETECTABLE is the smallest true difference that these samples would show in 4 of 5 runs.\n"
 	if c.McNemar != nil {
 		text += "McNemar's exact test of the accuracy: p " + equal(*c.McNemar) + "\n"
 	}
