@@ -149,15 +149,16 @@ func (s *source) list() ([]element, error) {
 	return all, nil
 }
 
-// unique refuses ids that occur twice.
-type unique map[string]*Error
+// unique refuses ids that occur twice. It keeps elements and not their lines, which are counted
+// from the beginning of the file.
+type unique map[string]element
 
 func (u unique) add(e *element, id string) error {
-	here := e.source.at(e.offset, nil)
-	if first := u[id]; first != nil {
-		return e.fault("the id %q is also that of %s:%d", id, first.File, first.Line)
+	if first, ok := u[id]; ok {
+		place := first.source.at(first.offset, nil)
+		return e.fault("the id %q is also that of %s:%d", id, place.File, place.Line)
 	}
-	u[id] = here
+	u[id] = *e
 	return nil
 }
 

@@ -2,11 +2,13 @@ package dataset
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -193,4 +195,31 @@ func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestALargeDataSetIsReadInOnePass has a file that takes minutes if something is computed from
+// its beginning for each task.
+func TestALargeDataSetIsReadInOnePass(t *testing.T) {
+	const n = 100_000
+	var text strings.Builder
+	text.WriteString("[")
+	for i := range n {
+		if i > 0 {
+			text.WriteString(",\n")
+		}
+		fmt.Fprintf(&text, `{"uuid":"t%d","category":"c","query":"q","function_call_label":[{"name":"f","mcp_server":"s","input":{"n":%d}}]}`, i, i)
+	}
+	text.WriteString("]")
+	path := filepath.Join(t.TempDir(), "large.json")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	samples, err := Read("mcptoolbench:"+path, Options{})
+	if err != nil || len(samples) != n {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
 }
