@@ -19,7 +19,7 @@ case ${1-} in
   trap 'rm -rf "$tools"' EXIT
   python3 -m venv "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check pip-tools==7.6.2
-  for folder in clients/python e2e/clients-env e2e/clients-mcp tools/schemathesis tools/tau2; do
+  for folder in clients/python e2e/clients-env e2e/clients-mcp e2e/models tools/schemathesis tools/tau2; do
     (cd "$folder" && "$tools/bin/pip-compile" --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --output-file requirements.txt requirements.in)
   done
   exit

@@ -211,6 +211,7 @@ setup() {
   python_install tools/bfcl bfcl --no-deps
   python_install e2e/clients-env env
   python_install tools/tau2 tau2
+  python_install e2e/models python-models
   openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
@@ -222,6 +223,7 @@ setup() {
   export CALLYARD_TEST_BFCL=$root/.cache/bfcl/bin/python
   export CALLYARD_TEST_ENV=$root/.cache/env/bin/python
   export CALLYARD_TEST_TAU2=$root/.cache/tau2/bin/python
+  export CALLYARD_TEST_MODELS=$root/.cache/python-models/bin/python
   # The reaper of testcontainers is an image to pull; the tests clean up
   # themselves. Where a container is the host, its guess of the address is wrong.
   export TESTCONTAINERS_RYUK_DISABLED=true

@@ -57,12 +57,11 @@ type library interface {
 
 // wire is an API with its official library.
 type wire struct {
-	spec  string // of ours
-	tools string // in the form of the API
-	stops []string
-	open  func(t *testing.T, api *httptest.Server) library
-	// values says that the library has the arguments as values only, with numbers as float64.
-	values bool
+	spec   string // of ours
+	tools  string // in the form of the API
+	stops  []string
+	open   func(t *testing.T, api *httptest.Server) library
+	values bool // the library has arguments as values only
 }
 
 var wires = []wire{
@@ -196,8 +195,8 @@ func TestTheOfficialLibrariesReadTheSame(t *testing.T) {
 		w := &wires[i]
 		for _, stream := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s streamed %t", w.spec, stream), func(t *testing.T) {
-				for seed := range uint64(30) {
-					asked += compare(t, w, conversation(rand.New(rand.NewPCG(seed, 21)), w.stops), seed, stream)
+				for seed := range uint64(each) {
+					asked += compare(t, w, w.open, w.values, seed, stream)
 					held++
 				}
 			})
@@ -205,6 +204,9 @@ func TestTheOfficialLibrariesReadTheSame(t *testing.T) {
 	}
 	t.Logf("%d conversations, %d answers of each client", held, asked)
 }
+
+// each is the number of conversations for a wire, streamed or not: 240 in all.
+const each = 30
 
 // sameJSON compares JSON with numbers as they are written, to their last digit.
 func sameJSON(t *testing.T, a, b string) bool {
@@ -220,15 +222,18 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-func compare(t *testing.T, w *wire, script modeltest.Script, seed uint64, stream bool) int {
+// compare holds one conversation. values says that the library has arguments as values only,
+// with numbers as float64.
+func compare(t *testing.T, w *wire, open func(*testing.T, *httptest.Server) library, values bool, seed uint64, stream bool) int {
 	t.Helper()
+	script := conversation(rand.New(rand.NewPCG(seed, 21)), w.stops)
 	servers := [2]*modeltest.Server{modeltest.New(script), modeltest.New(script)}
 	apis := [2]*httptest.Server{httptest.NewServer(servers[0]), httptest.NewServer(servers[1])}
 	for _, api := range apis {
 		defer api.Close()
 		defer api.Client().CloseIdleConnections()
 	}
-	we, they := openOurs(t, w, apis[0]), w.open(t, apis[1])
+	we, they := openOurs(t, w, apis[0]), open(t, apis[1])
 	var results []result
 	for n, turn := range script {
 		is, err := we.ask(t.Context(), results, stream)
@@ -240,7 +245,7 @@ func compare(t *testing.T, w *wire, script modeltest.Script, seed uint64, stream
 			t.Fatalf("seed %d, turn %d: the library: %v; refused: %v", seed, n, err, servers[1].Refused())
 		}
 		same := is
-		if w.values {
+		if values {
 			same = is.valued(t)
 		}
 		if !reflect.DeepEqual(same, want) {

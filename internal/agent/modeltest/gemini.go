@@ -1,9 +1,11 @@
 package modeltest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 type geminiWire struct{}
@@ -13,12 +15,27 @@ func (geminiWire) name() string { return "gemini" }
 // geminiPart is the part of a content in a request.
 type geminiPart struct {
 	Text      string
-	Signature []byte                 `json:"thoughtSignature"` // base64, or the request is not read
+	Signature signatureBytes         `json:"thoughtSignature"`
 	Call      *struct{ Name string } `json:"functionCall"`
 	Response  *struct {
 		ID, Name string
 		Response json.RawMessage
 	} `json:"functionResponse"`
+}
+
+// signatureBytes are written as base64, or the request is not read. The JSON form of protocol
+// buffers takes the standard alphabet and that for URLs, which the official library for Python
+// writes, with padding or without.
+type signatureBytes []byte
+
+func (b *signatureBytes) UnmarshalJSON(text []byte) (err error) {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	s = strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(s)
+	*b, err = base64.RawStdEncoding.DecodeString(s)
+	return err
 }
 
 func (p *geminiPart) empty() bool {

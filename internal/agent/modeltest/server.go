@@ -138,9 +138,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api = responsesWire{}
 	case strings.HasSuffix(path, "/v1/messages"):
 		api = anthropicWire{}
-	case strings.Contains(path, "/v1beta/models/") && strings.HasSuffix(path, ":generateContent"):
+	case isGemini(path) && strings.HasSuffix(path, ":generateContent"):
 		api, stream = geminiWire{}, false
-	case strings.Contains(path, "/v1beta/models/") && strings.HasSuffix(path, ":streamGenerateContent"):
+	case isGemini(path) && strings.HasSuffix(path, ":streamGenerateContent"):
 		api, stream = geminiWire{}, true
 	}
 	if api == nil {
@@ -174,6 +174,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, api, &t, stream, request)
+}
+
+// isGemini knows both versions of the API: the official library for Python asks v1, that for Go
+// v1beta.
+func isGemini(path string) bool {
+	return strings.Contains(path, "/v1beta/models/") || strings.Contains(path, "/v1/models/")
 }
 
 // follows checks a request against the last answer.
