@@ -212,6 +212,7 @@ setup() {
   python_install e2e/clients-env env
   python_install tools/tau2 tau2
   python_install e2e/models python-models
+  python_install e2e/engine engine --no-deps
   openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
@@ -224,6 +225,7 @@ setup() {
   export CALLYARD_TEST_ENV=$root/.cache/env/bin/python
   export CALLYARD_TEST_TAU2=$root/.cache/tau2/bin/python
   export CALLYARD_TEST_MODELS=$root/.cache/python-models/bin/python
+  export CALLYARD_TEST_ENGINE=$root/.cache/engine/bin/python
   # The reaper of testcontainers is an image to pull; the tests clean up
   # themselves. Where a container is the host, its guess of the address is wrong.
   export TESTCONTAINERS_RYUK_DISABLED=true
