@@ -42,6 +42,7 @@ const (
 // in the order in which they came, so that the provider's cache of the prompt holds. It is
 // used by one goroutine.
 type Tools struct {
+	Servers     []string // only tools of these servers; empty: of all
 	Allow, Deny []string // patterns of SERVER/TOOL or of the name for the model, as in [path.Match]
 	Select      Selection
 	Budget      int // tokens of definitions in the first request
@@ -107,9 +108,14 @@ func named(all []model.Definition, names []string) (kept []model.Definition) {
 	return kept
 }
 
-// fetch asks for tools, without those that the session must not use.
+// fetch asks for tools, without those that the session must not use. What it returns costs at
+// most budget tokens; 0 sets no limit.
 func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string, budget int) ([]model.Definition, error) {
-	list, err := f.Tools(ctx, query, budget)
+	asked := budget
+	if len(t.Servers) > 1 || len(t.Allow) > 0 || len(t.Deny) > 0 {
+		asked = 0 // tools that are left out below must not spend the budget
+	}
+	list, err := f.Tools(ctx, query, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +127,17 @@ func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string,
 	if err != nil {
 		return nil, err
 	}
-	kept := all[:0]
+	kept, spent := all[:0], 0
 	for _, d := range all {
 		n := names[d.Name]
 		if !t.allows(n) {
 			continue
 		}
+		cost := tokensOf([]model.Definition{d})
+		if budget > 0 && spent+cost > budget {
+			continue // a smaller one may still fit
+		}
+		spent += cost
 		t.known[d.Name] = n
 		kept = append(kept, d)
 	}
@@ -134,7 +145,7 @@ func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string,
 }
 
 func (t *Tools) allows(n ToolName) bool {
-	return (len(t.Allow) == 0 || matches(t.Allow, n)) && !matches(t.Deny, n)
+	return (len(t.Servers) == 0 || slices.Contains(t.Servers, n.Server)) && (len(t.Allow) == 0 || matches(t.Allow, n)) && !matches(t.Deny, n)
 }
 
 func matches(patterns []string, n ToolName) bool {

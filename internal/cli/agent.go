@@ -141,7 +141,7 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 	person := newAgentPerson(c, o)
 	a := &agent.Agent{
 		Model: client, Wire: client.Wire, Loose: client.Loose, Plain: o.plain, Fabric: &agentFabric{c: c, format: string(client.Wire.Format()), servers: o.servers}, Person: person,
-		Tools:  &agent.Tools{Allow: o.tools, Deny: o.deny, Select: map[string]agent.Selection{"auto": agent.SelectAuto, "all": agent.SelectAll, "search": agent.SelectSearch}[o.selection], Budget: o.toolTokens},
+		Tools:  &agent.Tools{Servers: o.servers, Allow: o.tools, Deny: o.deny, Select: map[string]agent.Selection{"auto": agent.SelectAuto, "all": agent.SelectAll, "search": agent.SelectSearch}[o.selection], Budget: o.toolTokens},
 		Limits: o.limits, Transcript: transcript, System: cmp.Or(o.system, agentSystem), Stream: !o.noStream, MaxOutput: o.maxOutput,
 	}
 	return o.converse(cmd.Context(), a, person, c)

@@ -26,7 +26,8 @@ func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*age
 	format := callyard.ListToolsParamsFormat(f.format)
 	all := &agent.ToolList{}
 	servers := f.servers
-	if len(servers) == 0 {
+	if len(servers) == 0 || query != "" && len(servers) > 1 {
+		// One ranking over all servers: the agent leaves the others out, and spends one budget.
 		servers = []string{""}
 	}
 	var lists [][]byte
