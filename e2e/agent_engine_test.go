@@ -56,7 +56,7 @@ var enginePrompts = []string{
 	"Which tools do you have?",
 }
 
-// enginePromptCount says how many of the prompts are asked. CALLYARD_ENGINE_PROMPTS is for 20.
+// enginePromptCount is the number of prompts that are asked. CALLYARD_ENGINE_PROMPTS is for 20.
 func enginePromptCount(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CALLYARD_ENGINE_PROMPTS")

@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -255,13 +257,29 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 		return fail(exitUsage, "--max-cost needs --prices: no prices are built in.")
 	}
 	if (o.mcpURL != "" || o.mcpPort != 0) && !cmd.Flag("url").Changed {
-		address := cmp.Or(o.mcpURL, "http://127.0.0.1")
-		if o.mcpPort != 0 {
-			address = fmt.Sprintf("%s:%d", strings.TrimRight(address, "/"), o.mcpPort)
+		address, err := mcpAddress(cmp.Or(o.mcpURL, "http://127.0.0.1"), o.mcpPort)
+		if err != nil {
+			return err
 		}
 		return cmd.Flag("url").Value.Set(address)
 	}
 	return nil
+}
+
+// mcpAddress is the address of --mcp-url with the port of --mcp-port in place of its own; 0 keeps
+// that.
+func mcpAddress(address string, port int) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "", fail(exitUsage, "--mcp-url must be an address such as http://127.0.0.1:3000, not %q.", address)
+	}
+	if port < 0 || port > 65535 {
+		return "", fail(exitUsage, "--mcp-port must be a port from 1 to 65535, not %d.", port)
+	}
+	if port != 0 {
+		u.Host = net.JoinHostPort(u.Hostname(), strconv.Itoa(port))
+	}
+	return u.String(), nil
 }
 
 // open opens the transcript.

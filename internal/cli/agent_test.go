@@ -214,3 +214,22 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestThePortOfMCPBridgesAgentReplacesThatOfItsAddress(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		port    int
+		want    string
+	}{
+		{"http://127.0.0.1", 0, "http://127.0.0.1"},
+		{"http://127.0.0.1", 4000, "http://127.0.0.1:4000"},
+		{"http://yard:3000", 4000, "http://yard:4000"},
+		{"https://[::1]:3000/base", 4000, "https://[::1]:4000/base"},
+		{"yard", 0, ""},
+		{"http://yard", 70000, ""},
+	} {
+		if got, err := mcpAddress(c.address, c.port); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s with port %d: %q, %v", c.address, c.port, got, err)
+		}
+	}
+}
