@@ -476,7 +476,7 @@ func TestWhatIsGoneByAgeIsNoFault(t *testing.T) {
 
 func TestAFullQueueSaysSo(t *testing.T) {
 	// A log whose goroutine never comes.
-	l := &Log{Reader: &Reader{}, queue: make(chan item, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{Reader: &Reader{}, queue: make(chan *item, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	add(t, l, Entry{Kind: Asked})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -44,11 +44,11 @@ func (c *chain) run() {
 
 // group stores i and what is queued behind it; false means that the queue has
 // ended, or that storing was given up.
-func (c *chain) group(i item) bool {
+func (c *chain) group(i *item) bool {
 	var lines []byte
 	var waiting []chan error
 	seq, prev, count, open := c.seq, c.prev, 0, true
-	take := func(i item) {
+	take := func(i *item) {
 		if i.stored != nil {
 			waiting = append(waiting, i.stored)
 			return
@@ -69,7 +69,7 @@ func (c *chain) group(i item) bool {
 	wait := time.NewTimer(c.log.linger)
 	defer wait.Stop()
 	for late := false; count < groupLines && len(lines) < groupBytes && open; {
-		var next item
+		var next *item
 		select {
 		case next, open = <-c.log.queue:
 			if open {

@@ -57,7 +57,7 @@ type Log struct {
 	linger time.Duration
 	log    *slog.Logger
 
-	queue chan item
+	queue chan *item // of pointers: the room for thousands is taken at the start
 	stop  chan struct{}
 	done  chan struct{}
 
@@ -82,7 +82,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Log, error) {
 	}
 	// The random tail sorts by time, which says how old a chain can be.
 	l := &Log{
-		Reader: &Reader{store}, log: o.Log, stop: make(chan struct{}), done: make(chan struct{}), queue: make(chan item, cmp.Or(max(o.Queue, 0), defaultQueue)),
+		Reader: &Reader{store}, log: o.Log, stop: make(chan struct{}), done: make(chan struct{}), queue: make(chan *item, cmp.Or(max(o.Queue, 0), defaultQueue)),
 		every: cmp.Or(max(o.HeadEvery, 0), defaultHeadEvery), linger: cmp.Or(max(o.Linger, 0), defaultLinger),
 		writer: schema.NewID(plain(cmp.Or(o.Name, "callyard"))),
 	}
@@ -115,10 +115,10 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 		e.At = time.Now()
 	}
 	e.At = e.At.UTC().Round(0)
-	return l.enqueue(ctx, item{entry: e})
+	return l.enqueue(ctx, &item{entry: e})
 }
 
-func (l *Log) enqueue(ctx context.Context, i item) error {
+func (l *Log) enqueue(ctx context.Context, i *item) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed || l.ended.Load() {
@@ -141,7 +141,7 @@ func (l *Log) enqueue(ctx context.Context, i item) error {
 // Sync waits until every entry that was appended before is stored, or ctx ends.
 func (l *Log) Sync(ctx context.Context) error {
 	stored := make(chan error, 1)
-	if err := l.enqueue(ctx, item{stored: stored}); err != nil {
+	if err := l.enqueue(ctx, &item{stored: stored}); err != nil {
 		return err
 	}
 	select {
