@@ -66,7 +66,7 @@ func up(cmd *cobra.Command) error {
 	if out.structured() && demo != nil {
 		return fail(exitUsage, "--demo-approvals prints instructions for people: omit --output")
 	}
-	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
+	setup.TuneRuntime(len(served))
 	if err := cfg.OwnKey(); err != nil {
 		return err
 	}
@@ -100,6 +100,7 @@ func up(cmd *cobra.Command) error {
 		roles.door.Part(cfg, u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
 		roles.approver.Part(cfg, u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		reload,
+		setup.TrimPart(),
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.endGreeting},
 	)...)
 	stderr.end()

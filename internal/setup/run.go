@@ -45,12 +45,12 @@ func Run(o Program) int {
 		return 2
 	}
 	p.Tell()
-	TuneRuntime(1, len(p.Servers))
+	TuneRuntime(len(p.Servers))
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return p.Config.Connect(ctx, name, keep, p.Log)
 	}
 	metrics := telemetry.NewMetrics()
-	parts := []lifecycle.Part{p.Config.TracesPart("callyard-"+o.Name, metrics, p.Log), o.Part(p, connect, metrics), p.ReloadPart(metrics)}
+	parts := []lifecycle.Part{p.Config.TracesPart("callyard-"+o.Name, metrics, p.Log), o.Part(p, connect, metrics), p.ReloadPart(metrics), TrimPart()}
 	if o.Probes != nil {
 		parts = append(parts, probesPart(o.Probes(&p.Config.File), metrics, p.Log, o.Ready))
 	}

@@ -13,7 +13,7 @@ const (
 	// calls more lives, and five times that would be memory for nothing.
 	heapGrows      = 400
 	heapGrowsLeast = 50
-	heapBudget     = 48 << 20
+	heapBudget     = 32 << 20
 	// serverBudget is the room that each server brings: what its sessions keep is looked
 	// through at each collection, so with hundreds of them there had better be few. Their
 	// processes take many times that.
@@ -31,11 +31,11 @@ const (
 )
 
 // TuneRuntime lets a small heap grow to five times what lives before it is collected:
-// collecting it less often saves a tenth of the CPU time of a call. A process of several
-// parts gives it more room: share is how many times that of one. So does one that holds
-// many servers. A large heap grows by less. GOGC and GOMEMLIMIT in the environment win.
-func TuneRuntime(share, servers int) {
-	w := &heapWatch{budget: uint64(share)*heapBudget + uint64(servers)*serverBudget}
+// collecting it less often saves a tenth of the CPU time of a call. A process that holds
+// many servers gives it more room. A large heap grows by less. GOGC and GOMEMLIMIT in the
+// environment win.
+func TuneRuntime(servers int) {
+	w := &heapWatch{budget: heapBudget + uint64(servers)*serverBudget}
 	if os.Getenv("GOGC") == "" {
 		w.percent = heapGrows
 		debug.SetGCPercent(heapGrows)

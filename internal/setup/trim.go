@@ -1,0 +1,91 @@
+package setup
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/callyard/callyard/internal/lifecycle"
+)
+
+const (
+	// trimEvery is how often the process looks whether it is idle, and idleBytes what an
+	// idle one allocates meanwhile at most: announcements, metrics, a few calls.
+	trimEvery = 5 * time.Second
+	idleBytes = 4 << 20
+	// trimLeast is how much memory there must be to give back: a collection takes some
+	// 20 ms of CPU time.
+	trimLeast = 8 << 20
+
+	allocatedBytes = "/gc/heap/allocs:bytes"
+	objectBytes    = "/memory/classes/heap/objects:bytes"
+	freeBytes      = "/memory/classes/heap/free:bytes"
+	unusedBytes    = "/memory/classes/heap/unused:bytes"
+)
+
+// TrimPart gives memory back to the operating system while the process is idle. The heap
+// may grow to a multiple of what lives before it is collected ([TuneRuntime]), and an idle
+// process does not get there for hours: it would keep what its start and the last load
+// left behind.
+func TrimPart() lifecycle.Part {
+	var stop context.CancelFunc
+	done := make(chan struct{})
+	return lifecycle.Part{
+		Name: "memory",
+		Start: func(context.Context) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			stop = cancel
+			go func() {
+				defer close(done)
+				trim(ctx, readHeap, debug.FreeOSMemory)
+			}()
+			return nil
+		},
+		Stop: func(context.Context) error {
+			stop()
+			<-done
+			return nil
+		},
+	}
+}
+
+// heapUse is what the heap has allocated since the start, and what it takes from the
+// operating system: objects that live or died, and free memory that it keeps.
+type heapUse struct{ allocated, kept uint64 }
+
+func readHeap() heapUse {
+	sample := []metrics.Sample{{Name: allocatedBytes}, {Name: objectBytes}, {Name: freeBytes}, {Name: unusedBytes}}
+	metrics.Read(sample)
+	var use heapUse
+	for i := range sample {
+		if n := sample[i].Value.Uint64(); i == 0 {
+			use.allocated = n
+		} else {
+			use.kept += n
+		}
+	}
+	return use
+}
+
+// trim calls give in idle moments until ctx ends, but not where it would give nothing
+// back: the heap must have grown since the last time.
+func trim(ctx context.Context, read func() heapUse, give func()) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	last, least := read().allocated, uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := read()
+		if now.allocated-last <= idleBytes && now.kept >= least+trimLeast {
+			give()
+			now = read()
+			least = now.kept
+		}
+		last = now.allocated
+	}
+}

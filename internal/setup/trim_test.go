@@ -1,0 +1,48 @@
+package setup
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An idle process gives its memory back once; a busy one does not, nor one that has nothing.
+func TestAnIdleProcessGivesMemoryBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		ctx, cancel := context.WithCancel(t.Context())
+		use, given := heapUse{kept: 50 * mib}, 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			trim(ctx, func() heapUse { return use }, func() { given++; use.kept = 15 * mib })
+		}()
+		after := func(what string, allocated, kept uint64, want int) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // between two looks
+			synctest.Wait()
+			use.allocated += allocated
+			use.kept += kept
+			time.Sleep(trimEvery)
+			synctest.Wait()
+			if given != want {
+				t.Errorf("%s: given back %d times, want %d", what, given, want)
+			}
+		}
+		after("busy", 30*mib, 0, 0)
+		after("idle", mib, 0, 1)
+		after("idle, little is kept", mib, mib, 1)
+		after("busy again", 100*mib, 30*mib, 1)
+		after("idle again", 0, 0, 2)
+		after("still idle", 0, 0, 2)
+		cancel()
+		<-done
+	})
+}
+
+func TestTheHeapCanBeRead(t *testing.T) {
+	if use := readHeap(); use.allocated == 0 || use.kept == 0 {
+		t.Errorf("the heap reads as %+v", use)
+	}
+}
