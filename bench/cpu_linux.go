@@ -99,12 +99,17 @@ func parseStat(text []byte) (stat, error) {
 }
 
 // peakMemory returns the most memory that the process has had resident, in bytes.
-func peakMemory(pid int) (int64, bool) {
+func peakMemory(pid int) (int64, bool) { return memoryOf(pid, "VmHWM") }
+
+// residentMemory returns what the process has resident, in bytes.
+func residentMemory(pid int) (int64, bool) { return memoryOf(pid, "VmRSS") }
+
+func memoryOf(pid int, field string) (int64, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, false
 	}
-	_, rest, ok := strings.Cut(string(text), "\nVmHWM:")
+	_, rest, ok := strings.Cut(string(text), "\n"+field+":")
 	var kib int64
 	if _, err := fmt.Sscan(rest, &kib); !ok || err != nil {
 		return 0, false

@@ -138,31 +138,39 @@ func (l *endpointLane) open() error {
 }
 
 func (l *endpointLane) Call() error {
-	if l.conn == nil {
-		if err := l.open(); err != nil {
-			return err
-		}
-	}
 	if l.message != nil {
 		l.message.next()
 	}
-	if _, err := l.conn.Write(l.request); err != nil {
-		return l.broken("sending a call", err)
-	}
-	a, err := l.answer.next()
-	if err != nil {
-		return l.broken("reading an answer", err)
-	}
-	if !a.keep {
-		_ = l.Close()
-	}
+	a, err := l.exchange()
 	switch {
+	case err != nil:
+		return err
 	case a.status != 200:
 		return refusal(a)
 	case l.message != nil:
 		return l.message.in(a.body)
 	}
 	return toolError(a.body)
+}
+
+// exchange sends the request and reads its answer, which is valid until the next one.
+func (l *endpointLane) exchange() (answer, error) {
+	if l.conn == nil {
+		if err := l.open(); err != nil {
+			return answer{}, err
+		}
+	}
+	if _, err := l.conn.Write(l.request); err != nil {
+		return answer{}, l.broken("sending a call", err)
+	}
+	a, err := l.answer.next()
+	if err != nil {
+		return answer{}, l.broken("reading an answer", err)
+	}
+	if !a.keep {
+		_ = l.Close()
+	}
+	return a, nil
 }
 
 // broken drops the connection and says what was being done with it.

@@ -84,6 +84,15 @@ func launchUp(bin binaries, servers, dir string, env ...string) (*fabric, error)
 // startThree starts the three processes that a call goes through in production.
 // NATS syncs to disk as the embedded server does, so that the two compare.
 func startThree(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+	f, err := launchThree(ctx, bin, servers, dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.ready(ctx, ThreeProcesses)
+}
+
+// launchThree starts the three processes and waits for NATS only.
+func launchThree(ctx context.Context, bin binaries, servers, dir string) (*fabric, error) {
 	addresses, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
@@ -108,7 +117,7 @@ func startThree(ctx context.Context, bin binaries, servers, dir string) (Target,
 	if err := f.start("front door", bin.frontdoor, dir, nil, "--nats", nats, "--listen", addresses[0], "--log-level", "warn"); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.ready(ctx, ThreeProcesses)
+	return f, nil
 }
 
 // start adds a child.

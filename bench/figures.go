@@ -32,7 +32,7 @@ func figures() []figure {
 	return []figure{
 		{"batch", batchFigure}, {"flat", flatFigure}, {"ingest", ingestFigure}, {"servers", serversFigure},
 		{"fairness", fairnessFigure}, {"overload", overloadFigure}, {"cluster", clusterFigure},
-		{"attach", attachFigure},
+		{"attach", attachFigure}, {"published", publishedFigure},
 	}
 }
 
@@ -55,6 +55,8 @@ type stage struct {
 	dir      string
 	say      io.Writer
 	found    []Finding
+	rows     []comparison // of the published benchmark
+	load     gauge
 	name     string // of the figure that runs
 	starts   int
 }
@@ -116,7 +118,22 @@ func MainFigures(ctx context.Context, o Options, stdout, stderr io.Writer) (err 
 			break
 		}
 	}
-	return errors.Join(failed, writeFindings(stdout, s.found))
+	return errors.Join(failed, s.write(stdout))
+}
+
+// write writes what was found, and the published benchmark in a table of its own.
+func (s *stage) write(w io.Writer) (err error) {
+	if len(s.found) > 0 {
+		err = writeFindings(w, s.found)
+	}
+	if len(s.rows) == 0 {
+		return err
+	}
+	figures, wrong := readPublished(publishedText)
+	if wrong != nil {
+		return errors.Join(err, wrong)
+	}
+	return errors.Join(err, writeComparisons(w, s.rows, figures))
 }
 
 // prepare builds what the figures start.

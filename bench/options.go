@@ -38,6 +38,10 @@ type Options struct {
 	// how many calls their largest batch has (1,000,000; Quick: 100,000).
 	Figures []string
 	Calls   int
+	// MCPBridge is a checkout of MCP Bridge with its dependencies, and Python an interpreter
+	// that has ToolRegistry (python3): the peers of the figure "published". Where they are
+	// not, the published figures stand alone.
+	MCPBridge, Python string
 	// Out is the directory for bench.json and bench.png; empty: neither.
 	Out string
 	// JSON prints the report as JSON in place of the table.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -20,30 +21,37 @@ const (
 // server, as a program without a fabric would use it.
 type sdkTarget struct {
 	session *mcp.ClientSession
-	pid     int
+	process *os.Process
 }
 
-// startSDK starts the server with the command line.
-func startSDK(ctx context.Context, command []string) (*sdkTarget, error) {
+// startSDK starts the server with the command line and more environment.
+func startSDK(ctx context.Context, command []string, env ...string) (*sdkTarget, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cmd := exec.Command(command[0], command[1:]...) // not CommandContext: it lives longer than ctx
+	cmd.Env = append(os.Environ(), env...)
 	client := mcp.NewClient(&mcp.Implementation{Name: "callyard-bench", Version: "0"}, nil)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: stopGrace}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the go-sdk client to the server: %w", err)
 	}
-	return &sdkTarget{session: session, pid: cmd.Process.Pid}, nil
+	return &sdkTarget{session: session, process: cmd.Process}, nil
 }
 
 func (t *sdkTarget) Name() string         { return DirectSDK }
-func (t *sdkTarget) PIDs() map[string]int { return map[string]int{toolServer: t.pid} }
+func (t *sdkTarget) PIDs() map[string]int { return map[string]int{toolServer: t.process.Pid} }
 
 func (t *sdkTarget) Close() error {
 	if err := t.session.Close(); err != nil {
 		return fmt.Errorf("closing the go-sdk session: %w", err)
 	}
 	return nil
+}
+
+// drop ends the server at once: some servers outlive their input by seconds.
+func (t *sdkTarget) drop() {
+	_ = t.process.Kill()  // fails only when it has ended
+	_ = t.session.Close() // says that it was killed
 }
 
 func (t *sdkTarget) Dial(ctx context.Context, n, size int) (Lane, error) {

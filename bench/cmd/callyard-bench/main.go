@@ -102,5 +102,6 @@ func options(args []string) (o bench.Options, err error) {
 	}
 	o.C, o.Sizes, o.Rounds, o.Duration, o.Warmup, o.Quick = flags.Concurrency, flags.Sizes, flags.Rounds, flags.Duration, flags.Warmup, flags.Quick
 	o.Figures, o.Calls, o.Only, o.URLs, o.Out, o.Bin = flags.Figures, flags.Calls, flags.Only, flags.Endpoints, flags.Out, flags.Bin
+	o.MCPBridge, o.Python = flags.MCPBridge, flags.Python
 	return o, nil
 }

@@ -22,10 +22,11 @@ type Options struct {
 	Endpoints          []string
 	Headers            []string
 	Out, Bin           string
+	MCPBridge, Python  string
 }
 
 // Figures are the names that --figures takes besides "all".
-const Figures = "batch,flat,ingest,servers,fairness,overload,cluster,attach"
+const Figures = "batch,flat,ingest,servers,fairness,overload,cluster,attach,published"
 
 // Add adds the flags to the set; parsing it fills the options.
 func (o *Options) Add(f *pflag.FlagSet) {
@@ -35,11 +36,13 @@ func (o *Options) Add(f *pflag.FlagSet) {
 	f.DurationVar(&o.Duration, "duration", 0, "measured time of a cell in a round (default 2s)")
 	f.DurationVar(&o.Warmup, "warmup", 0, "warm-up time before it (default 500ms)")
 	f.BoolVar(&o.Quick, "quick", false, "a short run: fewer cells, one round")
-	f.StringSliceVar(&o.Figures, "figures", nil, "measure batches against their targets: all, or some of "+Figures)
+	f.StringSliceVar(&o.Figures, "figures", nil, "measure figures against their targets: all, or some of "+Figures)
 	f.IntVar(&o.Calls, "calls", 0, "calls of the largest batch of the figures (default 1000000; with --quick 100000)")
 	f.StringSliceVar(&o.Only, "only", nil, "targets to measure (default all)")
 	f.StringArrayVar(&o.Endpoints, "endpoint", nil, "another HTTP endpoint to compare with, as name=url")
 	f.StringArrayVar(&o.Headers, "header", nil, "header for the calls, as Name: value")
+	f.StringVar(&o.MCPBridge, "mcp-bridge", "", "folder with mcp-bridge.js and its dependencies, measured by the figure published")
+	f.StringVar(&o.Python, "python", "", "Python interpreter with the package toolregistry, measured by the figure published (default python3)")
 	f.StringVar(&o.Out, "out", "bench-out", "folder for bench.json and bench.png")
 	f.StringVar(&o.Bin, "bin", "", "folder with callyard, frontdoor, worker and nats-server (default: build them)")
 }

@@ -1,0 +1,1 @@
+callyard call math add '{"A": 1, "B": 2}'

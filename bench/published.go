@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// publishedText holds the figures of the papers. A row that is not in it has no published
+// figure in the table.
+//
+//go:embed published.json
+var publishedText []byte
+
+// publishedFigures are figures by the key of their row.
+type publishedFigures map[string]struct {
+	Value  float64 `json:"value"`
+	Source string  `json:"source"`
+}
+
+func readPublished(text []byte) (publishedFigures, error) {
+	figures := publishedFigures{}
+	if err := json.Unmarshal(text, &figures); err != nil {
+		return nil, fmt.Errorf("reading the published figures: %w", err)
+	}
+	for key, f := range figures {
+		if f.Value <= 0 || f.Source == "" {
+			return nil, fmt.Errorf("the published figure %q needs a value above 0 and a source", key)
+		}
+	}
+	return figures, nil
+}
+
+// comparison is a row of the published benchmark: ours next to what was published and to
+// what was measured beside it. 0 is for what is not known.
+type comparison struct {
+	key              string // of the published figure
+	part, what, unit string
+	more             bool // more is better
+	against          string
+	theirs, ours     float64
+	most             float64 // what ours must not exceed, whatever the others do
+	share            float64 // what ours may be of theirs at most; 0: 1
+	shown            bool    // for reading only: nobody asks ours to be ahead
+	note             string  // why there is no figure
+}
+
+// verdict says whether ours is where it should be. What was measured beside it counts for
+// more than what was published, which is from another machine.
+func (c *comparison) verdict(published float64) (text string, holds bool) {
+	ahead := func(other, share float64) bool {
+		if c.more {
+			return c.ours*share >= other
+		}
+		return c.ours <= other*share
+	}
+	share := cmp.Or(c.share, 1)
+	switch {
+	case c.ours == 0:
+		return "not measured: " + c.note, true
+	case c.most > 0 && c.ours > c.most:
+		return "MISSED: at most " + amountText(c.most), false
+	case c.shown:
+		return "", true
+	case c.theirs > 0 && !ahead(c.theirs, share):
+		if c.share > 0 {
+			return fmt.Sprintf("MISSED: at most %.2g of it", c.share), false
+		}
+		return "MISSED", false
+	case c.theirs > 0:
+		return "ahead", true
+	case published > 0 && !ahead(published, 1):
+		return "MISSED", false
+	case published > 0:
+		return "ahead of the published", true
+	case c.most > 0:
+		return "holds", true
+	}
+	return "", true
+}
+
+// amountText writes a figure with what is significant of it.
+func amountText(x float64) string {
+	switch {
+	case x == 0:
+		return "–"
+	case x >= 100:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case x >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case x >= 1:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 3, 64)
+}
+
+// writeComparisons writes the table. The error names what is behind.
+func writeComparisons(w io.Writer, rows []comparison, figures publishedFigures) error {
+	table := [][]string{{"part", "what", "unit", "published", "measured beside it", "", "ours", "ours ÷ that", ""}}
+	var missed []string
+	part := ""
+	for _, c := range rows {
+		if part != "" && part != c.part {
+			table = append(table, nil)
+		}
+		part = c.part
+		published := figures[c.key].Value
+		ratio := "–"
+		if c.theirs > 0 && c.ours > 0 {
+			ratio = strconv.FormatFloat(c.ours/c.theirs, 'f', 2, 64)
+		}
+		text, holds := c.verdict(published)
+		if !holds {
+			missed = append(missed, c.part+", "+c.what)
+		}
+		against := c.against
+		if c.theirs == 0 {
+			against = ""
+		}
+		table = append(table, []string{c.part, c.what, c.unit, amountText(published), against, amountText(c.theirs), amountText(c.ours), ratio, text})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s\n", time.Now().UTC().Format("2006-01-02"), thisMachine())
+	b.WriteString("Published figures are from other machines. What was measured beside ours was measured in turns, in this run.\n")
+	writeAligned(&b, table, func(column int) bool { return column < 3 || column == 4 || column == 8 })
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("not ahead: %s", strings.Join(missed, "; "))
+	}
+	return nil
+}
