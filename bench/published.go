@@ -37,7 +37,7 @@ func readPublished(text []byte) (publishedFigures, error) {
 }
 
 // comparison is a row of the published benchmark: ours next to what was published and to
-// what was measured beside it. 0 is for what is not known.
+// what was measured with it. 0 is for what is not known.
 type comparison struct {
 	key              string // of the published figure
 	part, what, unit string
@@ -50,7 +50,7 @@ type comparison struct {
 	note             string  // why there is no figure
 }
 
-// verdict says whether ours is where it should be. What was measured beside it counts for
+// verdict says whether ours is where it should be. What was measured with it counts for
 // more than what was published, which is from another machine.
 func (c *comparison) verdict(published float64) (text string, holds bool) {
 	ahead := func(other, share float64) bool {
@@ -101,7 +101,7 @@ func amountText(x float64) string {
 
 // writeComparisons writes the table. The error names what is behind.
 func writeComparisons(w io.Writer, rows []comparison, figures publishedFigures) error {
-	table := [][]string{{"part", "what", "unit", "published", "measured beside it", "", "ours", "ours ÷ that", ""}}
+	table := [][]string{{"part", "what", "unit", "published", "measured with it", "", "ours", "ours ÷ that", ""}}
 	var missed []string
 	part := ""
 	for _, c := range rows {
@@ -126,7 +126,7 @@ func writeComparisons(w io.Writer, rows []comparison, figures publishedFigures) 
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s\n", time.Now().UTC().Format("2006-01-02"), thisMachine())
-	b.WriteString("Published figures are from other machines. What was measured beside ours was measured in turns, in this run.\n")
+	b.WriteString("Published figures are from other machines. What ours is compared with was measured in turns with it, in this run.\n")
 	writeAligned(&b, table, func(column int) bool { return column < 3 || column == 4 || column == 8 })
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the table: %w", err)

@@ -33,7 +33,7 @@ func publishedFigure(ctx context.Context, s *stage) error {
 
 func (s *stage) compare(c comparison) {
 	s.rows = append(s.rows, c)
-	fmt.Fprintf(s.say, "  %s, %s: %s %s, beside it %s\n", c.part, c.what, amountText(c.ours), c.unit, amountText(c.theirs))
+	fmt.Fprintf(s.say, "  %s, %s: %s %s, the other %s\n", c.part, c.what, amountText(c.ours), c.unit, amountText(c.theirs))
 }
 
 // proxies are the contenders of a part: ours in one process and in three, and the peer.

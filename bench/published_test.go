@@ -32,7 +32,7 @@ func TestARowOfThePublishedBenchmarkIsJudged(t *testing.T) {
 		holds     bool
 	}{
 		{comparison{ours: 1, theirs: 2}, 0, "ahead", true},
-		{comparison{ours: 3, theirs: 2}, 9, "MISSED", false}, // what is beside it counts
+		{comparison{ours: 3, theirs: 2}, 9, "MISSED", false}, // what is measured with it counts
 		{comparison{ours: 3, theirs: 2, more: true}, 9, "ahead", true},
 		{comparison{ours: 1, theirs: 2, more: true}, 0, "MISSED", false},
 		{comparison{ours: 0.9, theirs: 1, share: 0.8}, 0, "MISSED: at most 0.8 of it", false},
@@ -67,7 +67,7 @@ func TestTheTableOfThePublishedBenchmark(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	want := [][]string{
-		{"part", "what", "unit", "published", "measured", "beside", "it", "ours", "ours", "÷", "that"},
+		{"part", "what", "unit", "published", "measured", "with", "it", "ours", "ours", "÷", "that"},
 		{"risk", "medium", "ms", "3.60", "–", "1.25", "–", "ahead", "of", "the", "published"},
 		{},
 		{"load", "c=1", "calls/s", "–", "peer", "1000", "900", "0.90", "MISSED"},

@@ -156,9 +156,9 @@ var libraries = []library{
 		reason: "the REST framework stays replaceable while the two packages that serve an API know it"},
 	{root: "github.com/modelcontextprotocol/go-sdk", owners: []string{"internal/session", "internal/mcptest", "internal/demo", "bench", "pkg/worker"},
 		reason: "the SDK has traps that few files should have to know"},
-	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/mcptest", "internal/demo"},
+	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/mcptest", "internal/demo", "bench"},
 		names:  []string{"NewServer", "AddTool", "NewStreamableHTTPHandler", "NewSSEHandler"},
-		reason: "the MCP endpoint needs no SDK; servers of the tests and the demo are made with it"},
+		reason: "the MCP endpoint needs no SDK; servers of the tests, the benchmark and the demo are made with it"},
 	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/session", "bench", "pkg/worker"}, // pkg/worker asks a server for its name
 		names:  []string{"NewClient"},
 		reason: "the client half of the SDK is the sessions'"},

@@ -38,7 +38,7 @@ func TrimPart() lifecycle.Part {
 			stop = cancel
 			go func() {
 				defer close(done)
-				trim(ctx, readHeap, debug.FreeOSMemory)
+				trim(ctx, readHeap, giveBack)
 			}()
 			return nil
 		},
@@ -48,6 +48,13 @@ func TrimPart() lifecycle.Part {
 			return nil
 		},
 	}
+}
+
+// giveBack collects the heap and returns what is free, and drops the pages of the program
+// that were needed once.
+func giveBack() {
+	debug.FreeOSMemory()
+	dropProgram()
 }
 
 // heapUse is what the heap has allocated since the start, and what it takes from the
