@@ -22,7 +22,7 @@ func TestOnlyWhatTheFileHoldsIsDropped(t *testing.T) {
 	}
 }
 
-// The program goes on after its own pages were dropped.
+// The program continues after its own pages were dropped.
 func TestTheProgramOutlivesItsPages(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
