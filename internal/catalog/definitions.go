@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/search"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -18,11 +19,15 @@ type definitions struct {
 	raw   *schema.Definitions
 	tools map[string]*schema.Tool
 	order []*schema.Tool
-	found index
+	found *search.Segment
 }
 
+// LabelsFunc returns the operator's words for a tool, by which it is found. It is safe for
+// concurrent use.
+type LabelsFunc func(server, tool string) search.Labels
+
 // read takes a server's definitions apart just far enough to find its tools.
-func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions {
+func read(server string, raw *schema.Definitions, labels LabelsFunc, log *slog.Logger) *definitions {
 	d := &definitions{raw: raw, tools: make(map[string]*schema.Tool, len(raw.Tools))}
 	var twice, nameless int
 	var again string // a name that came twice
@@ -68,7 +73,11 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 	if nameless > 0 {
 		log.Warn("tools without a readable name are skipped", "server", server, "left_out", nameless)
 	}
-	d.found = newIndex(d.order)
+	var own func(tool string) search.Labels
+	if labels != nil {
+		own = func(tool string) search.Labels { return labels(server, tool) }
+	}
+	d.found = search.NewSegment(d.order, own)
 	return d
 }
 
@@ -148,7 +157,7 @@ func (r *reader) read(ctx context.Context, id, worker string) error {
 	if answer.Definitions == nil {
 		return nil // it has none yet; the next announcement says more
 	}
-	d := read(id, answer.Definitions, c.log)
+	d := read(id, answer.Definitions, c.labels, c.log)
 	c.mu.Lock()
 	c.defs[defsKey(id, answer.Digest)] = d
 	c.rebuildLocked()

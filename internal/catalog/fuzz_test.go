@@ -30,7 +30,7 @@ func FuzzWhatAServerOffersIsListedOrLeftOut(f *testing.F) {
 		if d.Definitions == nil {
 			return
 		}
-		read := read("server", d.Definitions, log)
+		read := read("server", d.Definitions, nil, log)
 		if len(read.order) != len(read.tools) || len(read.tools) > len(d.Definitions.Tools) {
 			t.Fatalf("%q has %d tools in order, and %d by name", text, len(read.order), len(read.tools))
 		}

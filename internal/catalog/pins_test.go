@@ -74,8 +74,8 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 				t.Errorf("%s may leave: %v", tool, left)
 			}
 		}
-		if found, callable, unknown, err := c.Search("a b", "", 0, false); len(found)+callable+len(unknown) != 0 || err != nil {
-			t.Errorf("a search finds %v of %d, unknown %v: %v", found, callable, unknown, err)
+		if f, err := c.Search(Query{Text: "a b"}); len(f.Tools)+f.Callable+len(f.Unknown) != 0 || err != nil {
+			t.Errorf("a search finds %+v: %v", f, err)
 		}
 	}
 	// What is accepted is what was looked at, all of it or nothing.
@@ -166,7 +166,7 @@ func TestFrontDoorsThatRecordAtOnceAgree(t *testing.T) {
 // Until the definitions were compared, a server in quarantine runs nothing: with a record
 // and unknown definitions, and the other way round.
 func TestNothingRunsBeforeDefinitionsWereCompared(t *testing.T) {
-	d := read("s", tools(toolA), nil)
+	d := read("s", tools(toolA), nil, nil)
 	row := &pintable.Server{ID: "s", Tools: map[string]pintable.Pin{"a": {Digest: digest(toolA)}}}
 	for name, p := range map[string]*pinned{"no definitions": compare(schema.PinQuarantine, row, nil), "no record": compare(schema.PinQuarantine, nil, d)} {
 		e := schema.AsError(p.mayLeave("s", "a", digest(toolA)))
@@ -205,7 +205,7 @@ func TestADifferenceNamesTheMembersOfMCPAlone(t *testing.T) {
 }
 
 func BenchmarkStanding(b *testing.B) {
-	d := read("s", tools(toolA), nil)
+	d := read("s", tools(toolA), nil, nil)
 	row := &pintable.Server{ID: "s", Tools: map[string]pintable.Pin{"a": {Digest: digest(toolA)}}}
 	sum := d.order[0].Digest
 	for name, pins := range map[string]*pinned{"off": nil, "quarantine": compare(schema.PinQuarantine, row, d)} {

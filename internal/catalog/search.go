@@ -1,192 +1,107 @@
 package catalog
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/callyard/callyard/internal/format"
-	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/internal/search"
 )
 
-// index finds the tools of one server by their words. It is made once for each
-// definitions, so that a change of one server is not everybody's work.
-type index struct {
-	tools   []*schema.Tool // by name
-	lengths []float64      // of their texts
-	places  map[string]int // by name, in tools
-	words   map[string][]posting
+// Query is a search for tools.
+type Query struct {
+	// Text says in words what is wanted.
+	Text string
+	// Server and Set restrict the search; "" is every server, and no set.
+	Server, Set string
+	// Most is the most tools to return, 0 for all.
+	Most int
+	// Offline says that tools which no worker can run now count as well.
+	Offline bool
 }
 
-// posting says that a tool has a word.
-type posting struct {
-	at     int32 // in index.tools
-	weight float64
+// Found is the answer to a [Query].
+type Found struct {
+	// Tools are the tools that fit, the best first, with their names in the set.
+	Tools []FoundTool
+	// Callable is how many tools were searched.
+	Callable int
+	// Unknown are the servers whose tools are not known and thus not searched.
+	Unknown []string
+	// Unmatched are the words of the query that no tool has.
+	Unmatched []string
 }
 
-func newIndex(tools []*schema.Tool) index {
-	x := index{tools: slices.Clone(tools), places: make(map[string]int, len(tools)), words: make(map[string][]posting)}
-	slices.SortFunc(x.tools, func(a, b *schema.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	for i, t := range x.tools {
-		terms := format.TermsOf(t)
-		x.places[t.Name] = i
-		x.lengths = append(x.lengths, terms.Length())
-		for word, weight := range terms {
-			x.words[word] = append(x.words[word], posting{int32(i), weight})
+// FoundTool is a tool that fits a query.
+type FoundTool struct {
+	Tool
+	Score     float64
+	NameInSet string // "" where no set was searched
+}
+
+// Search returns the callable tools that fit a query; none where no tool fits. What is switched
+// off, is in quarantine or is not of the set is neither found nor counted. The error is of
+// KindNotFound for a server or a set that is not there. The work grows with the number of tools
+// that are found, hardly with those that are not.
+func (c *Catalog) Search(q Query) (f Found, err error) {
+	var names map[toolName]string
+	if q.Set != "" {
+		view, err := c.Sets().View(q.Set)
+		if err != nil {
+			return f, err
+		}
+		names = make(map[toolName]string, len(view.Tools))
+		for i := range view.Tools {
+			t := &view.Tools[i]
+			names[toolName{t.Server, t.Tool.Name}] = t.Name
 		}
 	}
-	return x
-}
-
-// segment is the index of one server in a search.
-type segment struct {
-	server *server
-	*index
-	off  []bool // the tools that are left out; nil for none
-	left int    // the number of tools that are not
-}
-
-// leaveOut takes tools out of the search.
-func (s *segment) leaveOut(names []string) {
-	s.left = len(s.tools)
-	for _, name := range names {
-		at, ok := s.places[name]
-		if !ok {
-			continue
-		}
-		if s.off == nil {
-			s.off = make([]bool, len(s.tools))
-		}
-		if !s.off[at] {
-			s.off[at] = true
-			s.left--
-		}
-	}
-}
-
-func (s *segment) out(at int32) bool { return s.off != nil && s.off[at] }
-
-// hit is a tool that has to do with a query.
-type hit struct {
-	segment *segment
-	at      int32
-	score   float64
-	place   int // among all tools
-}
-
-// before says which of two hits is the better one; of equal ones it is the earlier.
-func before(a, b hit) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.place, b.place))
-}
-
-// find returns the tools that have to do with the query, the best first, and at most
-// that number (0: all). It scores by [format.Relevance] over the tools of all segments,
-// one after the other, and looks only at tools that have a word of the query.
-func find(in []segment, query string, most int) []hit {
-	tools := 0
-	for i := range in {
-		tools += in[i].left
-	}
-	average := 0.0
-	for i := range in {
-		for at, length := range in[i].lengths {
-			if !in[i].out(int32(at)) {
-				average += length / float64(tools)
-			}
-		}
-	}
-	scores := make([][]float64, len(in)) // nil where nothing was found
-	for _, word := range format.Words(query) {
-		with := 0
-		for i := range in {
-			for _, p := range in[i].words[word] {
-				if !in[i].out(p.at) {
-					with++
-				}
-			}
-		}
-		if with == 0 {
-			continue
-		}
-		rare := format.Rarity(tools, with)
-		for i := range in {
-			s := &in[i]
-			for _, p := range s.words[word] {
-				if s.out(p.at) {
-					continue
-				}
-				if scores[i] == nil {
-					scores[i] = make([]float64, len(s.tools))
-				}
-				scores[i][p.at] += format.Relevance(rare, p.weight, s.lengths[p.at], average)
-			}
-		}
-	}
-	var hits []hit
-	place := 0
-	for i := range in {
-		for at, score := range scores[i] {
-			if score <= 0 {
-				continue
-			}
-			h := hit{&in[i], int32(at), score, place + at}
-			if most <= 0 {
-				hits = append(hits, h)
-				continue
-			}
-			// Of thousands the few best are kept in order.
-			if len(hits) == most && before(h, hits[most-1]) > 0 {
-				continue
-			}
-			to, _ := slices.BinarySearchFunc(hits, h, before)
-			if len(hits) == most {
-				hits = hits[:most-1]
-			}
-			hits = slices.Insert(hits, to, h)
-		}
-		place += len(in[i].tools)
-	}
-	if most <= 0 {
-		slices.SortFunc(hits, before)
-	}
-	return hits
-}
-
-// Search returns the callable tools that have to do with the query, the best first,
-// and at most that many (0: all). server is "" for all servers; offline says that tools
-// which no worker can run now count as well. callable is how many
-// tools can be called, unknown the servers whose tools are not known. The error is of
-// KindNotFound for a server that is not there. The work grows with the tools that are
-// found, hardly with those that are not.
-func (c *Catalog) Search(query, server string, most int, offline bool) (found []Tool, callable int, unknown []string, err error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if server != "" && c.servers[server] == nil {
-		return nil, 0, nil, c.noServer(server)
+	if q.Server != "" && c.servers[q.Server] == nil {
+		return f, c.noServer(q.Server)
 	}
+	in, of := c.partsLocked(&q, names, &f)
+	r := search.Find(in, q.Text, q.Most)
+	f.Unmatched = r.Unmatched
+	f.Tools = make([]FoundTool, len(r.Hits))
+	for i, h := range r.Hits {
+		t := in[h.Part].Tool(h.At)
+		f.Tools[i] = FoundTool{Tool: c.toolLocked(of[h.Part], t), Score: h.Score, NameInSet: names[toolName{t.Server, t.Name}]}
+	}
+	return f, nil
+}
+
+// partsLocked returns what is searched, by the id of the server, and the servers themselves.
+func (c *Catalog) partsLocked(q *Query, names map[toolName]string, f *Found) (in []search.Part, of []*server) {
 	off := c.standing.Load()
-	in := make([]segment, 0, len(c.servers))
 	for id, s := range c.servers {
 		switch {
-		case server != "" && id != server:
+		case q.Server != "" && id != q.Server:
 		case s.defs == nil:
-			unknown = append(unknown, id)
-		case s.view.Offline != "" && !offline:
+			f.Unknown = append(f.Unknown, id)
+		case s.view.Offline != "" && !q.Offline:
 		case s.pins.of("") == unrecorded:
-			unknown = append(unknown, id)
+			f.Unknown = append(f.Unknown, id)
 		default:
-			g := segment{server: s, index: &s.defs.found}
-			g.leaveOut(s.pins.leaveOut(off.namesOff(id, s.defs.order)))
-			callable += g.left
-			in = append(in, g)
+			of = append(of, s)
 		}
 	}
-	slices.Sort(unknown)
-	slices.SortFunc(in, func(a, b segment) int { return strings.Compare(a.server.view.ID, b.server.view.ID) })
-	hits := find(in, query, most)
-	found = make([]Tool, len(hits))
-	for i, h := range hits {
-		found[i] = c.toolLocked(h.segment.server, h.segment.tools[h.at])
+	slices.Sort(f.Unknown)
+	slices.SortFunc(of, func(a, b *server) int { return strings.Compare(a.view.ID, b.view.ID) })
+	for _, s := range of {
+		id := s.view.ID
+		hidden := s.pins.leaveOut(off.namesOff(id, s.defs.order))
+		if q.Set != "" {
+			hidden = slices.Clip(hidden)
+			for _, t := range s.defs.order {
+				if _, ok := names[toolName{id, t.Name}]; !ok {
+					hidden = append(hidden, t.Name)
+				}
+			}
+		}
+		part := s.defs.found.Without(hidden)
+		f.Callable += part.Left()
+		in = append(in, part)
 	}
-	return found, callable, unknown, nil
+	return in, of
 }

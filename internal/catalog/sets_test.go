@@ -218,9 +218,9 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("b/read")
-	found, callable, _, err := c.Search("read delete", "", 0, false)
-	if err != nil || callable != 1 || len(found) != 1 {
-		t.Error(toolNames(found), callable, err)
+	f, err := c.Search(Query{Text: "read delete"})
+	if err != nil || f.Callable != 1 || len(f.Tools) != 1 {
+		t.Error(foundNames(f), f.Callable, err)
 	}
 	if err := c.Sets().Remove(t.Context(), "reading", 1); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("a set by which tools are disabled was removed: %v", err)

@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}, o.Log); err != nil {
 		return nil, err
 	}
-	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, o.Log); err != nil {
+	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, c.ToolLabels.Of(), o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if err := d.catalog.Sets().Configure(c.Sets); err != nil {

@@ -33,6 +33,7 @@ var layers = []layer{
 
 	{"internal/validate", onNouns},
 	{"internal/format", onNouns},
+	{"internal/search", onNouns},
 
 	{"pkg/risk", ground},
 	{"pkg/bus", ground},

@@ -58,6 +58,8 @@ type FrontDoor struct {
 	// Sets are sets of tools that cannot be changed over the API. They may include each
 	// other, and no set of the API.
 	Sets []toolset.Set `yaml:"sets"`
+	// ToolLabels are words of the operator's for tools, by which searches find them.
+	ToolLabels ToolLabels `yaml:"tool_labels"`
 	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
@@ -88,6 +90,7 @@ func (c FrontDoor) Validate() []config.Fault {
 	faults = append(faults, checkKeys(c.Keys)...)
 	faults = append(faults, c.checkIssuers()...)
 	faults = append(faults, checkSets(c.Sets)...)
+	c.ToolLabels.validate(&faults)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
 	faults.Positive("argument_depth", c.ArgumentDepth > 0)

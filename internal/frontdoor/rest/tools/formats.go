@@ -137,30 +137,20 @@ func (h *toolHandlers) candidates(in *toolListInput) (tools []listed, all int, u
 		return tools, len(tools), unknown, err
 	}
 	most := in.MaxTools
-	if in.BudgetTokens > 0 || in.Set != "" {
-		most = 0 // one that costs too much, or is in no set, leaves room for the next
+	if in.BudgetTokens > 0 {
+		most = 0 // one that costs too much leaves room for the next
 	}
-	found, all, unknown, err := h.catalog.Search(in.Query, in.Server, most, in.Include == includeOffline)
-	if err != nil || in.Set == "" {
-		for _, t := range found {
-			tools = append(tools, listed{Tool: t})
-		}
-		return tools, all, unknown, err
-	}
-	of, _, err := h.callable(in)
+	f, err := h.catalog.Search(catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	names := make(map[*schema.Tool]string, len(of))
-	for i := range of {
-		names[of[i].Tool.Tool] = of[i].setName
+	for _, t := range f.Tools {
+		tools = append(tools, listed{t.Tool, t.NameInSet})
 	}
-	for _, t := range found {
-		if name, in := names[t.Tool]; in {
-			tools = append(tools, listed{t, name})
-		}
+	if in.Set != "" {
+		f.Unknown = nil
 	}
-	return tools, len(of), nil, nil
+	return tools, f.Callable, f.Unknown, nil
 }
 
 // choose is GET /tools in a provider's format, or with a choice.
