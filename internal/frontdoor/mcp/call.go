@@ -49,6 +49,15 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if !named {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no tool name."}
 	}
+	folded := x.searching && name == toolCall
+	if x.searching {
+		var result []byte
+		var done bool
+		var e *fault
+		if name, arguments, result, done, e = r.unfold(x, name, arguments); done {
+			return result, e
+		}
+	}
 	if arguments == nil || string(arguments) == "null" {
 		arguments = []byte(`{}`)
 	}
@@ -59,7 +68,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if e := x.allowTool(to.server, to.name); e != nil {
 		return nil, e
 	}
-	if x.modern {
+	if x.modern && !folded { // the headers repeat arguments of call_tool, which has none
 		if e := r.checkParamHeaders(x, to, arguments); e != nil {
 			return nil, e
 		}

@@ -53,6 +53,9 @@ func (d *discovery) server(x *exchange) []byte {
 // instructions returns the member of that name as the server of a mount has it, with a
 // comma in front; empty where there is none.
 func (d *discovery) instructions(x *exchange) []byte {
+	if x.searching {
+		return []byte(searchInstructions)
+	}
 	text := get(d.server(x), "instructions")
 	if len(text) == 0 {
 		return nil

@@ -249,6 +249,11 @@ func (ep *Endpoint) serve(x *exchange, r *http.Request) {
 		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The path does not exist. /mcp serves the tools of all servers, and /mcp/{server} those of one server."))
 		return
 	}
+	var bad *schema.Error
+	if x.searching, bad = modeOf(r); bad != nil {
+		x.refuse(http.StatusBadRequest, bad)
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
 		ep.post(x, r)

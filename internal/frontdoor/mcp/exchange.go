@@ -21,6 +21,7 @@ type exchange struct {
 	principal   schema.Principal
 	mount       string // "" for all servers
 	known       bool
+	searching   bool // the mount is in the mode search
 	msg         message
 	meta        meta
 	modern      bool

@@ -353,6 +353,10 @@ func paged(member string, items []item) list {
 
 // send answers one of the lists from what is encoded already.
 func (ls *lists) send(x *exchange) {
+	if x.searching && x.msg.method == mcpwire.MethodListTools {
+		ls.sendSearchTools(x)
+		return
+	}
 	v := ls.view(x.mount)
 	l := &v.tools
 	switch x.msg.method {

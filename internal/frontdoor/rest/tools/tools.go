@@ -108,6 +108,14 @@ type Options struct {
 func Register(d *httpapi.Document, o Options) *Shapes {
 	limits, kept := o.Calls.Limits(), newShapes()
 	(&toolHandlers{catalog: o.Catalog, log: o.Log, shapes: kept, depth: limits.ArgumentDepth}).register(d)
+	finder := &searchHandlers{catalog: o.Catalog, calls: o.Calls}
+	httpapi.HandleValue(d, opSearchTools(), "The tools that fit.", map[string]any{
+		"tools":     []any{map[string]any{"server": "files", "tool": "read_text", "signature": "read_text(path: string, head?: integer)", "summary": "Reads a text file.", "score": 7.31, "risk": "low", "decision": "run"}},
+		"unmatched": []any{}, "searched": 42, "ranking": "bm25f",
+	}, finder.search)
+	httpapi.HandleValue(d, opPreflight(), "The state of each tool.", map[string]any{
+		"ready": true, "tools": []any{map[string]any{"server": "everything", "tool": "echo", "ready": true, "state": "ready", "pinned": false, "risk": "low", "decision": "run"}},
+	}, finder.preflight)
 	(&toolCallHandlers{runner: o.Runner, calls: o.Calls, catalog: o.Catalog, problems: o.Problems, limits: limits, log: o.Log, heartbeat: o.Heartbeat}).register(d)
 	return kept
 }

@@ -1,0 +1,103 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/format"
+)
+
+const inSearch = "?mode=search"
+
+func TestASearchMountListsThreeToolsForFewTokens(t *testing.T) {
+	f := openFabric(t, nil)
+	for _, mount := range []string{"/mcp", "/mcp/demo"} {
+		list := f.ask(mount+inSearch, "tools/list", "", "").result(t)
+		if n := strings.Count(list, `"inputSchema"`); n != 3 {
+			t.Errorf("%s: %d tools: %s", mount, n, list)
+		}
+		if n := format.Tokens([]byte(list)) + format.Tokens([]byte(searchInstructions)); n > 1500 {
+			t.Errorf("%s: the mount costs %d tokens", mount, n)
+		} else {
+			t.Logf("%s: %d tokens", mount, n)
+		}
+	}
+	if a := f.ask("/mcp?mode=other", "tools/list", "", ""); a.status != 400 {
+		t.Errorf("an unknown mode: %d %s", a.status, a.body)
+	}
+	if list := f.ask("/mcp", "tools/list", "", "").result(t); strings.Contains(list, `"find_tools"`) {
+		t.Error("the ordinary mount lists the tools of the mode")
+	}
+	client := f.enter("/mcp"+inSearch, `{}`)
+	if e := client.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); e.status != 200 || !strings.Contains(string(e.body), "call_tool") {
+		t.Errorf("%d %s", e.status, e.body)
+	}
+}
+
+func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
+	f := openFabric(t, nil)
+	for mount, name := range map[string]string{"/mcp": "demo__echo", "/mcp/demo": "echo"} {
+		found := f.call(mount+inSearch, "find_tools", `{"query":"echo"}`).result(t)
+		if !strings.Contains(found, "- "+name+"(") {
+			t.Errorf("%s: %s", mount, found)
+		}
+		if got := f.call(mount+inSearch, "find_tools", `{"query":"translate a poem into klingon"}`).result(t); !strings.Contains(got, "No tool fits") || !strings.Contains(got, "klingon") {
+			t.Errorf("%s: %s", mount, got)
+		}
+		about := f.call(mount+inSearch, "describe_tools", fmt.Sprintf(`{"names":[%q,"none"]}`, name)).result(t)
+		if !strings.Contains(about, `\"name\":\"`+name+`\"`) || !strings.Contains(about, "inputSchema") || !strings.Contains(about, "no tools none") {
+			t.Errorf("%s: %s", mount, about)
+		}
+		ran := f.call(mount+inSearch, "call_tool", fmt.Sprintf(`{"name":%q,"arguments":{"a":1.0,"b":12345678901234567890}}`, name)).result(t)
+		got := f.worker.last()
+		if got.Server != "demo" || got.Tool != "echo" || !strings.Contains(ran, `"got":{"a":1.0,"b":12345678901234567890}`) {
+			t.Errorf("%s: %s of %s was called: %s", mount, got.Tool, got.Server, ran)
+		}
+	}
+	for tool, arguments := range map[string]string{"find_tools": `{}`, "describe_tools": `{"names":[]}`, "call_tool": `{"name":"none"}`} {
+		if got := f.call("/mcp"+inSearch, tool, arguments).result(t); !strings.Contains(got, `"isError":true`) {
+			t.Errorf("%s with %s: %s", tool, arguments, got)
+		}
+	}
+}
+
+// What call_tool names is held, disabled and asked about as if it had been called by itself.
+func TestACalledToolIsDecidedOnByItself(t *testing.T) {
+	f := openFabric(t, nil)
+	before := f.worker.count()
+	arguments := `{"name":"echo","arguments":{"a":1.0}}`
+	held := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", arguments, "").result(t)
+	state := getString([]byte(held), "requestState")
+	if !strings.Contains(held, "elicitation/create") || state == "" || f.worker.count() != before {
+		t.Fatalf("%d calls ran; %s", f.worker.count()-before, held)
+	}
+	// The approval is for the real call: other arguments are refused, and either way of calling
+	// the same tool spends it.
+	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
+	if a := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", `{"name":"echo","arguments":{"a":2}}`, again); a.fault(t).Code == 0 || f.worker.count() != before {
+		t.Errorf("other arguments ran: %s", a.body)
+	}
+	if got := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", arguments, again).result(t); !strings.Contains(got, `"got":{"a":1.0}`) {
+		t.Errorf("%s", got)
+	}
+	if n := f.worker.count() - before; n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	if got := f.call("/mcp/risky"+inSearch, "find_tools", `{"query":"echo"}`).result(t); !strings.Contains(got, "medium risk") {
+		t.Errorf("the risk is not shown: %s", got)
+	}
+	cat := f.endpoint.o.Catalog
+	if _, err := cat.Switch(t.Context(), "demo", "echo", false, "closed", "ops"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.call("/mcp/demo"+inSearch, "call_tool", arguments).result(t); !strings.Contains(got, "is disabled: closed") {
+		t.Errorf("%s", got)
+	}
+	if got := f.call("/mcp/demo"+inSearch, "find_tools", `{"query":"echo"}`).result(t); strings.Contains(got, "- echo(") {
+		t.Errorf("a disabled tool is found: %s", got)
+	}
+	if got := f.call("/mcp/demo"+inSearch, "describe_tools", `{"names":["echo"]}`).result(t); !strings.Contains(got, "no tools echo") {
+		t.Errorf("a disabled tool is described: %s", got)
+	}
+}

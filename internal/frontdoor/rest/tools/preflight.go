@@ -1,0 +1,104 @@
+package tools
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Preflight is the answer to GET /preflight.
+type Preflight struct {
+	Ready bool            `json:"ready" doc:"Whether every tool is ready."`
+	Tools []PreflightTool `json:"tools" nullable:"false" doc:"The tools in the order of the request."`
+}
+
+// PreflightTool says whether one tool is ready.
+type PreflightTool struct {
+	Server   string `json:"server" example:"files"`
+	Tool     string `json:"tool" example:"read_text"`
+	Ready    bool   `json:"ready" doc:"Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one."`
+	State    string `json:"state" enum:"ready,missing,unknown,offline,disabled,unaccepted,changed,denied" doc:"ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls."`
+	Reason   string `json:"reason,omitempty" doc:"Why it is not ready."`
+	Pinned   bool   `json:"pinned" doc:"Whether its server is pinned, and the definition accepted."`
+	Digest   string `json:"digest,omitempty" doc:"The digest of its definition."`
+	Risk     string `json:"risk,omitempty" enum:"low,medium,high" doc:"The risk of a call without arguments."`
+	Decision string `json:"decision,omitempty" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments."`
+}
+
+// maxPreflight bounds the tools of one request; a program with more asks again.
+const maxPreflight = 200
+
+// preflight is GET /preflight.
+func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Preflight, error) {
+	asked := x.Query["tool"]
+	if len(asked) == 0 || len(asked) > maxPreflight {
+		return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "Name 1 to %d tools with tool=SERVER/TOOL; %d are named.", maxPreflight, len(asked))
+	}
+	answer := Preflight{Ready: true, Tools: make([]PreflightTool, 0, len(asked))}
+	for _, text := range asked {
+		server, name, found := strings.Cut(text, "/")
+		name, digest, _ := strings.Cut(name, "@")
+		if !found || server == "" || name == "" {
+			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "A tool is named SERVER/TOOL or SERVER/TOOL@DIGEST.")
+		}
+		t := h.check(server, name, digest, x.Principal)
+		answer.Ready = answer.Ready && t.Ready
+		answer.Tools = append(answer.Tools, t)
+	}
+	return answer, nil
+}
+
+// check says whether calls of a tool can run; digest is the required one, "" for any.
+func (h *searchHandlers) check(server, name, digest string, who schema.Principal) PreflightTool {
+	p := PreflightTool{Server: server, Tool: name, State: "ready"}
+	not := func(state, reason string) PreflightTool {
+		p.State, p.Reason = state, reason
+		return p
+	}
+	t, err := h.catalog.Tool(server, name)
+	switch {
+	case schema.KindOf(err) == schema.KindNotFound:
+		return not("missing", schema.AsError(err).Detail)
+	case err != nil:
+		return not("unknown", schema.AsError(err).Detail)
+	}
+	a := h.calls.Preview(&t, who)
+	p.Digest = t.Digest
+	p.Pinned = h.pinned(&t)
+	p.Risk, p.Decision = decisionOf(&a)
+	switch refusal := t.Refusal(); {
+	case !t.Switch.Enabled:
+		return not("disabled", schema.AsError(refusal).Detail)
+	case t.Quarantined():
+		return not("unaccepted", schema.AsError(refusal).Detail)
+	case digest != "" && digest != t.Digest:
+		return not("changed", "The definition is "+t.Digest+".")
+	case refusal != nil:
+		return not("offline", schema.AsError(refusal).Detail)
+	case a.Deny:
+		return not("denied", strings.Join(a.Reasons, "; "))
+	}
+	p.Ready = true
+	return p
+}
+
+func (h *searchHandlers) pinned(t *catalog.Tool) bool {
+	s, err := h.catalog.Server(t.Server)
+	return err == nil && s.PinMode != "" && t.Change == nil
+}
+
+func opPreflight() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/preflight", "preflight", openapi.TagServers, "Check that tools are ready",
+		"Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.", http.StatusBadRequest)
+	tools := openapi.QueryParam("tool", "A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.",
+		&huma.Schema{Type: huma.TypeArray, Items: openapi.String(), MinItems: openapi.Ptr(1), MaxItems: openapi.Ptr(maxPreflight)})
+	tools.Required, tools.Example = true, []any{"everything/echo"}
+	op.Parameters = []*huma.Param{tools}
+	return op
+}

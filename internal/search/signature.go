@@ -1,0 +1,114 @@
+package search
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
+// Bounds of a signature.
+const (
+	maxSignature = 400 // bytes
+	maxSummary   = 240
+	maxWord      = 48
+)
+
+// Signature returns one line that says how a tool is called: its name and, in the order of the
+// schema with required ones first, its parameters with their types; optional ones have a "?". It
+// is cut where it gets long. name and input may come from anybody: what cannot be shown is left out.
+func Signature(name string, input json.RawMessage) string {
+	var required []string
+	_ = json.Unmarshal(rawjson.Get(input, "required"), &required) // what has another shape requires nothing
+	var first, then []string
+	rawjson.Members(rawjson.Get(input, "properties"), func(name string, schema []byte) {
+		p := shown(name, maxWord)
+		if slices.Contains(required, name) {
+			first = append(first, p+": "+typeOf(schema))
+		} else {
+			then = append(then, p+"?: "+typeOf(schema))
+		}
+	})
+	var b strings.Builder
+	b.WriteString(shown(name, 2*maxWord) + "(")
+	for i, p := range append(first, then...) {
+		if b.Len()+len(p) > maxSignature {
+			b.WriteString(", …")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(p)
+	}
+	return b.String() + ")"
+}
+
+// typeOf names the type of a parameter in a word or a few.
+func typeOf(schema []byte) string {
+	if !rawjson.IsObject(schema) {
+		return "any"
+	}
+	var values []json.RawMessage
+	if json.Unmarshal(rawjson.Get(schema, "enum"), &values) == nil && len(values) > 0 {
+		all := make([]string, 0, len(values))
+		for _, v := range values[:min(len(values), 6)] {
+			all = append(all, shown(string(v), maxWord))
+		}
+		if len(values) > 6 {
+			all = append(all, "…")
+		}
+		return strings.Join(all, "|")
+	}
+	raw := rawjson.Get(schema, "type")
+	var several []string
+	if json.Unmarshal(raw, &several) == nil && len(several) > 0 {
+		return shown(strings.Join(several, "|"), maxWord)
+	}
+	switch name, ok := rawjson.Text(raw); {
+	case ok && name == "array" && rawjson.Get(schema, "items") != nil:
+		return shown(typeWord(rawjson.Get(schema, "items")), maxWord) + "[]"
+	case ok && name != "":
+		return shown(name, maxWord)
+	}
+	return "any"
+}
+
+func typeWord(schema []byte) string {
+	if name, ok := rawjson.Text(rawjson.Get(schema, "type")); ok && name != "" {
+		return name
+	}
+	return "any"
+}
+
+// Summary returns the first sentence or line of a definition's description, as one line.
+func Summary(definition json.RawMessage) string {
+	text, _ := rawjson.Text(rawjson.Get(definition, "description"))
+	if text == "" {
+		text, _ = rawjson.Text(rawjson.Get(definition, "title"))
+	}
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if head, _, found := strings.Cut(text, ". "); found {
+		text = head + "."
+	}
+	return shown(text, maxSummary)
+}
+
+// shown returns a text without what cannot be shown, in at most that many bytes.
+func shown(text string, most int) string {
+	text = strings.Map(func(c rune) rune {
+		switch {
+		case c == unicode.ReplacementChar, !unicode.IsPrint(c) && !unicode.IsSpace(c):
+			return -1
+		case unicode.IsSpace(c):
+			return ' '
+		}
+		return c
+	}, text)
+	if len(text) <= most {
+		return text
+	}
+	return cut(text, most-len("…")) + "…"
+}
