@@ -213,6 +213,7 @@ setup() {
   python_install tools/tau2 tau2
   python_install e2e/models python-models
   python_install e2e/engine engine --no-deps
+  python_install tools/livemcp livemcp --no-deps
   openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
@@ -226,6 +227,7 @@ setup() {
   export CALLYARD_TEST_TAU2=$root/.cache/tau2/bin/python
   export CALLYARD_TEST_MODELS=$root/.cache/python-models/bin/python
   export CALLYARD_TEST_ENGINE=$root/.cache/engine/bin/python
+  export CALLYARD_TEST_LIVEMCP=$root/.cache/livemcp/bin/python
   # The reaper of testcontainers is an image to pull; the tests clean up
   # themselves. Where a container is the host, its guess of the address is wrong.
   export TESTCONTAINERS_RYUK_DISABLED=true

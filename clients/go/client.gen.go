@@ -306,6 +306,51 @@ func (e ConversionRequestTo) Valid() bool {
 	}
 }
 
+// Defines values for FoundToolDecision.
+const (
+	FoundToolDecisionDeny    FoundToolDecision = "deny"
+	FoundToolDecisionHold    FoundToolDecision = "hold"
+	FoundToolDecisionRun     FoundToolDecision = "run"
+	FoundToolDecisionSandbox FoundToolDecision = "sandbox"
+)
+
+// Valid indicates whether the value is a known member of the FoundToolDecision enum.
+func (e FoundToolDecision) Valid() bool {
+	switch e {
+	case FoundToolDecisionDeny:
+		return true
+	case FoundToolDecisionHold:
+		return true
+	case FoundToolDecisionRun:
+		return true
+	case FoundToolDecisionSandbox:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FoundToolRisk.
+const (
+	FoundToolRiskHigh   FoundToolRisk = "high"
+	FoundToolRiskLow    FoundToolRisk = "low"
+	FoundToolRiskMedium FoundToolRisk = "medium"
+)
+
+// Valid indicates whether the value is a known member of the FoundToolRisk enum.
+func (e FoundToolRisk) Valid() bool {
+	switch e {
+	case FoundToolRiskHigh:
+		return true
+	case FoundToolRiskLow:
+		return true
+	case FoundToolRiskMedium:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -396,6 +441,87 @@ func (e HeldCallBy) Valid() bool {
 	case HeldCallByCaller:
 		return true
 	case HeldCallByPeople:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreflightToolDecision.
+const (
+	PreflightToolDecisionDeny    PreflightToolDecision = "deny"
+	PreflightToolDecisionHold    PreflightToolDecision = "hold"
+	PreflightToolDecisionRun     PreflightToolDecision = "run"
+	PreflightToolDecisionSandbox PreflightToolDecision = "sandbox"
+)
+
+// Valid indicates whether the value is a known member of the PreflightToolDecision enum.
+func (e PreflightToolDecision) Valid() bool {
+	switch e {
+	case PreflightToolDecisionDeny:
+		return true
+	case PreflightToolDecisionHold:
+		return true
+	case PreflightToolDecisionRun:
+		return true
+	case PreflightToolDecisionSandbox:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreflightToolRisk.
+const (
+	PreflightToolRiskHigh   PreflightToolRisk = "high"
+	PreflightToolRiskLow    PreflightToolRisk = "low"
+	PreflightToolRiskMedium PreflightToolRisk = "medium"
+)
+
+// Valid indicates whether the value is a known member of the PreflightToolRisk enum.
+func (e PreflightToolRisk) Valid() bool {
+	switch e {
+	case PreflightToolRiskHigh:
+		return true
+	case PreflightToolRiskLow:
+		return true
+	case PreflightToolRiskMedium:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreflightToolState.
+const (
+	PreflightToolStateChanged    PreflightToolState = "changed"
+	PreflightToolStateDenied     PreflightToolState = "denied"
+	PreflightToolStateDisabled   PreflightToolState = "disabled"
+	PreflightToolStateMissing    PreflightToolState = "missing"
+	PreflightToolStateOffline    PreflightToolState = "offline"
+	PreflightToolStateReady      PreflightToolState = "ready"
+	PreflightToolStateUnaccepted PreflightToolState = "unaccepted"
+	PreflightToolStateUnknown    PreflightToolState = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the PreflightToolState enum.
+func (e PreflightToolState) Valid() bool {
+	switch e {
+	case PreflightToolStateChanged:
+		return true
+	case PreflightToolStateDenied:
+		return true
+	case PreflightToolStateDisabled:
+		return true
+	case PreflightToolStateMissing:
+		return true
+	case PreflightToolStateOffline:
+		return true
+	case PreflightToolStateReady:
+		return true
+	case PreflightToolStateUnaccepted:
+		return true
+	case PreflightToolStateUnknown:
 		return true
 	default:
 		return false
@@ -840,6 +966,21 @@ func (e ToolPinState) Valid() bool {
 	case ToolPinStateGone:
 		return true
 	case ToolPinStateNew:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ToolSearchRanking.
+const (
+	ToolSearchRankingBm25F ToolSearchRanking = "bm25f"
+)
+
+// Valid indicates whether the value is a known member of the ToolSearchRanking enum.
+func (e ToolSearchRanking) Valid() bool {
+	switch e {
+	case ToolSearchRankingBm25F:
 		return true
 	default:
 		return false
@@ -1753,6 +1894,45 @@ type Fleet struct {
 	Workers []WorkerItem `json:"workers"`
 }
 
+// FoundTool defines model for FoundTool.
+type FoundTool struct {
+	// Decision What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it.
+	Decision FoundToolDecision `json:"decision"`
+
+	// NameInSet Its name in the set that was searched.
+	NameInSet *string `json:"name_in_set,omitempty"`
+
+	// Risk The risk of a call without arguments; the arguments of a call can change it.
+	Risk FoundToolRisk `json:"risk"`
+
+	// Score For comparison with the other tools of this answer only.
+	//
+	// Examples: 7.31
+	Score float64 `json:"score"`
+
+	// Server Examples: files
+	Server string `json:"server"`
+
+	// Signature How it is called, in one line: required parameters first, optional ones with a question mark.
+	//
+	// Examples: read_text(path: string, head?: integer)
+	Signature string `json:"signature"`
+
+	// Summary The beginning of its description, as its server says it.
+	//
+	// Examples: Reads a text file.
+	Summary *string `json:"summary,omitempty"`
+
+	// Tool Examples: read_text
+	Tool string `json:"tool"`
+}
+
+// FoundToolDecision What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it.
+type FoundToolDecision string
+
+// FoundToolRisk The risk of a call without arguments; the arguments of a call can change it.
+type FoundToolRisk string
+
 // GetPromptResult The prompt, exactly as the server sent it.
 type GetPromptResult struct {
 	// Description The description of the prompt.
@@ -1910,6 +2090,54 @@ type OwnToolCall struct {
 	// Examples: ask_user
 	Name string `json:"name"`
 }
+
+// Preflight defines model for Preflight.
+type Preflight struct {
+	// Ready Whether every tool is ready.
+	Ready bool `json:"ready"`
+
+	// Tools The tools in the order of the request.
+	Tools []PreflightTool `json:"tools"`
+}
+
+// PreflightTool defines model for PreflightTool.
+type PreflightTool struct {
+	// Decision What the policy decides for your call without arguments.
+	Decision *PreflightToolDecision `json:"decision,omitempty"`
+
+	// Digest The digest of its definition.
+	Digest *string `json:"digest,omitempty"`
+
+	// Pinned Whether its server is pinned, and the definition accepted.
+	Pinned bool `json:"pinned"`
+
+	// Ready Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one.
+	Ready bool `json:"ready"`
+
+	// Reason Why it is not ready.
+	Reason *string `json:"reason,omitempty"`
+
+	// Risk The risk of a call without arguments.
+	Risk *PreflightToolRisk `json:"risk,omitempty"`
+
+	// Server Examples: files
+	Server string `json:"server"`
+
+	// State ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
+	State PreflightToolState `json:"state"`
+
+	// Tool Examples: read_text
+	Tool string `json:"tool"`
+}
+
+// PreflightToolDecision What the policy decides for your call without arguments.
+type PreflightToolDecision string
+
+// PreflightToolRisk The risk of a call without arguments.
+type PreflightToolRisk string
+
+// PreflightToolState ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
+type PreflightToolState string
 
 // Problem defines model for Problem.
 type Problem struct {
@@ -2695,6 +2923,27 @@ type ToolRef struct {
 	Tool string `json:"tool"`
 }
 
+// ToolSearch defines model for ToolSearch.
+type ToolSearch struct {
+	// Ranking How the tools were ranked.
+	Ranking ToolSearchRanking `json:"ranking"`
+
+	// Searched The number of tools that were searched: those that can be called.
+	Searched int64 `json:"searched"`
+
+	// Tools The tools that fit, best first; empty if no tool fits.
+	Tools []FoundTool `json:"tools"`
+
+	// Unknown Servers whose tools are currently unknown and were not searched.
+	Unknown []string `json:"unknown,omitempty"`
+
+	// Unmatched The words of the query that no tool has. If tools is empty, try other words for them.
+	Unmatched []string `json:"unmatched"`
+}
+
+// ToolSearchRanking How the tools were ranked.
+type ToolSearchRanking string
+
 // ToolSelector defines model for ToolSelector.
 type ToolSelector struct {
 	// Destructive The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only.
@@ -3102,6 +3351,12 @@ type GetEventsParams struct {
 // GetEventsParamsInclude defines parameters for GetEvents.
 type GetEventsParamsInclude string
 
+// PreflightParams defines parameters for Preflight.
+type PreflightParams struct {
+	// Tool A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.
+	Tool []string `form:"tool" json:"tool"`
+}
+
 // GetPromptJSONBody defines parameters for GetPrompt.
 type GetPromptJSONBody map[string]string
 
@@ -3276,6 +3531,9 @@ type ListToolsParams struct {
 	// BudgetTokens The maximum estimated number of tokens of all tools; 0 means no limit.
 	BudgetTokens *int64 `form:"budget_tokens,omitempty" json:"budget_tokens,omitempty"`
 
+	// DeferLoading For Anthropic's tool search: mark each tool with defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool to the request yourself.
+	DeferLoading *bool `form:"defer_loading,omitempty" json:"defer_loading,omitempty"`
+
 	// Strict Use OpenAI's strict mode for each tool whose schema supports it.
 	Strict *bool `form:"strict,omitempty" json:"strict,omitempty"`
 }
@@ -3289,6 +3547,21 @@ type ListToolsParamsInclude string
 // ListTools200JSONResponseBody defines parameters for ListTools.
 type ListTools200JSONResponseBody struct {
 	union json.RawMessage
+}
+
+// SearchToolsParams defines parameters for SearchTools.
+type SearchToolsParams struct {
+	// Q What the tool is to do, in words.
+	Q string `form:"q" json:"q"`
+
+	// Server Only tools of this server.
+	Server *string `form:"server,omitempty" json:"server,omitempty"`
+
+	// Set Only tools of this set.
+	Set *string `form:"set,omitempty" json:"set,omitempty"`
+
+	// Limit The maximum number of tools; the default is 10.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // CreateBatchJSONRequestBody defines body for CreateBatch for application/json ContentType.
@@ -5087,6 +5360,13 @@ type ClientInterface interface {
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Preflight Check that tools are ready
+	//
+	// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+	//
+	// Corresponds with GET /preflight (the `Preflight` operationId).
+	Preflight(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetReadyz Readiness probe
 	//
 	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
@@ -5349,6 +5629,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
 	SwitchTools(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SearchTools Search tools
+	//
+	// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+	//
+	// Corresponds with GET /tools/search (the `SearchTools` operationId).
+	SearchTools(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSwitches List what is disabled
 	//
@@ -5864,6 +6151,23 @@ func (c *Client) GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*
 // Corresponds with GET /metrics (the `GetMetrics` operationId).
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMetricsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Preflight Check that tools are ready
+//
+// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+//
+// Corresponds with GET /preflight (the `Preflight` operationId).
+func (c *Client) Preflight(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreflightRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6457,6 +6761,23 @@ func (c *Client) SwitchToolsWithBody(ctx context.Context, contentType string, bo
 // Corresponds with PATCH /tools (the `SwitchTools` operationId).
 func (c *Client) SwitchTools(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSwitchToolsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SearchTools Search tools
+//
+// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+//
+// Corresponds with GET /tools/search (the `SearchTools` operationId).
+func (c *Client) SearchTools(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSearchToolsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7778,6 +8099,60 @@ func NewGetMetricsRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPreflightRequest constructs an http.Request for the Preflight method
+func NewPreflightRequest(server string, params *PreflightParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/preflight")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Tool != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tool", params.Tool, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -9261,6 +9636,18 @@ func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request,
 
 		}
 
+		if params.DeferLoading != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "defer_loading", *params.DeferLoading, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Strict != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "strict", *params.Strict, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
@@ -9323,6 +9710,92 @@ func NewSwitchToolsRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewSearchToolsRequest constructs an http.Request for the SearchTools method
+func NewSearchToolsRequest(server string, params *SearchToolsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools/search")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Server != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "server", *params.Server, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Set != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "set", *params.Set, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -9704,6 +10177,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetricsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMetricsResponse, error)
 
+	// PreflightWithResponse Check that tools are ready
+	//
+	// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /preflight (the `Preflight` operationId).
+	PreflightWithResponse(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*PreflightResponse, error)
+
 	// GetReadyzWithResponse Readiness probe
 	//
 	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
@@ -10000,6 +10482,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /tools (the `SwitchTools` operationId).
 	SwitchToolsWithResponse(ctx context.Context, body SwitchToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*SwitchToolsResponse, error)
+
+	// SearchToolsWithResponse Search tools
+	//
+	// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tools/search (the `SearchTools` operationId).
+	SearchToolsWithResponse(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*SearchToolsResponse, error)
 
 	// ListSwitchesWithResponse List what is disabled
 	//
@@ -12298,6 +12789,82 @@ func (r GetMetricsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetMetricsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PreflightResponse401Headers the declared response headers of an HTTP 401 response for Preflight
+type PreflightResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type PreflightResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Preflight
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PreflightResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreflightResponse) GetJSON200() *Preflight {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreflightResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreflightResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreflightResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreflightResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -15126,6 +15693,89 @@ func (r SwitchToolsResponse) ContentType() string {
 	return ""
 }
 
+// SearchToolsResponse401Headers the declared response headers of an HTTP 401 response for SearchTools
+type SearchToolsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type SearchToolsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ToolSearch
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *SearchToolsResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SearchToolsResponse) GetJSON200() *ToolSearch {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SearchToolsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SearchToolsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SearchToolsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SearchToolsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListSwitchesResponse401Headers the declared response headers of an HTTP 401 response for ListSwitches
 type ListSwitchesResponse401Headers struct {
 	WWWAuthenticate *string
@@ -15774,6 +16424,21 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 	return ParseGetMetricsResponse(rsp)
 }
 
+// PreflightWithResponse Check that tools are ready
+//
+// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /preflight (the `Preflight` operationId).
+func (c *ClientWithResponses) PreflightWithResponse(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*PreflightResponse, error) {
+	rsp, err := c.Preflight(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreflightResponse(rsp)
+}
+
 // GetReadyzWithResponse Readiness probe
 //
 // Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
@@ -16267,6 +16932,21 @@ func (c *ClientWithResponses) SwitchToolsWithResponse(ctx context.Context, body 
 		return nil, err
 	}
 	return ParseSwitchToolsResponse(rsp)
+}
+
+// SearchToolsWithResponse Search tools
+//
+// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tools/search (the `SearchTools` operationId).
+func (c *ClientWithResponses) SearchToolsWithResponse(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*SearchToolsResponse, error) {
+	rsp, err := c.SearchTools(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSearchToolsResponse(rsp)
 }
 
 // ListSwitchesWithResponse List what is disabled
@@ -18498,6 +19178,73 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 	switch {
 	case rsp.StatusCode == 401:
 		var headers GetMetricsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePreflightResponse parses an HTTP response from a PreflightWithResponse call
+func ParsePreflightResponse(rsp *http.Response) (*PreflightResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreflightResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Preflight
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers PreflightResponse401Headers
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21283,6 +22030,80 @@ func ParseSwitchToolsResponse(rsp *http.Response) (*SwitchToolsResponse, error) 
 			headers.RetryAfter = &value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSearchToolsResponse parses an HTTP response from a SearchToolsWithResponse call
+func ParseSearchToolsResponse(rsp *http.Response) (*SearchToolsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SearchToolsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ToolSearch
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers SearchToolsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
 	}
 
 	return response, nil

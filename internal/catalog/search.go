@@ -60,7 +60,7 @@ func (c *Catalog) Search(q Query) (f Found, err error) {
 	if q.Server != "" && c.servers[q.Server] == nil {
 		return f, c.noServer(q.Server)
 	}
-	in, of := c.partsLocked(&q, names, &f)
+	in, of := partsLocked(c, &q, names, &f)
 	r := search.Find(in, q.Text, q.Most)
 	f.Unmatched = r.Unmatched
 	f.Tools = make([]FoundTool, len(r.Hits))
@@ -71,8 +71,9 @@ func (c *Catalog) Search(q Query) (f Found, err error) {
 	return f, nil
 }
 
-// partsLocked returns what is searched, by the id of the server, and the servers themselves.
-func (c *Catalog) partsLocked(q *Query, names map[toolName]string, f *Found) (in []search.Part, of []*server) {
+// partsLocked returns what is searched, by the id of the server, and the servers themselves; c.mu
+// is held.
+func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in []search.Part, of []*server) {
 	off := c.standing.Load()
 	for id, s := range c.servers {
 		switch {

@@ -38,7 +38,7 @@ func toolsCommand() *cobra.Command {
 		Short: "Show one tool with its schemas",
 		Args:  takes(2, 2),
 		RunE:  withClient(suggesting(showTool)),
-	}, switchCommand("enable", true), switchCommand("disable", false), diffToolsCommand(), acceptToolsCommand(), convertToolsCommand())
+	}, switchCommand("enable", true), switchCommand("disable", false), diffToolsCommand(), acceptToolsCommand(), convertToolsCommand(), searchToolsCommand())
 	return cmd
 }
 

@@ -132,7 +132,7 @@ func (f *finder) with(word string) (n int) {
 	return n
 }
 
-// rarity is what a word counts that so many of the tools have. Of a few tools all may have a
+// rarity is what a word counts that this number of the tools have. Of a few tools all may have a
 // word, and still that says what they are for: they count as part of more.
 func (f *finder) rarity(with int) float64 {
 	return math.Log(1 + (float64(max(f.total, fewTools)-with)+0.5)/(float64(with)+0.5))

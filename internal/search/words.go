@@ -13,7 +13,7 @@ const maxText = 8 << 10
 
 // words calls visit with each word of a text, in the form in which it is indexed: composed
 // characters are compatibility-folded, letters are lower case, Latin, Greek and Cyrillic
-// letters have no accents, and English endings are cut off. A name such as readTextFile or
+// letters have no accents, and English endings are removed. A name such as readTextFile or
 // read_text_file is several words. A run of a script that is written without spaces, such as
 // Han, Kana or Thai, is its pairs of letters, and with singles each letter as well.
 func words(text string, singles bool, visit func(word string)) {

@@ -412,6 +412,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/preflight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check that tools are ready
+         * @description Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+         */
+        get: operations["preflight"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/readyz": {
         parameters: {
             query?: never;
@@ -798,6 +818,26 @@ export interface paths {
          * @description All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
          */
         patch: operations["switch-tools"];
+        trace?: never;
+    };
+    "/tools/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search tools
+         * @description The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+         */
+        get: operations["search-tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/tools/switches": {
@@ -1481,6 +1521,40 @@ export interface components {
             servers: components["schemas"]["ServerItem"][];
             workers: components["schemas"]["WorkerItem"][];
         };
+        FoundTool: {
+            /**
+             * @description What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it.
+             * @enum {string}
+             */
+            decision: "run" | "hold" | "sandbox" | "deny";
+            /** @description Its name in the set that was searched. */
+            name_in_set?: string;
+            /**
+             * @description The risk of a call without arguments; the arguments of a call can change it.
+             * @enum {string}
+             */
+            risk: "low" | "medium" | "high";
+            /**
+             * Format: double
+             * @description For comparison with the other tools of this answer only.
+             * @example 7.31
+             */
+            score: number;
+            /** @example files */
+            server: string;
+            /**
+             * @description How it is called, in one line: required parameters first, optional ones with a question mark.
+             * @example read_text(path: string, head?: integer)
+             */
+            signature: string;
+            /**
+             * @description The beginning of its description, as its server says it.
+             * @example Reads a text file.
+             */
+            summary?: string;
+            /** @example read_text */
+            tool: string;
+        };
         /** @description The prompt, exactly as the server sent it. */
         GetPromptResult: {
             /** @description The description of the prompt. */
@@ -1643,6 +1717,41 @@ export interface components {
              * @example ask_user
              */
             name: string;
+        };
+        Preflight: {
+            /** @description Whether every tool is ready. */
+            ready: boolean;
+            /** @description The tools in the order of the request. */
+            tools: components["schemas"]["PreflightTool"][];
+        };
+        PreflightTool: {
+            /**
+             * @description What the policy decides for your call without arguments.
+             * @enum {string}
+             */
+            decision?: "run" | "hold" | "sandbox" | "deny";
+            /** @description The digest of its definition. */
+            digest?: string;
+            /** @description Whether its server is pinned, and the definition accepted. */
+            pinned: boolean;
+            /** @description Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one. */
+            ready: boolean;
+            /** @description Why it is not ready. */
+            reason?: string;
+            /**
+             * @description The risk of a call without arguments.
+             * @enum {string}
+             */
+            risk?: "low" | "medium" | "high";
+            /** @example files */
+            server: string;
+            /**
+             * @description ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
+             * @enum {string}
+             */
+            state: "ready" | "missing" | "unknown" | "offline" | "disabled" | "unaccepted" | "changed" | "denied";
+            /** @example read_text */
+            tool: string;
         };
         Problem: {
             /**
@@ -2350,6 +2459,24 @@ export interface components {
             server: string;
             /** @example search */
             tool: string;
+        };
+        ToolSearch: {
+            /**
+             * @description How the tools were ranked.
+             * @enum {string}
+             */
+            ranking: "bm25f";
+            /**
+             * Format: int64
+             * @description The number of tools that were searched: those that can be called.
+             */
+            searched: number;
+            /** @description The tools that fit, best first; empty if no tool fits. */
+            tools: components["schemas"]["FoundTool"][];
+            /** @description Servers whose tools are currently unknown and were not searched. */
+            unknown?: string[];
+            /** @description The words of the query that no tool has. If tools is empty, try other words for them. */
+            unmatched: string[];
         };
         ToolSelector: {
             /** @description The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only. */
@@ -3739,6 +3866,54 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    preflight: {
+        parameters: {
+            query: {
+                /**
+                 * @description A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.
+                 * @example [
+                 *       "everything/echo"
+                 *     ]
+                 */
+                tool: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of each tool. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ready": true,
+                     *       "tools": [
+                     *         {
+                     *           "decision": "run",
+                     *           "pinned": false,
+                     *           "ready": true,
+                     *           "risk": "low",
+                     *           "server": "everything",
+                     *           "state": "ready",
+                     *           "tool": "echo"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Preflight"];
+                };
+            };
+            400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             default: components["responses"]["Problem"];
@@ -5134,6 +5309,8 @@ export interface operations {
                 max_tools?: number;
                 /** @description The maximum estimated number of tokens of all tools; 0 means no limit. */
                 budget_tokens?: number;
+                /** @description For Anthropic's tool search: mark each tool with defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool to the request yourself. */
+                defer_loading?: boolean;
                 /** @description Use OpenAI's strict mode for each tool whose schema supports it. */
                 strict?: boolean;
             };
@@ -5209,6 +5386,61 @@ export interface operations {
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "search-tools": {
+        parameters: {
+            query: {
+                /**
+                 * @description What the tool is to do, in words.
+                 * @example read a file
+                 */
+                q: string;
+                /** @description Only tools of this server. */
+                server?: string;
+                /** @description Only tools of this set. */
+                set?: string;
+                /** @description The maximum number of tools; the default is 10. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tools that fit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ranking": "bm25f",
+                     *       "searched": 42,
+                     *       "tools": [
+                     *         {
+                     *           "decision": "run",
+                     *           "risk": "low",
+                     *           "score": 7.31,
+                     *           "server": "files",
+                     *           "signature": "read_text(path: string, head?: integer)",
+                     *           "summary": "Reads a text file.",
+                     *           "tool": "read_text"
+                     *         }
+                     *       ],
+                     *       "unmatched": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ToolSearch"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             default: components["responses"]["Problem"];
         };
     };

@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -165,6 +166,9 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 	if in.Strict && f != format.OpenAI && f != format.Responses {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "strict is a mode of openai and openai-responses; omit it for %s.", in.Format)
 	}
+	if in.DeferLoading && f != format.Anthropic {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "defer_loading is a member of Anthropic's tools; omit it for %s.", in.Format)
+	}
 	tools, all, unknown, err := h.candidates(in)
 	if err != nil {
 		return nil, err
@@ -210,6 +214,9 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 		return nil, schema.Errorf(schema.KindInternal, "The tools cannot be encoded: %w", err)
 	}
 	for _, raw := range wrapped {
+		if in.DeferLoading {
+			raw = rawjson.With(raw, "defer_loading", []byte("true"))
+		}
 		list.Tools = append(list.Tools, openapi.AnyObject{RawMessage: raw})
 	}
 	return &toolListOutput{Body: toolListBody{provider: list}}, nil

@@ -84,6 +84,7 @@ type toolListInput struct {
 	Query        string `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
 	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The maximum number of tools in the answer; 0 means no limit."`
 	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"The maximum estimated number of tokens of all tools; 0 means no limit."`
+	DeferLoading bool   `query:"defer_loading" doc:"For Anthropic's tool search: mark each tool with defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool to the request yourself."`
 	Strict       bool   `query:"strict" doc:"Use OpenAI's strict mode for each tool whose schema supports it."`
 }
 
@@ -143,7 +144,7 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 // list is GET /tools: all tools, by server and name, in pages. A page begins
 // behind a name, not at a number, so tools that come and go shift nothing.
 func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
-	if in.Format != string(format.MCP) || in.chosen() || in.Strict || in.Set != "" {
+	if in.Format != string(format.MCP) || in.DeferLoading || in.chosen() || in.Strict || in.Set != "" {
 		return h.choose(in)
 	}
 	from, err := readCursor(in.Cursor)

@@ -62,6 +62,9 @@ from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
 from .fleet import Fleet
+from .found_tool import FoundTool
+from .found_tool_decision import FoundToolDecision
+from .found_tool_risk import FoundToolRisk
 from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
@@ -86,6 +89,11 @@ from .list_tools_include import ListToolsInclude
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
+from .preflight import Preflight
+from .preflight_tool import PreflightTool
+from .preflight_tool_decision import PreflightToolDecision
+from .preflight_tool_risk import PreflightToolRisk
+from .preflight_tool_state import PreflightToolState
 from .problem import Problem
 from .problem_fault import ProblemFault
 from .problem_rpc_error import ProblemRPCError
@@ -165,6 +173,8 @@ from .tool_pin_accepted_definition import ToolPinAcceptedDefinition
 from .tool_pin_definition import ToolPinDefinition
 from .tool_pin_state import ToolPinState
 from .tool_ref import ToolRef
+from .tool_search import ToolSearch
+from .tool_search_ranking import ToolSearchRanking
 from .tool_selector import ToolSelector
 from .tool_set import ToolSet
 from .tool_switch import ToolSwitch
@@ -241,6 +251,9 @@ __all__ = (
     "CreateToolCallsFormat",
     "Decision",
     "Fleet",
+    "FoundTool",
+    "FoundToolDecision",
+    "FoundToolRisk",
     "GetPromptBody",
     "GetPromptResult",
     "GetPromptResultMessagesItem",
@@ -265,6 +278,11 @@ __all__ = (
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",
+    "Preflight",
+    "PreflightTool",
+    "PreflightToolDecision",
+    "PreflightToolRisk",
+    "PreflightToolState",
     "Problem",
     "ProblemFault",
     "ProblemRPCError",
@@ -344,6 +362,8 @@ __all__ = (
     "ToolPinDefinition",
     "ToolPinState",
     "ToolRef",
+    "ToolSearch",
+    "ToolSearchRanking",
     "ToolSelector",
     "ToolSet",
     "ToolSwitch",

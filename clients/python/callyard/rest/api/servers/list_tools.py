@@ -28,6 +28,7 @@ def _get_kwargs(
     query: str | Unset = UNSET,
     max_tools: int | Unset = UNSET,
     budget_tokens: int | Unset = UNSET,
+    defer_loading: bool | Unset = UNSET,
     strict: bool | Unset = UNSET,
 ) -> dict[str, Any]:
 
@@ -58,6 +59,8 @@ def _get_kwargs(
     params["max_tools"] = max_tools
 
     params["budget_tokens"] = budget_tokens
+
+    params["defer_loading"] = defer_loading
 
     params["strict"] = strict
 
@@ -144,6 +147,7 @@ def sync_detailed(
     query: str | Unset = UNSET,
     max_tools: int | Unset = UNSET,
     budget_tokens: int | Unset = UNSET,
+    defer_loading: bool | Unset = UNSET,
     strict: bool | Unset = UNSET,
 ) -> Response[Problem | ProviderToolList | ToolList]:
     """List all tools
@@ -168,6 +172,9 @@ def sync_detailed(
         max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
         budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
             no limit.
+        defer_loading (bool | Unset): For Anthropic's tool search: mark each tool with
+            defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool
+            to the request yourself.
         strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
@@ -188,6 +195,7 @@ def sync_detailed(
         query=query,
         max_tools=max_tools,
         budget_tokens=budget_tokens,
+        defer_loading=defer_loading,
         strict=strict,
     )
 
@@ -210,6 +218,7 @@ def sync(
     query: str | Unset = UNSET,
     max_tools: int | Unset = UNSET,
     budget_tokens: int | Unset = UNSET,
+    defer_loading: bool | Unset = UNSET,
     strict: bool | Unset = UNSET,
 ) -> Problem | ProviderToolList | ToolList | None:
     """List all tools
@@ -234,6 +243,9 @@ def sync(
         max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
         budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
             no limit.
+        defer_loading (bool | Unset): For Anthropic's tool search: mark each tool with
+            defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool
+            to the request yourself.
         strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
@@ -255,6 +267,7 @@ def sync(
         query=query,
         max_tools=max_tools,
         budget_tokens=budget_tokens,
+        defer_loading=defer_loading,
         strict=strict,
     ).parsed
 
@@ -271,6 +284,7 @@ async def asyncio_detailed(
     query: str | Unset = UNSET,
     max_tools: int | Unset = UNSET,
     budget_tokens: int | Unset = UNSET,
+    defer_loading: bool | Unset = UNSET,
     strict: bool | Unset = UNSET,
 ) -> Response[Problem | ProviderToolList | ToolList]:
     """List all tools
@@ -295,6 +309,9 @@ async def asyncio_detailed(
         max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
         budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
             no limit.
+        defer_loading (bool | Unset): For Anthropic's tool search: mark each tool with
+            defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool
+            to the request yourself.
         strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
@@ -315,6 +332,7 @@ async def asyncio_detailed(
         query=query,
         max_tools=max_tools,
         budget_tokens=budget_tokens,
+        defer_loading=defer_loading,
         strict=strict,
     )
 
@@ -335,6 +353,7 @@ async def asyncio(
     query: str | Unset = UNSET,
     max_tools: int | Unset = UNSET,
     budget_tokens: int | Unset = UNSET,
+    defer_loading: bool | Unset = UNSET,
     strict: bool | Unset = UNSET,
 ) -> Problem | ProviderToolList | ToolList | None:
     """List all tools
@@ -359,6 +378,9 @@ async def asyncio(
         max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
         budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
             no limit.
+        defer_loading (bool | Unset): For Anthropic's tool search: mark each tool with
+            defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool
+            to the request yourself.
         strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
@@ -381,6 +403,7 @@ async def asyncio(
             query=query,
             max_tools=max_tools,
             budget_tokens=budget_tokens,
+            defer_loading=defer_loading,
             strict=strict,
         )
     ).parsed

@@ -1,0 +1,15 @@
+from enum import StrEnum
+
+
+class PreflightToolState(StrEnum):
+    CHANGED = "changed"
+    DENIED = "denied"
+    DISABLED = "disabled"
+    MISSING = "missing"
+    OFFLINE = "offline"
+    READY = "ready"
+    UNACCEPTED = "unaccepted"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// foundTools is GET /tools/search, as far as it is read here.
+type foundTools struct {
+	Tools []struct {
+		Server    string `json:"server"`
+		Tool      string `json:"tool"`
+		Signature string `json:"signature"`
+		Summary   string `json:"summary"`
+		Risk      string `json:"risk"`
+		Decision  string `json:"decision"`
+	} `json:"tools"`
+	Unmatched []string `json:"unmatched"`
+	Unknown   []string `json:"unknown"`
+}
+
+func searchToolsCommand() *cobra.Command {
+	var server, set string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "search WORDS...",
+		Short: "Find tools by what they do",
+		Long: "search shows the tools that fit the words, best first, with how each is called, and what the policy decides for your call without arguments. " +
+			"If no tool fits, nothing is shown.\n\nExit code: 0 tools were found, 1 no tool fits.",
+		Example: "  callyard tools search read a text file\n  callyard tools search --server files --limit 3 rename",
+		Args:    takes(1, -1),
+	}
+	cmd.Flags().StringVar(&server, "server", "", "only tools of this server")
+	cmd.Flags().StringVar(&set, "set", "", "only tools of this set")
+	cmd.Flags().IntVar(&limit, "limit", 10, "maximum number of tools")
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		q := callyard.SearchToolsParams{Q: strings.Join(args, " "), Server: given(server), Set: given(set), Limit: new(limit)}
+		var found foundTools
+		raw, err := c.report(ctx, with(c.api.SearchTools, &q), &found)
+		if err != nil {
+			return err
+		}
+		if c.out.structured() {
+			err = c.out.document(raw)
+		} else if len(found.Tools) > 0 {
+			rows := make([][]cell, 0, len(found.Tools))
+			for _, t := range found.Tools {
+				rows = append(rows, cells(t.Server, t.Signature, t.Risk, t.Decision, t.Summary))
+			}
+			err = c.out.table([]string{"SERVER", "TOOL", "RISK", "DECISION", "SUMMARY"}, rows)
+		}
+		if err != nil {
+			return err
+		}
+		text := missingTools(found.Unknown)
+		if len(found.Unmatched) > 0 {
+			text += "No tool has the words: " + oneLine(strings.Join(found.Unmatched, ", ")) + "\n"
+		}
+		if err := c.note.text(text); err != nil {
+			return err
+		}
+		if len(found.Tools) == 0 {
+			return fail(exitToolError, "No tool fits.")
+		}
+		return nil
+	})
+	return cmd
+}
