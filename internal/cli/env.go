@@ -142,7 +142,7 @@ func runEnv(cmd *cobra.Command) error {
 		if err := cfg.OwnKey(); err != nil {
 			return err
 		}
-		setup.TuneRuntime(2, len(e.served))
+		setup.TuneRuntime(len(e.served))
 		connect = func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 			return bus.Connect(ctx, bus.Options{InProcess: e.nats, Name: name, Local: &e.local, KeepWhileDown: keep, Log: p.Log})
 		}

@@ -168,7 +168,7 @@ func (s *Scorer) Score(item *Item) Scored {
 	p := eval.Prepare(&sample)
 	x := extract(item, p.Names)
 	response := eval.Response{ID: item.ID, Text: item.Completion}
-	score := p.ScoreExtracted(&response, &x, s.preset)
+	score := p.ScoreExtracted(&response, &x, s.preset, nil)
 	out := Scored{ID: item.ID, Predicted: score.Called, Type: score.Published.Type, Components: make(map[Term]float64, 2)}
 	if out.FailureKind = item.FailureKind; out.FailureKind != "" {
 		out.Masked = true

@@ -26,7 +26,7 @@ var operations = map[string]Need{
 	"get-metrics": readTools, "get-configuration": readTools, "list-workers": readTools, "get-events": readTools,
 	"list-servers": readTools, "get-server": readTools, "list-server-tools": readTools, "list-server-resources": readTools, "list-server-resource-templates": readTools, "list-server-prompts": readTools,
 	"get-server-openapi": readTools, "get-set-openapi": readTools, "get-server-pins": readTools,
-	"list-sets": readTools, "get-set": readTools, "list-tools": readTools, "list-switches": readTools, "convert-tools": readTools,
+	"list-sets": readTools, "get-set": readTools, "list-tools": readTools, "search-tools": readTools, "preflight": readTools, "list-switches": readTools, "convert-tools": readTools,
 
 	"call-tool": callTools, "create-call": callTools, "create-tool-calls": callTools, "confirm-call": callTools, "confirm-calls": callTools,
 	"read-resource": callTools, "get-prompt": callTools,
