@@ -30,14 +30,14 @@ func (c *Charts) table() *sheet {
 	rows = append(rows, row{"mean over samples", fmt.Sprint(c.Report.Samples), &l.Micro}, row{"mean over categories", "", &l.Macro})
 	s := newSheet(2*margin+nameWidth+1.8*vg.Centimeter+4*column, rowHeight*vg.Length(len(rows)+1), c.headline("metrics by category, in percent"))
 	samples, from := margin+nameWidth+1.2*vg.Centimeter, margin+nameWidth+1.8*vg.Centimeter
-	y := headRoom + rowHeight/2
+	y := headHeight + rowHeight/2
 	s.write(margin, y, "category", draw.XLeft)
 	s.write(samples, y, "samples", draw.XRight)
 	for k, name := range report.MetricNames() {
 		s.write(from+column*vg.Length(k+1), y, name, draw.XRight)
 	}
 	for i, r := range rows {
-		y = headRoom + rowHeight*(vg.Length(i)+1.5)
+		y = headHeight + rowHeight*(vg.Length(i)+1.5)
 		s.line(faint, 0.5, s.at(margin, y-rowHeight/2), s.at(from+4*column, y-rowHeight/2))
 		s.write(margin, y, shortened(r.name), draw.XLeft)
 		s.write(samples, y, r.samples, draw.XRight)
@@ -54,10 +54,10 @@ func (c *Charts) heatmap() *sheet {
 	l := c.level(c.Report)
 	s := newSheet(2*margin+nameWidth+4*column, rowHeight*vg.Length(len(l.Categories)+1), c.headline("heat map, in percent"))
 	for k, name := range report.MetricNames() {
-		s.write(margin+nameWidth+column*(vg.Length(k)+0.5), headRoom+rowHeight/2, name, draw.XCenter)
+		s.write(margin+nameWidth+column*(vg.Length(k)+0.5), headHeight+rowHeight/2, name, draw.XCenter)
 	}
 	for i := range l.Categories {
-		top := headRoom + rowHeight*vg.Length(i+1)
+		top := headHeight + rowHeight*vg.Length(i+1)
 		s.write(margin, top+rowHeight/2, shortened(l.Categories[i].Name), draw.XLeft)
 		for k, e := range l.Categories[i].Metrics.List() {
 			x := margin + nameWidth + column*vg.Length(k)
@@ -81,7 +81,7 @@ func (c *Charts) failures() *sheet {
 	l := c.level(c.Report)
 	s := newSheet(2*margin+nameWidth+width, rowHeight*vg.Length(len(l.Categories)+1), c.headline("types of answers"))
 	for i := range l.Categories {
-		top, x, answers := headRoom+rowHeight*vg.Length(i), margin+nameWidth, 0
+		top, x, answers := headHeight+rowHeight*vg.Length(i), margin+nameWidth, 0
 		for _, n := range l.Categories[i].Types {
 			answers += n
 		}
@@ -96,7 +96,7 @@ func (c *Charts) failures() *sheet {
 			x += part
 		}
 	}
-	y := headRoom + rowHeight*(vg.Length(len(l.Categories))+0.5)
+	y := headHeight + rowHeight*(vg.Length(len(l.Categories))+0.5)
 	for k, t := range eval.Types() {
 		x := margin + nameWidth + 2.7*vg.Centimeter*vg.Length(k)
 		s.fill(x, y-5, 10, 10, failureColours[t])
@@ -133,7 +133,7 @@ func (c *Charts) rewards() *sheet {
 			if k >= len(r.Rewards) {
 				continue
 			}
-			w, top := r.Rewards[k], headRoom+rowHeight*vg.Length(row)
+			w, top := r.Rewards[k], headHeight+rowHeight*vg.Length(row)
 			row++
 			if i == 0 {
 				s.write(margin, top+rowHeight/2, w.Name, draw.XLeft)
@@ -143,8 +143,8 @@ func (c *Charts) rewards() *sheet {
 			s.write(x(max(0, w.Mean.High))+5, top+rowHeight/2, fmt.Sprintf("%.3f", w.Mean.Mean), draw.XLeft)
 		}
 	}
-	s.line(ink, 0.7, s.at(x(0), headRoom), s.at(x(0), headRoom+rowHeight*vg.Length(row)))
-	s.legend(headRoom+rowHeight*(vg.Length(row)+0.5), titles, colours)
+	s.line(ink, 0.7, s.at(x(0), headHeight), s.at(x(0), headHeight+rowHeight*vg.Length(row)))
+	s.legend(headHeight+rowHeight*(vg.Length(row)+0.5), titles, colours)
 	return s
 }
 
@@ -162,7 +162,7 @@ func (c *Charts) radar() *sheet {
 	titles, reports, colours := c.runs()
 	categories := c.level(c.Report).Categories
 	s := newSheet(width, height, c.headline("F1 by category"))
-	center := s.at(width/2, headRoom+6.7*vg.Centimeter)
+	center := s.at(width/2, headHeight+6.7*vg.Centimeter)
 	point := func(i int, r vg.Length) vg.Point {
 		angle := math.Pi/2 - 2*math.Pi*float64(i)/float64(len(categories))
 		return vg.Point{X: center.X + r*vg.Length(math.Cos(angle)), Y: center.Y + r*vg.Length(math.Sin(angle))}
@@ -206,6 +206,6 @@ func (c *Charts) radar() *sheet {
 		area(func(i int) float64 { return categories[i].Metrics.Accuracy.Mean }, next)
 		titles, colours = []string{"F1", "accuracy"}, []color.RGBA{first, next}
 	}
-	s.legend(headRoom+height-0.4*vg.Centimeter, titles, colours)
+	s.legend(headHeight+height-0.4*vg.Centimeter, titles, colours)
 	return s
 }

@@ -67,9 +67,9 @@ func (c *Charts) headline(what string) string {
 }
 
 const (
-	margin    = 0.6 * vg.Centimeter
-	rowHeight = 0.75 * vg.Centimeter
-	headRoom  = 1.4 * vg.Centimeter
+	margin     = 0.6 * vg.Centimeter
+	rowHeight  = 0.75 * vg.Centimeter
+	headHeight = 1.4 * vg.Centimeter
 )
 
 var (
@@ -88,12 +88,12 @@ type sheet struct {
 }
 
 func newSheet(width, height vg.Length, headline string) *sheet {
-	height += headRoom + margin
+	height += headHeight + margin
 	image := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(110), vgimg.UseBackgroundColor(color.White))
 	s := &sheet{image: image, canvas: draw.New(image), style: plot.New().Title.TextStyle, height: height}
 	s.style.YAlign, s.style.XAlign, s.style.Color = draw.YCenter, draw.XLeft, ink
 	s.style.Font.Size = 12
-	s.write(margin, headRoom/2, headline, draw.XLeft)
+	s.write(margin, headHeight/2, headline, draw.XLeft)
 	s.style.Font.Size = 9.5
 	return s
 }

@@ -159,7 +159,7 @@ func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 		}
 		if d.IsDir() {
 			base := path.Base(name)
-			if name != "." && (base == "node_modules" || strings.HasPrefix(base, ".") && base != ".github") {
+			if name != "." && (base == "node_modules" || base == "dist" || strings.HasPrefix(base, ".") && base != ".github") {
 				return fs.SkipDir
 			}
 			return nil
