@@ -29,13 +29,11 @@ const (
 // process does not get there for hours: it would keep what its start and the last load
 // left behind.
 func TrimPart() lifecycle.Part {
-	var stop context.CancelFunc
+	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	return lifecycle.Part{
 		Name: "memory",
 		Start: func(context.Context) error {
-			ctx, cancel := context.WithCancel(context.Background())
-			stop = cancel
 			go func() {
 				defer close(done)
 				trim(ctx, readHeap, giveBack)

@@ -85,18 +85,18 @@ func TestReadReturnsLinesAndTheDigestOfTheWholeFile(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for want, in := range map[string]readArguments{
-		"is not UTF-8 text":                 {Path: "binary"},
-		"there is no file or directory":     {Path: "a/c"},
-		"is a directory; call list":         {Path: "a"},
-		"has 3 lines, and offset is 4":      {Path: "a/b.txt", Offset: 4},
-		"offset is the number of a line":    {Path: "a/b.txt", Offset: -1},
-		"is outside the allowed":   {Path: "/etc/passwd"},
-		"has 5000 bytes; at most 4096":      {Path: strings.Repeat("x", 5000)},
-		"the path has a zero byte":          {Path: "a\x00b"},
-		"is more than 64 directories deep":  {Path: strings.Repeat("x/", 65) + "x"},
-		"file name too long":                {Path: strings.Repeat("x", 300)},
-		"not a directory":                   {Path: "a/b.txt/c"},
-		"outside the allowed ": {Path: "../" + filepath.Base(dir) + "x/b"},
+		"is not UTF-8 text":                {Path: "binary"},
+		"there is no file or directory":    {Path: "a/c"},
+		"is a directory; call list":        {Path: "a"},
+		"has 3 lines, and offset is 4":     {Path: "a/b.txt", Offset: 4},
+		"offset is the number of a line":   {Path: "a/b.txt", Offset: -1},
+		"is outside the allowed":           {Path: "/etc/passwd"},
+		"has 5000 bytes; at most 4096":     {Path: strings.Repeat("x", 5000)},
+		"the path has a zero byte":         {Path: "a\x00b"},
+		"is more than 64 directories deep": {Path: strings.Repeat("x/", 65) + "x"},
+		"file name too long":               {Path: strings.Repeat("x", 300)},
+		"not a directory":                  {Path: "a/b.txt/c"},
+		"outside the allowed ":             {Path: "../" + filepath.Base(dir) + "x/b"},
 	} {
 		_, err := s.read(t.Context(), nil, in)
 		wants(t, err, want)
