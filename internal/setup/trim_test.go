@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,20 +13,36 @@ func TestAnIdleProcessGivesMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
 		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
 		use, given := heapUse{kept: 50 * mib}, 0
+		read := func() heapUse {
+			mu.Lock()
+			defer mu.Unlock()
+			return use
+		}
+		give := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			given++
+			use.kept = 15 * mib
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			trim(ctx, func() heapUse { return use }, func() { given++; use.kept = 15 * mib })
+			trim(ctx, read, give)
 		}()
 		after := func(what string, allocated, kept uint64, want int) {
 			t.Helper()
 			time.Sleep(time.Millisecond) // between two looks
 			synctest.Wait()
+			mu.Lock()
 			use.allocated += allocated
 			use.kept += kept
+			mu.Unlock()
 			time.Sleep(trimEvery)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if given != want {
 				t.Errorf("%s: given back %d times, want %d", what, given, want)
 			}
