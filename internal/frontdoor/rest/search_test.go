@@ -23,6 +23,10 @@ func TestToolsAreSearched(t *testing.T) {
 	if !strings.Contains(string(a.body), `"tools":[]`) || !strings.Contains(string(a.body), `"zebra"`) {
 		t.Errorf("nothing fits: %s", a.body)
 	}
+	a = f.do(http.MethodGet, "/tools/search?q="+strings.Repeat("0", 700), "") // too long to be a word of a tool
+	if !strings.Contains(string(a.body), `"tools":[],"unmatched":[]`) {
+		t.Errorf("a long word: %s", a.body)
+	}
 	for path, status := range map[string]int{"/tools/search": 400, "/tools/search?q=+": 400, "/tools/search?q=x&server=none": 404, "/tools/search?q=x&set=none": 404, "/tools/search?q=x&limit=0": 400} {
 		if a := f.do(http.MethodGet, path, ""); a.status != status {
 			t.Errorf("%s: %d %s", path, a.status, a.body)

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -71,7 +70,7 @@ func (h *searchHandlers) search(x *httpapi.Exchange, _ *http.Request) (ToolSearc
 	if err != nil {
 		return ToolSearch{}, err
 	}
-	answer := ToolSearch{Tools: make([]FoundTool, 0, len(f.Tools)), Unmatched: slices.Concat([]string{}, f.Unmatched), Searched: f.Callable, Ranking: "bm25f", Unknown: f.Unknown}
+	answer := ToolSearch{Tools: make([]FoundTool, 0, len(f.Tools)), Unmatched: append([]string{}, f.Unmatched...), Searched: f.Callable, Ranking: "bm25f", Unknown: f.Unknown}
 	for i := range f.Tools {
 		t := &f.Tools[i]
 		a := h.calls.Preview(&t.Tool, x.Principal)
