@@ -51,28 +51,29 @@ func (ep *Episode) leaseOf(ctx context.Context, server string) (schema.Lease, er
 	var err error
 	for i := range holders {
 		l := schema.Lease{Worker: holders[(first+i)%len(holders)].ID, ID: ep.key}
-		var payload []byte
-		if payload, err = json.Marshal(bus.LeaseRequest{ID: l.ID}); err != nil {
-			return l, err
-		}
-		if _, err = ep.m.o.Workers.Request(ctx, l.Worker, bus.MethodOpenLease, server, payload, leaseTime); err == nil {
+		if _, err = ep.ask(ctx, bus.MethodOpenLease, server, l); err == nil {
 			return l, nil
 		}
 	}
 	return schema.Lease{}, err
 }
 
-// release ends the leases. It does not wait for workers that do not answer.
+// ask asks the worker of a lease to open or close it, or for the digest of its state.
+func (ep *Episode) ask(ctx context.Context, method, server string, l schema.Lease) ([]byte, error) {
+	payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
+	if err != nil {
+		return nil, err
+	}
+	return ep.m.o.Workers.Request(ctx, l.Worker, method, server, payload, leaseTime)
+}
+
+// release ends the leases. A worker that does not answer within [leaseTime] ends its own.
 func (ep *Episode) release() {
 	for server, l := range ep.leases {
 		if l.ID == "" {
 			continue
 		}
-		payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
-		if err == nil {
-			_, err = ep.m.o.Workers.Request(context.Background(), l.Worker, bus.MethodCloseLease, server, payload, leaseTime)
-		}
-		if err != nil {
+		if _, err := ep.ask(context.Background(), bus.MethodCloseLease, server, l); err != nil {
 			ep.m.o.Log.Warn("a lease was not closed; its worker closes it when it is idle", "server", server, "worker", l.Worker, "error", err)
 		}
 	}
@@ -94,11 +95,7 @@ func (ep *Episode) digest(ctx context.Context) (string, error) {
 		if l.ID == "" {
 			continue
 		}
-		payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
-		if err != nil {
-			return "", err
-		}
-		sum, err := ep.m.o.Workers.Request(ctx, l.Worker, bus.MethodLeaseDigest, server, payload, leaseTime)
+		sum, err := ep.ask(ctx, bus.MethodLeaseDigest, server, l)
 		if err != nil {
 			return "", err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/kit/jsonlog"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // line is a line of a transcript, in the format of the agent's transcripts. Those of type
@@ -59,9 +60,9 @@ type record struct{ lines bytes.Buffer }
 func (ep *Episode) keeps() bool { return ep.m.o.File.Transcripts != "" && !ep.oracle }
 
 func (r *record) add(l *line) {
-	out := json.NewEncoder(&r.lines)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(l) // a line that cannot be written as JSON is left out
+	if text, err := plainjson.Line(l); err == nil { // a line that cannot be written as JSON is left out
+		r.lines.Write(text)
+	}
 }
 
 func (r *record) begin(ep *Episode, now time.Time) {

@@ -64,7 +64,7 @@ const (
 	FailureInternal   = "internal"
 )
 
-// ErrEnded is the error of a step after the end of its episode, of KindConflict.
+// errEnded is the error of a step after the end of its episode, of KindConflict.
 func errEnded() error {
 	return schema.Errorf(schema.KindConflict, "The episode has ended; begin another one.")
 }
@@ -73,51 +73,37 @@ func errEnded() error {
 // after the end of the episode, KindInvalidRequest for arguments that are no object. Everything
 // else is an observation.
 func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMessage) (*Observation, error) {
-	defer ep.enter()()
-	ep.stepping.Lock()
-	defer ep.stepping.Unlock()
-	if over := ep.overdue(); over != nil {
-		return over, nil
-	}
-	turn, err := ep.turn()
-	if err != nil {
-		return nil, err
-	}
-	if len(arguments) == 0 || string(arguments) == "null" {
-		arguments = json.RawMessage("{}")
-	}
-	if tool == ep.env.FinishTool {
-		var given struct {
-			Answer any `json:"answer"`
+	return ep.inTurn(func(turn int) *Observation {
+		if len(arguments) == 0 || string(arguments) == "null" {
+			arguments = json.RawMessage("{}")
 		}
-		if json.Unmarshal(arguments, &given) == nil {
-			ep.answer = given.Answer
+		if tool == ep.env.FinishTool {
+			var given struct {
+				Answer any `json:"answer"`
+			}
+			if json.Unmarshal(arguments, &given) == nil {
+				ep.answer = given.Answer
+			}
+			o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
+			ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
+			return ep.finish(ctx, o)
 		}
-		o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
+		o := ep.run(ctx, tool, arguments)
 		ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
-		return ep.finish(ctx, o), nil
-	}
-	o := ep.run(ctx, tool, arguments)
-	ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
-	return ep.after(ctx, turn, o), nil
+		return ep.after(ctx, turn, o)
+	})
 }
 
 // StepText reads a text of the model as evaluation does and makes the calls in its
 // <tool_call> blocks, in their order. A text without a call ends the episode, and is its
 // answer. Errors are those of Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
-	defer ep.enter()()
-	ep.stepping.Lock()
-	defer ep.stepping.Unlock()
-	if over := ep.overdue(); over != nil {
-		return over, nil
-	}
-	turn, err := ep.turn()
-	if err != nil {
-		return nil, err
-	}
+	return ep.inTurn(func(turn int) *Observation { return ep.text(ctx, turn, text) })
+}
+
+func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
 	ep.texts = append(ep.texts, text)
-	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, eval.NewNames(ep.table.graded))
+	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, ep.table.known)
 	o := &Observation{}
 	var seen []*Observation
 	finished := len(x.Rescued) == 0
@@ -144,9 +130,25 @@ func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, err
 	o.Text = shown(seen)
 	ep.note(turn, text, x.Calls, seen)
 	if finished && !o.Masked {
-		return ep.finish(ctx, o), nil
+		return ep.finish(ctx, o)
 	}
-	return ep.after(ctx, turn, o), nil
+	return ep.after(ctx, turn, o)
+}
+
+// inTurn makes a step once those before it have ended, unless the episode has ended or its
+// time has passed.
+func (ep *Episode) inTurn(step func(turn int) *Observation) (*Observation, error) {
+	defer ep.enter()()
+	ep.stepping.Lock()
+	defer ep.stepping.Unlock()
+	if over := ep.overdue(); over != nil {
+		return over, nil
+	}
+	turn, err := ep.turn()
+	if err != nil {
+		return nil, err
+	}
+	return step(turn), nil
 }
 
 // shown are results as a text for a model.

@@ -32,6 +32,7 @@ type table struct {
 	names   map[string]*offered
 	tools   []Tool      // with the finish tool
 	graded  []eval.Tool // for rewards
+	known   *eval.Names // of graded
 	servers []string
 	version string // changes with each definition
 	made    time.Time
@@ -48,8 +49,9 @@ var reservedTools = []string{"reset", "step", "state", "close"}
 func (m *Manager) table(e *Environment) (*table, error) {
 	m.mu.Lock()
 	known := m.tables[e.name]
+	fresh := known != nil && time.Since(known.made) < tableFor
 	m.mu.Unlock()
-	if known != nil && time.Since(known.made) < tableFor {
+	if fresh {
 		return known, nil
 	}
 	t, err := m.makeTable(e)
@@ -140,6 +142,7 @@ func (t *table) settle(e *Environment) {
 		t.tools = append(t.tools, o.Tool)
 		t.graded = append(t.graded, eval.Tool{Name: o.Name, Server: o.server, Schema: o.InputSchema})
 	}
+	t.known = eval.NewNames(t.graded)
 	t.tools = append(t.tools, Tool{
 		Name: e.FinishTool, Description: "Ends the task with an answer.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"answer":{"description":"The answer to the task."}}}`),

@@ -44,7 +44,7 @@ func (s gym) seedSession(w http.ResponseWriter, r *http.Request, who schema.Prin
 
 // gymTool calls the tool that the path names; the body has the arguments.
 func (s gym) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
-	ep, err := ors(s).episodeOf(r, who)
+	_, ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,7 @@ func (s gym) verify(w http.ResponseWriter, r *http.Request, who schema.Principal
 	if err := read(w, r, &out); err != nil {
 		return nil, err
 	}
-	one, err := s.sessionOf(r, who, "")
-	if err != nil {
-		return nil, err
-	}
-	ep, err := ors(s).episodeOf(r, who)
+	one, ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}

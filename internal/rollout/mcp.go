@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -91,11 +92,7 @@ func (s *Server) rpcOf(ctx context.Context, one *session, q *request) object {
 		}
 		return rpcResult(q.ID, object{"tools": ep.Tools()})
 	case schema.MethodCallTool:
-		raw, err := json.Marshal(object{"type": actionCall, "tool_name": q.Params.Name, "arguments": q.Params.Arguments})
-		if err != nil {
-			return rpcFault(q.ID, rpcInvalidParams, "The params cannot be read.")
-		}
-		o, err := s.step(ctx, one, raw)
+		o, err := s.act(ctx, one, action{Type: actionCall, Tool: q.Params.Name, Arguments: q.Params.Arguments})
 		if err != nil {
 			return rpcFault(q.ID, rpcInternal, schema.AsError(err).Detail)
 		}
@@ -109,14 +106,10 @@ func (s *Server) rpcOf(ctx context.Context, one *session, q *request) object {
 
 // messageOf is the error in an observation without a result.
 func messageOf(o *observed) string {
-	var e struct {
-		Message string `json:"message"`
+	if e, ok := o.Observation["error"].(*episode.StepError); ok && e != nil {
+		return e.Message
 	}
-	raw, err := json.Marshal(o.Observation["error"])
-	if err != nil || json.Unmarshal(raw, &e) != nil {
-		return ""
-	}
-	return e.Message
+	return ""
 }
 
 func rpcResult(id json.RawMessage, result any) object {

@@ -108,12 +108,18 @@ func (s *Server) reset(ctx context.Context, one *session, c choice) (*observed, 
 	return &observed{Observation: object{"prompt": ep.Prompt(), "metadata": object{}}, Metadata: meta}, nil
 }
 
-// step does one action. The error is of KindInvalidRequest for an action that is none.
+// step does the action that the text is. The error is of KindInvalidRequest for one that is
+// none.
 func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*observed, error) {
 	var a action
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The action cannot be read: %w", err)
 	}
+	return s.act(ctx, one, a)
+}
+
+// act does one action. The errors are those of step.
+func (s *Server) act(ctx context.Context, one *session, a action) (*observed, error) {
 	if a.Type == "" && a.Tool != "" {
 		a.Type = actionCall
 	}

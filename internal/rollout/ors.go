@@ -15,10 +15,8 @@ import (
 type ors struct{ *Server }
 
 // routes are the paths of the standard.
-func (s ors) routes(mux *http.ServeMux, keyed func(string, answer), both func(method, path string, f answer)) {
-	mux.HandleFunc("GET /list_environments", func(w http.ResponseWriter, r *http.Request) {
-		s.reply(w, r, schema.Principal{}, s.listEnvironments)
-	})
+func (s ors) routes(open, keyed func(string, answer), both func(method, path string, f answer)) {
+	open("GET /list_environments", s.listEnvironments)
 	both("GET", "/splits", s.splits)
 	both("POST", "/tasks", s.listTasks)
 	both("POST", "/num_tasks", s.countTasks)
@@ -208,23 +206,11 @@ func (s ors) create(w http.ResponseWriter, r *http.Request, who schema.Principal
 }
 
 func (s ors) prompt(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
-	ep, err := s.episodeOf(r, who)
+	_, ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}
 	return []any{object{"type": "text", "text": ep.Prompt(), "detail": nil}}, nil
-}
-
-// episodeOf is the episode of the session that the request names.
-func (s ors) episodeOf(r *http.Request, who schema.Principal) (*episode.Episode, error) {
-	one, err := s.sessionOf(r, who, "")
-	if err != nil {
-		return nil, err
-	}
-	if ep := one.episode(); ep != nil {
-		return ep, nil
-	}
-	return nil, schema.Errorf(schema.KindNotFound, "The session has no episode; POST /create begins one.")
 }
 
 func (s ors) ping(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
@@ -284,11 +270,7 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 	if len(q.Input) > 0 && !isObject(q.Input) {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The input must be an object.")
 	}
-	one, err := s.sessionOf(r, who, "")
-	if err != nil {
-		return nil, err
-	}
-	ep, err := s.episodeOf(r, who)
+	one, ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err
 	}

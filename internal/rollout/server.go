@@ -104,7 +104,7 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /metrics", s.o.Metrics)
 	}
 	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
-	ors{s}.routes(mux, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
+	ors{s}.routes(open, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
 	gym{s}.routes(keyed)
 	keyed("POST /rewards", s.reward)
 	return mux

@@ -264,6 +264,18 @@ func (s *Server) sessionOf(r *http.Request, who schema.Principal, id string) (*s
 	return s.sessions.get(id, who)
 }
 
+// episodeOf is the session that a request names, with its episode.
+func (s *Server) episodeOf(r *http.Request, who schema.Principal) (*session, *episode.Episode, error) {
+	one, err := s.sessionOf(r, who, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	if ep := one.episode(); ep != nil {
+		return one, ep, nil
+	}
+	return nil, nil, schema.Errorf(schema.KindNotFound, "The session has no episode; POST /create begins one.")
+}
+
 func setCookie(w http.ResponseWriter, one *session) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // trainers come over plain HTTP, mostly on loopback
 		Name: sessionCookie, Value: one.id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
