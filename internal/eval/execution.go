@@ -1,12 +1,5 @@
 package eval
 
-import (
-	"encoding/json"
-	"strings"
-
-	"github.com/callyard/callyard/internal/validate"
-)
-
 // Execution says how the calls of an answer ran. Shares are from 0 to 1, and nil where there
 // is nothing to take a share of, or nothing to compare with.
 type Execution struct {
@@ -65,71 +58,4 @@ func (r *RewardExecution) of(e *Execution, arguments *float64) (sum float64) {
 		sum += r.Risk * float64(e.Denied) / float64(e.Calls)
 	}
 	return sum
-}
-
-// schemas are those of the tools of samples, which often have the same ones.
-var schemas = validate.NewCache(0)
-
-// arguments is the mean over calls of the share of required arguments that are given and the
-// share of given arguments that fit the schema; nil without calls. A call of no tool of the
-// sample has 0, one of a tool without a schema 1.
-func (p *Prepared) arguments(calls []Call) *float64 {
-	if len(calls) == 0 {
-		return nil
-	}
-	sum := 0.0
-	for i := range calls {
-		key, known := p.Names.Known(calls[i].Name)
-		for j := range p.Sample.Tools {
-			if t := &p.Sample.Tools[j]; known && t.Name == key {
-				sum += argumentsOf(t.Schema, calls[i].Arguments)
-				break
-			}
-		}
-	}
-	sum /= float64(len(calls))
-	return &sum
-}
-
-func argumentsOf(raw, arguments json.RawMessage) float64 {
-	if len(raw) == 0 {
-		return 1
-	}
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	var given map[string]json.RawMessage
-	var shape struct {
-		Required []string `json:"required"`
-	}
-	compiled, err := schemas.Get(Digest(raw), raw)
-	if err != nil || json.Unmarshal(raw, &shape) != nil {
-		return 1 // a schema that cannot be read forbids nothing
-	}
-	if json.Unmarshal(arguments, &given) != nil || given == nil {
-		return 0
-	}
-	present := 0
-	for _, name := range shape.Required {
-		if _, ok := given[name]; ok {
-			present++
-		}
-	}
-	wrong := map[string]bool{}
-	for _, fault := range compiled.Validate(arguments) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(fault.Pointer, "/"), "/")
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		if _, ok := given[name]; ok {
-			wrong[name] = true
-		}
-	}
-	return (share(present, len(shape.Required)) + share(len(given)-len(wrong), len(given))) / 2
-}
-
-// share is n of all, and 1 of none.
-func share(n, all int) float64 {
-	if all == 0 {
-		return 1
-	}
-	return float64(n) / float64(all)
 }

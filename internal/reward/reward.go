@@ -103,7 +103,7 @@ const FailureMissing = "missing-facts"
 type Scorer struct {
 	preset  *eval.Reward
 	weights [7]float64 // in the order of Terms
-	schemas schemas
+	checker eval.ArgumentChecker
 }
 
 // New returns a scorer. preset is the name of a reward of package eval, "" for the default.
@@ -186,7 +186,7 @@ func (s *Scorer) Score(item *Item) Scored {
 		if s.weights[i] == 0 {
 			continue
 		}
-		value, known := s.term(term, item, &score, p.Names, calls)
+		value, known := s.term(term, item, &score, p, calls)
 		if !known {
 			return Scored{ID: out.ID, Predicted: out.Predicted, Type: out.Type, Components: map[Term]float64{}, Masked: true, FailureKind: FailureMissing}
 		}
@@ -211,14 +211,14 @@ func extract(item *Item, known *eval.Names) eval.Extracted {
 }
 
 // term computes one term; known is false where the item lacks what it needs.
-func (s *Scorer) term(t Term, item *Item, score *eval.Score, toolNames *eval.Names, calls []Call) (value float64, known bool) {
+func (s *Scorer) term(t Term, item *Item, score *eval.Score, p *eval.Prepared, calls []Call) (value float64, known bool) {
 	switch t {
 	case Selection:
 		return score.Reward.Selection, true
 	case Format:
 		return score.Reward.Format, true
 	case Arguments:
-		return s.arguments(item.Tools, toolNames, calls, len(score.Expected) == 0), true
+		return s.arguments(p, calls, len(score.Expected) == 0), true
 	case Execution:
 		return execution(calls, len(score.Expected) == 0)
 	case State:

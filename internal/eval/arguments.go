@@ -1,0 +1,160 @@
+package eval
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/validate"
+)
+
+// ArgumentChecker checks arguments against the schemas of tools, each of which it compiles
+// once. It is safe for concurrent use, and the zero value is ready.
+type ArgumentChecker struct {
+	mu   sync.Mutex
+	kept map[[sha256.Size]byte]*argumentSchema
+}
+
+// ArgumentCheck counts how far the arguments of a call fit the schema of its tool.
+type ArgumentCheck struct {
+	// Required are the arguments that the schema requires, Present those of them that are
+	// given.
+	Required, Present int
+	// Given are the arguments, Valid those of them in which the schema finds no fault.
+	Given, Valid int
+	// Readable says that the schema could be compiled; one that could not forbids nothing.
+	Readable bool
+}
+
+// argumentSchema is the schema of a tool.
+type argumentSchema struct {
+	compiled *validate.Schema // nil for one that cannot be compiled
+	required []string
+	readable bool
+}
+
+// Check checks arguments; none are an empty object. object is false for arguments that are
+// none. A tool without a schema forbids nothing.
+func (c *ArgumentChecker) Check(schema, arguments json.RawMessage) (check ArgumentCheck, object bool) {
+	tool := &argumentSchema{readable: true}
+	if len(schema) > 0 {
+		tool = c.schema(schema)
+	}
+	check.Readable = tool.readable
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(arguments, &given) != nil || given == nil {
+		return check, false
+	}
+	check.Required, check.Given = len(tool.required), len(given)
+	for _, name := range tool.required {
+		if _, ok := given[name]; ok {
+			check.Present++
+		}
+	}
+	check.Valid = check.Given
+	if tool.compiled != nil {
+		check.Valid -= faulty(tool.compiled, arguments, given)
+	}
+	return check, true
+}
+
+// faulty is the number of given arguments with a fault.
+func faulty(schema *validate.Schema, arguments json.RawMessage, given map[string]json.RawMessage) int {
+	wrong := make(map[string]bool)
+	for _, f := range schema.Validate(arguments) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/")
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		if _, ok := given[name]; ok && f.Pointer != "" {
+			wrong[name] = true
+		}
+	}
+	return len(wrong)
+}
+
+func (c *ArgumentChecker) schema(raw json.RawMessage) *argumentSchema {
+	key := sha256.Sum256(raw)
+	c.mu.Lock()
+	known := c.kept[key]
+	c.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	made := &argumentSchema{}
+	var shape struct {
+		Required []string `json:"required"`
+	}
+	shaped := json.Unmarshal(raw, &shape)
+	if shaped == nil {
+		made.required = shape.Required
+	}
+	compiled, err := validate.Compile(raw)
+	if err == nil {
+		made.compiled = compiled
+	}
+	made.readable = shaped == nil && err == nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= validate.DefaultCached {
+		c.kept = make(map[[sha256.Size]byte]*argumentSchema)
+	}
+	c.kept[key] = made
+	return made
+}
+
+// SchemaOf is the schema of the tool that a model means by a name; known is false for no tool
+// of the sample.
+func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) {
+	key, ok := p.Names.Known(called)
+	for i := range p.Sample.Tools {
+		if t := &p.Sample.Tools[i]; ok && t.Name == key {
+			return t.Schema, true
+		}
+	}
+	return nil, false
+}
+
+// checker keeps the schemas of samples, which often have the same tools.
+var checker ArgumentChecker
+
+// arguments is the mean over calls of the share of required arguments that are given and the
+// share of given arguments that fit the schema; nil without calls. A call of no tool of the
+// sample has 0, one of a tool without a schema 1.
+func (p *Prepared) arguments(calls []Call) *float64 {
+	if len(calls) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for i := range calls {
+		if schema, known := p.SchemaOf(calls[i].Name); known {
+			sum += argumentsOf(schema, calls[i].Arguments)
+		}
+	}
+	sum /= float64(len(calls))
+	return &sum
+}
+
+func argumentsOf(schema, arguments json.RawMessage) float64 {
+	if len(schema) == 0 {
+		return 1
+	}
+	switch c, object := checker.Check(schema, arguments); {
+	case !c.Readable:
+		return 1
+	case !object:
+		return 0
+	default:
+		return (share(c.Present, c.Required) + share(c.Valid, c.Given)) / 2
+	}
+}
+
+// share is n of all, and 1 of none.
+func share(n, all int) float64 {
+	if all == 0 {
+		return 1
+	}
+	return float64(n) / float64(all)
+}
