@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,16 +106,7 @@ func requiredTools(file string, stdin io.Reader) (names []string, err error) {
 	if file == "" {
 		return nil, fail(exitUsage, "Name the file with the tools: --require FILE.")
 	}
-	from := stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, fail(exitUsage, "%s cannot be read: %v", oneLine(file), err)
-		}
-		defer func() { _ = f.Close() }()
-		from = f
-	}
-	text, err := io.ReadAll(io.LimitReader(from, maxRequired+1))
+	text, err := readInput(file, stdin, maxRequired)
 	switch {
 	case err != nil:
 		return nil, fail(exitUsage, "%s cannot be read: %v", oneLine(file), err)

@@ -67,23 +67,34 @@ func convertToolsCommand() *cobra.Command {
 
 // convertInput reads the file of the arguments, or standard input.
 func convertInput(stdin io.Reader, args []string) ([]byte, error) {
-	in := stdin
-	if len(args) > 0 && args[0] != "-" {
-		file, err := os.Open(args[0])
-		if err != nil {
-			return nil, fail(exitUsage, "The file cannot be read: %w", err)
-		}
-		defer func() { _ = file.Close() }() // it was only read
-		in = file
+	name := "-"
+	if len(args) > 0 {
+		name = args[0]
 	}
-	input, err := io.ReadAll(io.LimitReader(in, maxConvert+1))
+	input, err := readInput(name, stdin, maxConvert)
 	switch {
+	case err != nil && name != "-":
+		return nil, fail(exitUsage, "The file cannot be read: %w", err)
 	case err != nil:
 		return nil, fail(exitUsage, "The input cannot be read: %w", err)
 	case len(input) > maxConvert:
 		return nil, fail(exitUsage, "The input is larger than %d MiB; split it.", maxConvert>>20)
 	}
 	return input, nil
+}
+
+// readInput reads a file, or standard input for "-", as far as one byte more than most.
+func readInput(name string, stdin io.Reader, most int64) ([]byte, error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		in = file
+	}
+	return io.ReadAll(io.LimitReader(in, most+1))
 }
 
 func convertTools(out, note screen, from, to toolformat.Format, input []byte, calls bool) error {

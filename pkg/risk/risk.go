@@ -14,6 +14,17 @@ const (
 	High   = 3 // runs inside a container made for this use
 )
 
+// LevelName is the name of a level of risk, from [Low] to [High].
+func LevelName(level int) string {
+	switch level {
+	case Low:
+		return "low"
+	case Medium:
+		return "medium"
+	}
+	return "high"
+}
+
 // ByCaller and ByGroups are who may approve a held call.
 const (
 	ByCaller = "caller"

@@ -186,6 +186,12 @@ func (p *Principal) Identity() string {
 	return p.Grant.Identity()
 }
 
+// Has reports whether the credential of the principal holds one of these scopes; no scopes
+// are always held. See [Grant].
+func (p *Principal) Has(scopes ...string) bool {
+	return len(scopes) == 0 || p.Grant == nil || p.Grant.Has(scopes...)
+}
+
 // MayCall returns nil where the credential lets the principal call the tool; see [Grant].
 // The error is of KindForbidden.
 func (p *Principal) MayCall(server, tool string) error {

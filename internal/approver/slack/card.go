@@ -231,7 +231,7 @@ func (q *asked) about() []api.RichTextElement {
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
 	}
-	lines = append(lines, text(", "), date(q.Created), text(fmt.Sprintf("\nRisk: %s (level %d)", web.LevelName(b.Level), b.Level)))
+	lines = append(lines, text(", "), date(q.Created), text(fmt.Sprintf("\nRisk: %s (level %d)", risk.LevelName(b.Level), b.Level)))
 	for _, reason := range q.Reasons {
 		lines = append(lines, text("\n• "+clean(reason)))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,7 +40,7 @@ func parseTemplates() (map[string]*template.Template, error) {
 		"nth":     func(i int) int { return i + 1 },
 		"wait":    wait,
 		"number":  number,
-		"level":   LevelName,
+		"level":   risk.LevelName,
 		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
 		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
 		"fold":    fold,
@@ -109,17 +110,6 @@ func number(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// LevelName returns the name of a risk level from 1 to 3.
-func LevelName(level int) string {
-	switch level {
-	case 1:
-		return "low"
-	case 2:
-		return "medium"
-	}
-	return "high"
 }
 
 // label returns a state, level or verb as it begins a line: with a capital letter.

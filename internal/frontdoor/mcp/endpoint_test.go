@@ -589,6 +589,21 @@ func TestStreamsOfBothErasHaveABound(t *testing.T) {
 	}
 }
 
+func TestAStreamIsRefusedByWhatIsFull(t *testing.T) {
+	for limit, status := range map[*waits.Limit]int{waits.New(9, 0): http.StatusTooManyRequests, waits.New(0, 9): http.StatusServiceUnavailable} {
+		f := openFabric(t, func(o *Options) { o.Waits = limit })
+		s := f.enter("/mcp/demo", `{}`)
+		res, err := f.client.Do(f.request("GET", "/mcp/demo", "", mcpwire.HeaderSessionID, s.id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != status || res.Header.Get("Retry-After") != "1" || !res.Close {
+			t.Errorf("%s %v, want %d", res.Status, res.Header, status)
+		}
+	}
+}
+
 func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
 	f := openFabric(t, nil)
 	open := func(r *http.Request) func() string {

@@ -19,26 +19,30 @@ func (ep *Endpoint) authenticate(x *exchange, r *http.Request) bool {
 		x.principal = who
 		return true
 	}
-	e := schema.AsError(err)
-	status := http.StatusUnauthorized
-	switch e.Kind {
-	case schema.KindQuota:
-		status = http.StatusTooManyRequests
-		x.res.w.Header().Set("Retry-After", "30")
-	case schema.KindUnavailable:
-		status = http.StatusServiceUnavailable
-		x.res.w.Header().Set("Retry-After", "30")
-	default:
+	if e := schema.AsError(err); e.Kind == schema.KindQuota || e.Kind == schema.KindUnavailable {
+		x.putOff(e, "30")
+	} else {
 		x.res.w.Header().Set("WWW-Authenticate", ep.o.Keys.Unauthenticated(r, resourceOf(r)))
+		x.refuse(http.StatusUnauthorized, e)
 	}
-	x.refuse(status, e)
 	return false
+}
+
+// putOff refuses a request that may be sent again after that number of seconds: the error is
+// of KindQuota or KindUnavailable.
+func (x *exchange) putOff(e *schema.Error, seconds string) {
+	status := http.StatusServiceUnavailable
+	if e.Kind == schema.KindQuota {
+		status = http.StatusTooManyRequests
+	}
+	x.res.w.Header().Set("Retry-After", seconds)
+	x.refuse(status, e)
 }
 
 // allow returns nil where the credential has one of the scopes, else the fault to answer
 // with. The challenge names the first.
 func (x *exchange) allow(need ...string) *fault {
-	if len(need) == 0 || x.principal.Grant == nil || x.principal.Grant.Has(need...) {
+	if x.principal.Has(need...) {
 		return nil
 	}
 	return x.insufficient(need...)

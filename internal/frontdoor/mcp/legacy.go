@@ -138,9 +138,8 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	}
 	done, err := ep.o.Waits.Take(x.principal.Name)
 	if err != nil {
-		x.res.w.Header().Set("Retry-After", "1")
 		x.res.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusTooManyRequests, schema.AsError(err))
+		x.putOff(schema.AsError(err), "1")
 		return
 	}
 	defer done()

@@ -151,7 +151,10 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 
 // remark says what is special about calls of a tool.
 func remark(a *risk.Assessment) string {
-	level := [...]string{"", "", " (medium risk)", " (high risk)"}[min(max(a.Level, 0), risk.High)]
+	level := ""
+	if a.Level > risk.Low {
+		level = " (" + risk.LevelName(a.Level) + " risk)"
+	}
 	switch {
 	case a.Deny:
 		return level + " (the policy denies it)"

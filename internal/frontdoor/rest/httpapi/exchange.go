@@ -182,7 +182,7 @@ func (x *Exchange) Wait() (done func(), err error) {
 // allow returns nil where the credential has what the operation needs, else the error to
 // answer with.
 func (x *Exchange) allow(need scope.Need) error {
-	if len(need) == 0 || x.Principal.Grant == nil || x.Principal.Grant.Has(need...) {
+	if x.Principal.Has(need...) {
 		return nil
 	}
 	header, err := x.shared.Callers.Insufficient("", need...)

@@ -38,7 +38,7 @@ type FoundTool struct {
 
 // decisionOf returns the words for an assessment.
 func decisionOf(a *risk.Assessment) (level, decision string) {
-	level = [...]string{"low", "low", "medium", "high"}[min(max(a.Level, risk.Low), risk.High)]
+	level = risk.LevelName(max(a.Level, risk.Low))
 	switch {
 	case a.Deny:
 		return level, "deny"
