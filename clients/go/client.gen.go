@@ -974,13 +974,16 @@ func (e ToolPinState) Valid() bool {
 
 // Defines values for ToolSearchRanking.
 const (
-	ToolSearchRankingBm25F ToolSearchRanking = "bm25f"
+	ToolSearchRankingBm25F  ToolSearchRanking = "bm25f"
+	ToolSearchRankingHybrid ToolSearchRanking = "hybrid"
 )
 
 // Valid indicates whether the value is a known member of the ToolSearchRanking enum.
 func (e ToolSearchRanking) Valid() bool {
 	switch e {
 	case ToolSearchRankingBm25F:
+		return true
+	case ToolSearchRankingHybrid:
 		return true
 	default:
 		return false
@@ -2925,8 +2928,11 @@ type ToolRef struct {
 
 // ToolSearch defines model for ToolSearch.
 type ToolSearch struct {
-	// Ranking How the tools were ranked.
+	// Ranking How the tools were ranked: by their words, or by these and by embeddings.
 	Ranking ToolSearchRanking `json:"ranking"`
+
+	// RankingNote Why embeddings, which are configured, were not used.
+	RankingNote *string `json:"ranking_note,omitempty"`
 
 	// Searched The number of tools that were searched: those that can be called.
 	Searched int64 `json:"searched"`
@@ -2941,7 +2947,7 @@ type ToolSearch struct {
 	Unmatched []string `json:"unmatched"`
 }
 
-// ToolSearchRanking How the tools were ranked.
+// ToolSearchRanking How the tools were ranked: by their words, or by these and by embeddings.
 type ToolSearchRanking string
 
 // ToolSelector defines model for ToolSelector.

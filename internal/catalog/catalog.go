@@ -42,7 +42,7 @@ type Catalog struct {
 	router   *dispatch.Router
 	peers    *peers
 	changes  changes
-	labels   LabelsFunc // nil: there are none
+	finding  Finding
 	log      *slog.Logger
 	switches *bus.Table[switchtable.Switch]
 	added    *bus.Table[servertable.Server]
@@ -83,9 +83,9 @@ type server struct {
 
 // Open starts to follow the fleet as the router id and waits a moment for the
 // workers that are already there.
-func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, labels LabelsFunc, log *slog.Logger) (*Catalog, error) {
+func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, finding Finding, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
-		conn: conn, router: router, peers: newPeers(id), labels: labels, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
+		conn: conn, router: router, peers: newPeers(id), finding: finding, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
 		workers: make(map[string]*seenWorker), defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
 	}

@@ -146,7 +146,7 @@ func open(t *testing.T, srv *bustest.Server) *Catalog {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := Open(ctx, conn, r, id, nil, log)
+	c, err := Open(ctx, conn, r, id, Finding{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,10 +157,11 @@ func (r *reader) read(ctx context.Context, id, worker string) error {
 	if answer.Definitions == nil {
 		return nil // it has none yet; the next announcement says more
 	}
-	d := read(id, answer.Definitions, c.labels, c.log)
+	d := read(id, answer.Definitions, c.finding.Labels, c.log)
 	c.mu.Lock()
 	c.defs[defsKey(id, answer.Digest)] = d
 	c.rebuildLocked()
+	embedLocked(c)
 	c.mu.Unlock()
 	c.changes.notify()
 	return nil

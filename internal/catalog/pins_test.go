@@ -74,7 +74,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 				t.Errorf("%s may leave: %v", tool, left)
 			}
 		}
-		if f, err := c.Search(Query{Text: "a b"}); len(f.Tools)+f.Callable+len(f.Unknown) != 0 || err != nil {
+		if f, err := c.Search(t.Context(), Query{Text: "a b"}); len(f.Tools)+f.Callable+len(f.Unknown) != 0 || err != nil {
 			t.Errorf("a search finds %+v: %v", f, err)
 		}
 	}

@@ -1,11 +1,20 @@
 package catalog
 
 import (
+	"context"
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/embedding"
 	"github.com/callyard/callyard/internal/search"
+	"github.com/callyard/callyard/pkg/schema"
 )
+
+// Finding is what searches go by in addition to the definitions of tools.
+type Finding struct {
+	Labels  LabelsFunc       // nil: there are none
+	Vectors *embedding.Store // nil: searches go by words alone
+}
 
 // Query is a search for tools.
 type Query struct {
@@ -29,6 +38,10 @@ type Found struct {
 	Unknown []string
 	// Unmatched are the words of the query that no tool has.
 	Unmatched []string
+	// Hybrid says that the tools are ranked by vectors as well as by words, and Words why
+	// they are not although vectors are configured.
+	Hybrid bool
+	Words  string
 }
 
 // FoundTool is a tool that fits a query.
@@ -42,7 +55,8 @@ type FoundTool struct {
 // off, is in quarantine or is not of the set is neither found nor counted. The error is of
 // KindNotFound for a server or a set that is not there. The work grows with the number of tools
 // that are found, hardly with those that are not.
-func (c *Catalog) Search(q Query) (f Found, err error) {
+func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
+	meaning := c.finding.meaning(ctx, q.Text, &f)
 	var names map[toolName]string
 	if q.Set != "" {
 		view, err := c.Sets().View(q.Set)
@@ -61,7 +75,12 @@ func (c *Catalog) Search(q Query) (f Found, err error) {
 		return f, c.noServer(q.Server)
 	}
 	in, of := partsLocked(c, &q, names, &f)
-	r := search.Find(in, q.Text, q.Most)
+	var r search.Result
+	if f.Hybrid {
+		r = search.FindWith(in, q.Text, meaning, q.Most)
+	} else {
+		r = search.Find(in, q.Text, q.Most)
+	}
 	f.Unmatched = r.Unmatched
 	f.Tools = make([]FoundTool, len(r.Hits))
 	for i, h := range r.Hits {
@@ -69,6 +88,34 @@ func (c *Catalog) Search(q Query) (f Found, err error) {
 		f.Tools[i] = FoundTool{Tool: c.toolLocked(of[h.Part], t), Score: h.Score, NameInSet: names[toolName{t.Server, t.Name}]}
 	}
 	return f, nil
+}
+
+// meaning returns what a query means, and says in f whether that is known.
+func (by *Finding) meaning(ctx context.Context, text string, f *Found) (m search.Meaning) {
+	if by.Vectors == nil {
+		return m
+	}
+	m, err := by.Vectors.Query(ctx, text)
+	if err != nil {
+		f.Words = err.Error()
+		return m
+	}
+	f.Hybrid = true
+	return m
+}
+
+// embedLocked has the vectors made of the tools that there are; c.mu is held.
+func embedLocked(c *Catalog) {
+	if c.finding.Vectors == nil {
+		return
+	}
+	var all []*schema.Tool
+	for _, s := range c.servers {
+		if s.defs != nil {
+			all = append(all, s.defs.order...)
+		}
+	}
+	c.finding.Vectors.Want(all)
 }
 
 // partsLocked returns what is searched, by the id of the server, and the servers themselves; c.mu

@@ -218,7 +218,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("b/read")
-	f, err := c.Search(Query{Text: "read delete"})
+	f, err := c.Search(t.Context(), Query{Text: "read delete"})
 	if err != nil || f.Callable != 1 || len(f.Tools) != 1 {
 		t.Error(foundNames(f), f.Callable, err)
 	}

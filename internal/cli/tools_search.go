@@ -20,6 +20,7 @@ type foundTools struct {
 		Decision  string `json:"decision"`
 	} `json:"tools"`
 	Unmatched []string `json:"unmatched"`
+	Note      string   `json:"ranking_note"`
 	Unknown   []string `json:"unknown"`
 }
 
@@ -59,6 +60,9 @@ func searchToolsCommand() *cobra.Command {
 		text := missingTools(found.Unknown)
 		if len(found.Unmatched) > 0 {
 			text += "No tool has the words: " + oneLine(strings.Join(found.Unmatched, ", ")) + "\n"
+		}
+		if found.Note != "" {
+			text += "Ranked by words alone: " + oneLine(found.Note) + ".\n"
 		}
 		if err := c.note.text(text); err != nil {
 			return err

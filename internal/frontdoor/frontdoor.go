@@ -29,6 +29,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/embedding"
 	"github.com/callyard/callyard/internal/frontdoor/mcp"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/listen"
@@ -91,6 +92,7 @@ type FrontDoor struct {
 	callers  *callers.Callers
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
+	vectors  *embedding.Store // nil: searches go by words alone
 	gate     *admission.Gate
 	chain    *execution.Chain
 	sharing  *sharing
@@ -145,11 +147,14 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}, o.Log); err != nil {
 		return nil, err
 	}
-	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, c.ToolLabels.Of(), o.Log); err != nil {
+	d.vectors = embedding.Open(c.Embeddings, o.Log)
+	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, catalog.Finding{Labels: c.ToolLabels.Of(), Vectors: d.vectors}, o.Log); err != nil {
+		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if err := d.catalog.Sets().Configure(c.Sets); err != nil {
 		d.catalog.Close()
+		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if o.InForce != nil {
@@ -157,11 +162,13 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	if d.stores, err = d.openStores(ctx); err != nil {
 		d.catalog.Close()
+		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if d.sharing, err = d.openSharing(); err != nil {
 		d.stores.close()
 		d.catalog.Close()
+		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.gate = admission.NewGate(admission.Options{
@@ -272,5 +279,6 @@ func (d *FrontDoor) close(ctx context.Context) {
 	d.sharing.close()
 	d.stores.close()
 	d.catalog.Close()
+	d.vectors.Close()
 	d.tokens.Close()
 }

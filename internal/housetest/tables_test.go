@@ -59,6 +59,7 @@ var layers = []layer{
 	{"internal/launch", support},
 	{"internal/hub", support},
 	{"internal/toolset", support},
+	{"internal/embedding", support},
 	{"internal/webhook", support},
 	{"internal/store", support},
 	{"internal/embedded", support},

@@ -60,6 +60,8 @@ type FrontDoor struct {
 	Sets []toolset.Set `yaml:"sets"`
 	// ToolLabels are words of the operator's for tools, by which searches find them.
 	ToolLabels ToolLabels `yaml:"tool_labels"`
+	// Embeddings rank tools in searches by what they mean.
+	Embeddings Embeddings `yaml:"embeddings"`
 	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
@@ -77,7 +79,7 @@ func FrontDoorDefaults() FrontDoor {
 		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
 		CallTimeout: 60 * time.Second, MaxTimeout: time.Hour,
 		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second, BatchesYield: true, OpenBatches: 2000,
-		DrainDelay: time.Second, DrainGrace: 30 * time.Second,
+		DrainDelay: time.Second, DrainGrace: 30 * time.Second, Embeddings: EmbeddingsDefaults(),
 	}
 }
 
@@ -91,6 +93,7 @@ func (c FrontDoor) Validate() []config.Fault {
 	faults = append(faults, c.checkIssuers()...)
 	faults = append(faults, checkSets(c.Sets)...)
 	c.ToolLabels.validate(&faults)
+	c.Embeddings.validate(&faults)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
 	faults.Positive("argument_depth", c.ArgumentDepth > 0)

@@ -80,7 +80,7 @@ func front(t *testing.T, srv *bustest.Server) (*dispatch.Router, *catalog.Catalo
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := catalog.Open(ctx, conn, r, id, nil, quiet())
+	c, err := catalog.Open(ctx, conn, r, id, catalog.Finding{}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

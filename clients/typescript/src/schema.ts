@@ -2462,10 +2462,12 @@ export interface components {
         };
         ToolSearch: {
             /**
-             * @description How the tools were ranked.
+             * @description How the tools were ranked: by their words, or by these and by embeddings.
              * @enum {string}
              */
-            ranking: "bm25f";
+            ranking: "bm25f" | "hybrid";
+            /** @description Why embeddings, which are configured, were not used. */
+            ranking_note?: string;
             /**
              * Format: int64
              * @description The number of tools that were searched: those that can be called.

@@ -89,7 +89,7 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 	t.Cleanup(func() { _ = router.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	cat, err := catalog.Open(ctx, conn, router, "frontdoor-1", nil, logger)
+	cat, err := catalog.Open(ctx, conn, router, "frontdoor-1", catalog.Finding{}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

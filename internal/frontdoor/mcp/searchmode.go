@@ -122,7 +122,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	} else {
 		q.Server = x.mount
 	}
-	found, err := r.catalog.Search(q)
+	found, err := r.catalog.Search(x.r.Context(), q)
 	if err != nil {
 		return nil, x.faultOf(err)
 	}

@@ -99,7 +99,7 @@ func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)
 	t.Cleanup(func() { _ = router.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	cat, err := catalog.Open(ctx, conn, router, "frontdoor-1", nil, logger)
+	cat, err := catalog.Open(ctx, conn, router, "frontdoor-1", catalog.Finding{}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -132,7 +133,7 @@ func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []st
 
 // candidates returns the tools to choose from in the order in which they are taken,
 // how many can be called at all, and the servers whose tools are not known.
-func (h *toolHandlers) candidates(in *toolListInput) (tools []listed, all int, unknown []string, err error) {
+func (h *toolHandlers) candidates(ctx context.Context, in *toolListInput) (tools []listed, all int, unknown []string, err error) {
 	if in.Query == "" {
 		tools, unknown, err = h.callable(in)
 		return tools, len(tools), unknown, err
@@ -141,7 +142,7 @@ func (h *toolHandlers) candidates(in *toolListInput) (tools []listed, all int, u
 	if in.BudgetTokens > 0 {
 		most = 0 // one that costs too much leaves room for the next
 	}
-	f, err := h.catalog.Search(catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
+	f, err := h.catalog.Search(ctx, catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -155,7 +156,7 @@ func (h *toolHandlers) candidates(in *toolListInput) (tools []listed, all int, u
 }
 
 // choose is GET /tools in a provider's format, or with a choice.
-func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
+func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolListOutput, error) {
 	f, err := format.Parse(in.Format)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 	if in.DeferLoading && f != format.Anthropic {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "defer_loading is a member of Anthropic's tools; omit it for %s.", in.Format)
 	}
-	tools, all, unknown, err := h.candidates(in)
+	tools, all, unknown, err := h.candidates(ctx, in)
 	if err != nil {
 		return nil, err
 	}

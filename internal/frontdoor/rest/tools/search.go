@@ -20,7 +20,8 @@ type ToolSearch struct {
 	Tools     []FoundTool `json:"tools" nullable:"false" doc:"The tools that fit, best first; empty if no tool fits."`
 	Unmatched []string    `json:"unmatched" nullable:"false" doc:"The words of the query that no tool has. If tools is empty, try other words for them."`
 	Searched  int         `json:"searched" doc:"The number of tools that were searched: those that can be called."`
-	Ranking   string      `json:"ranking" enum:"bm25f" doc:"How the tools were ranked."`
+	Ranking   string      `json:"ranking" enum:"bm25f,hybrid" doc:"How the tools were ranked: by their words, or by these and by embeddings."`
+	Note      string      `json:"ranking_note,omitempty" doc:"Why embeddings, which are configured, were not used."`
 	Unknown   []string    `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and were not searched."`
 }
 
@@ -61,16 +62,19 @@ const (
 )
 
 // search is GET /tools/search.
-func (h *searchHandlers) search(x *httpapi.Exchange, _ *http.Request) (ToolSearch, error) {
+func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearch, error) {
 	query := strings.TrimSpace(x.Query.Get("q"))
 	if query == "" {
 		return ToolSearch{}, schema.Errorf(schema.KindInvalidRequest, "q is missing; describe in words what the tool is to do.")
 	}
-	f, err := h.catalog.Search(catalog.Query{Text: query, Server: x.Query.Get("server"), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
+	f, err := h.catalog.Search(r.Context(), catalog.Query{Text: query, Server: x.Query.Get("server"), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
 	if err != nil {
 		return ToolSearch{}, err
 	}
-	answer := ToolSearch{Tools: make([]FoundTool, 0, len(f.Tools)), Unmatched: append([]string{}, f.Unmatched...), Searched: f.Callable, Ranking: "bm25f", Unknown: f.Unknown}
+	answer := ToolSearch{Tools: make([]FoundTool, 0, len(f.Tools)), Unmatched: append([]string{}, f.Unmatched...), Searched: f.Callable, Ranking: "bm25f", Note: f.Words, Unknown: f.Unknown}
+	if f.Hybrid {
+		answer.Ranking = "hybrid"
+	}
 	for i := range f.Tools {
 		t := &f.Tools[i]
 		a := h.calls.Preview(&t.Tool, x.Principal)

@@ -131,7 +131,7 @@ type toolHandlers struct {
 
 func (h *toolHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest", "WideSwitchRequest") })
-	httpapi.Register(d, opListTools(), func(_ context.Context, in *toolListInput) (*toolListOutput, error) { return h.list(in) })
+	httpapi.Register(d, opListTools(), h.list)
 	httpapi.Get(d, opListSwitches(), func(context.Context, *httpapi.NoInput) (SwitchList, error) { return h.switches(), nil })
 	httpapi.HandleValue(d, opSwitchTools(d), "What was disabled or enabled.", map[string]any{
 		"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z", "tools": 3,
@@ -143,9 +143,9 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 
 // list is GET /tools: all tools, by server and name, in pages. A page begins
 // behind a name, not at a number, so tools that come and go shift nothing.
-func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
+func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOutput, error) {
 	if in.Format != string(format.MCP) || in.DeferLoading || in.chosen() || in.Strict || in.Set != "" {
-		return h.choose(in)
+		return h.choose(ctx, in)
 	}
 	from, err := readCursor(in.Cursor)
 	if err != nil {

@@ -23,10 +23,11 @@ T = TypeVar("T", bound="ToolSearch")
 class ToolSearch:
     """
     Attributes:
-        ranking (ToolSearchRanking): How the tools were ranked.
+        ranking (ToolSearchRanking): How the tools were ranked: by their words, or by these and by embeddings.
         searched (int): The number of tools that were searched: those that can be called.
         tools (list[FoundTool]): The tools that fit, best first; empty if no tool fits.
         unmatched (list[str]): The words of the query that no tool has. If tools is empty, try other words for them.
+        ranking_note (str | Unset): Why embeddings, which are configured, were not used.
         unknown (list[str] | Unset): Servers whose tools are currently unknown and were not searched.
     """
 
@@ -34,6 +35,7 @@ class ToolSearch:
     searched: int
     tools: list[FoundTool]
     unmatched: list[str]
+    ranking_note: str | Unset = UNSET
     unknown: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -51,6 +53,8 @@ class ToolSearch:
 
         unmatched = self.unmatched
 
+        ranking_note = self.ranking_note
+
         unknown: list[str] | Unset = UNSET
         if not isinstance(self.unknown, Unset):
             unknown = self.unknown
@@ -65,6 +69,8 @@ class ToolSearch:
                 "unmatched": unmatched,
             }
         )
+        if ranking_note is not UNSET:
+            field_dict["ranking_note"] = ranking_note
         if unknown is not UNSET:
             field_dict["unknown"] = unknown
 
@@ -88,6 +94,8 @@ class ToolSearch:
 
         unmatched = cast(list[str], d.pop("unmatched"))
 
+        ranking_note = d.pop("ranking_note", UNSET)
+
         unknown = cast(list[str], d.pop("unknown", UNSET))
 
         tool_search = cls(
@@ -95,6 +103,7 @@ class ToolSearch:
             searched=searched,
             tools=tools,
             unmatched=unmatched,
+            ranking_note=ranking_note,
             unknown=unknown,
         )
 

@@ -1,0 +1,194 @@
+package embedding
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/search"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// atOnce is the number of texts in one request for the vectors of tools.
+	atOnce = 64
+	// toolsWithin bounds such a request, queryWithin one for a query, which somebody waits for.
+	toolsWithin = 60 * time.Second
+	queryWithin = 2 * time.Second
+	// pause is how long queries are not sent after one has failed.
+	pause = 10 * time.Second
+)
+
+var retries = backoff.Policy{First: time.Second, Max: time.Minute, Jitter: 0.3}
+
+// Store has the vectors of tools. Its methods are safe for concurrent use; those of a nil Store
+// do nothing, and it has no vectors.
+type Store struct {
+	client *client
+	least  float64
+	log    *slog.Logger
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	vectors map[string][]float32    // by the digest of the definition
+	wanted  map[string]*schema.Tool // without a vector yet
+	failed  error                   // of the last query
+	until   time.Time               // queries are not sent before
+}
+
+// Open starts to embed what [Store.Want] names. It returns nil where no endpoint is configured.
+// Close ends it.
+func Open(config settings.Embeddings, log *slog.Logger) *Store {
+	if !config.Configured() {
+		return nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Store{
+		client: newClient(config), least: config.MinSimilarity, log: log, stop: stop, wake: make(chan struct{}, 1),
+		vectors: make(map[string][]float32), wanted: make(map[string]*schema.Tool),
+	}
+	s.wait.Go(func() { s.run(ctx) })
+	return s
+}
+
+// Close ends what was started, and waits for it.
+func (s *Store) Close() {
+	if s == nil {
+		return
+	}
+	s.stop()
+	s.wait.Wait()
+	s.client.http.CloseIdleConnections()
+}
+
+// Want asks for the vectors of all tools there are. Those of tools that are not among
+// them are forgotten. It does not wait.
+func (s *Store) Want(tools []*schema.Tool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := make(map[string][]float32, len(tools))
+	clear(s.wanted)
+	for _, t := range tools {
+		if v := s.vectors[t.Digest]; v != nil {
+			kept[t.Digest] = v
+		} else {
+			s.wanted[t.Digest] = t
+		}
+	}
+	s.vectors = kept
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+// Query returns the meaning of the text of a search. The error says why there is none; it is
+// written for the caller of the search. It waits for the endpoint for 2 s at most.
+func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) {
+	s.mu.Lock()
+	failed, until := s.failed, s.until
+	some := len(s.vectors) > 0
+	s.mu.Unlock()
+	switch {
+	case time.Now().Before(until):
+		return search.Meaning{}, failed
+	case !some:
+		return search.Meaning{}, fmt.Errorf("no tool has been embedded yet")
+	}
+	within, cancel := context.WithTimeout(ctx, queryWithin)
+	defer cancel()
+	v, err := s.client.embed(within, []string{text})
+	if ctx.Err() != nil {
+		return search.Meaning{}, ctx.Err() // who asked has gone, which says nothing of the endpoint
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.failed, s.until = err, time.Now().Add(pause)
+		s.mu.Unlock()
+		s.log.Warn("embedding a query failed; searches go by words alone", "error", err, "for", pause)
+		return search.Meaning{}, err
+	}
+	return search.Meaning{Query: v[0], Of: s.of, Least: s.least}, nil
+}
+
+// of returns the vector of a tool; nil: it has none yet.
+func (s *Store) of(t *schema.Tool) []float32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vectors[t.Digest]
+}
+
+func (s *Store) run(ctx context.Context) {
+	failures := 0
+	for {
+		var again <-chan time.Time
+		more, err := s.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			delay := retries.Delay(failures)
+			failures++
+			s.log.Warn("embedding the definitions of tools failed; searches rank these tools by words alone", "error", err, "again_in", delay)
+			again = time.After(delay)
+		case more:
+			failures = 0
+			continue
+		default:
+			failures = 0
+		}
+		if again != nil { // new tools are no reason to ask sooner
+			select {
+			case <-ctx.Done():
+				return
+			case <-again:
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+	}
+}
+
+// next embeds some of the tools that have no vector, and reports whether there were any.
+func (s *Store) next(ctx context.Context) (bool, error) {
+	var digests, texts []string
+	s.mu.Lock()
+	for digest, t := range s.wanted {
+		if len(texts) == atOnce {
+			break
+		}
+		digests, texts = append(digests, digest), append(texts, search.MeaningText(t))
+	}
+	s.mu.Unlock()
+	if len(texts) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolsWithin)
+	defer cancel()
+	all, err := s.client.embed(ctx, texts)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, digest := range digests {
+		if s.wanted[digest] != nil { // it has not gone meanwhile
+			s.vectors[digest] = all[i]
+			delete(s.wanted, digest)
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,100 @@
+package search
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// fusedBest is how many tools of each ranking are fused.
+	fusedBest = 50
+	// fusedOffset is k of reciprocal rank fusion. Cormack, Clarke and Büttcher, SIGIR 2009.
+	fusedOffset = 60
+	// maxMeaning bounds the text of a tool that is embedded, in bytes.
+	maxMeaning = 2 << 10
+)
+
+// Meaning is a query as a vector, and what it is compared with.
+type Meaning struct {
+	// Query is the vector of the query, of length 1.
+	Query []float32
+	// Of returns the vector of a tool, of length 1 as well; nil: it has none.
+	Of func(*schema.Tool) []float32
+	// Least is the least cosine of two vectors that are similar.
+	Least float64
+}
+
+// MeaningText returns the text of a tool that is embedded: its server, name, title and
+// description.
+func MeaningText(tool *schema.Tool) string {
+	var def struct {
+		Title, Description string
+		Annotations        struct{ Title string }
+	}
+	_ = json.Unmarshal(tool.Raw, &def) // what has another shape is left out
+	title := cmp.Or(def.Title, def.Annotations.Title)
+	return cut(strings.TrimSpace(strings.Join([]string{tool.Server + " " + tool.Name, title, def.Description}, "\n")), maxMeaning)
+}
+
+// FindWith is [Find] with the ranking by words fused with one by vectors. A tool without a
+// vector counts by its words alone. Where no tool fits by words, those with a similar vector
+// are found. Score is that of the fusion.
+func FindWith(parts []Part, query string, m Meaning, most int) Result {
+	r := Find(parts, query, fusedBest)
+	similar := m.rank(parts)
+	fused := make(map[[2]int]*Hit, len(r.Hits)+len(similar))
+	for _, ranking := range [][]Hit{r.Hits, similar} {
+		for i, h := range ranking {
+			at := [2]int{h.Part, h.At}
+			if fused[at] == nil {
+				h.Score = 0
+				fused[at] = &h
+			}
+			fused[at].Score += 1 / float64(fusedOffset+i+1)
+		}
+	}
+	r.Hits = make([]Hit, 0, len(fused))
+	for _, h := range fused {
+		r.Hits = append(r.Hits, *h)
+	}
+	slices.SortFunc(r.Hits, before)
+	if most > 0 && len(r.Hits) > most {
+		r.Hits = r.Hits[:most]
+	}
+	return r
+}
+
+// rank returns the tools whose vectors are similar to the query's, the most similar first.
+func (m *Meaning) rank(parts []Part) (hits []Hit) {
+	place := 0
+	var r Result
+	for i := range parts {
+		p := &parts[i]
+		for at, tool := range p.tools {
+			if p.hides(int32(at)) {
+				continue
+			}
+			if cosine := dot(m.Query, m.Of(tool)); cosine >= m.Least && cosine > 0 {
+				r.add(Hit{i, at, cosine, place + at}, fusedBest)
+			}
+		}
+		place += len(p.tools)
+	}
+	return r.Hits
+}
+
+// dot is the cosine of two vectors of length 1; 0 where one is missing or of another model.
+func dot(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var sum float32
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return float64(sum)
+}

@@ -1,0 +1,60 @@
+package settings
+
+import (
+	"os"
+	"strings"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// Embeddings is the endpoint whose vectors rank tools in searches, in addition to their words.
+type Embeddings struct {
+	// URL is the base address of an API like OpenAI's, to which /embeddings is added, such
+	// as https://api.openai.com/v1; empty: searches go by words alone.
+	URL string `yaml:"url"`
+	// Model is the name of the model.
+	Model string `yaml:"model"`
+	// Key, or the file KeyFile, is sent as a bearer token. The file is read at each use.
+	Key     telemetry.Secret `yaml:"key"`
+	KeyFile string           `yaml:"key_file"`
+	// MinSimilarity is the least cosine, from 0 to 1, at which a tool counts as similar to a
+	// query. It depends on the model.
+	MinSimilarity float64 `yaml:"min_similarity"`
+}
+
+// EmbeddingsDefaults returns the section of a front door that was told nothing.
+func EmbeddingsDefaults() Embeddings { return Embeddings{MinSimilarity: 0.4} }
+
+// Configured reports whether there is an endpoint.
+func (c Embeddings) Configured() bool { return c.URL != "" }
+
+// Secret returns the key; "" for none.
+func (c Embeddings) Secret() (string, error) {
+	if c.KeyFile == "" {
+		return c.Key.Reveal(), nil
+	}
+	b, err := os.ReadFile(c.KeyFile)
+	return strings.TrimSpace(string(b)), err
+}
+
+func (c Embeddings) validate(faults *config.Collector) {
+	if !c.Configured() {
+		if c.Model != "" || c.Key != "" || c.KeyFile != "" {
+			faults.Addf("embeddings.url", "is missing: set the base address of the API, such as https://api.openai.com/v1, or omit the section.")
+		}
+		return
+	}
+	if u, ok := SafeAddress(c.URL); !ok || u.RawQuery != "" {
+		faults.Addf("embeddings.url", "must be an https URL without a query; http is allowed for loopback only.")
+	}
+	if c.Model == "" {
+		faults.Addf("embeddings.model", "is missing: name the model, such as text-embedding-3-small.")
+	}
+	if c.Key != "" && c.KeyFile != "" {
+		faults.Addf("embeddings.key_file", "and key are both set; keep one.")
+	}
+	if c.MinSimilarity < 0 || c.MinSimilarity > 1 {
+		faults.Addf("embeddings.min_similarity", "must be from 0 to 1.")
+	}
+}
