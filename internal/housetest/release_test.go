@@ -1,6 +1,7 @@
 package housetest
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -276,15 +277,77 @@ func TestTheNoticesAreThoseOfTheLinkedModules(t *testing.T) {
 	}
 }
 
+// released is a heading of CHANGELOG.md for a release; Keep a Changelog dates it.
+var released = regexp.MustCompile(`^## \[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}$`)
+
+// misplaced returns the faults of the headings of CHANGELOG.md.
+func misplaced(changelog string) (faults []string) {
+	first := true
+	for line := range strings.Lines(changelog) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, "## ") {
+			continue
+		}
+		if isUnreleased := line == "## [Unreleased]"; isUnreleased != first || !isUnreleased && !released.MatchString(line) {
+			faults = append(faults, line)
+		}
+		first = false
+	}
+	if first {
+		faults = append(faults, "there is no heading")
+	}
+	return faults
+}
+
+func TestTheChangelogHasTheUnreleasedChangesOnTopAndDatedReleasesBelow(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(moduleRoot, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range misplaced(string(raw)) {
+		t.Errorf("CHANGELOG.md: %s", fault)
+	}
+	for text, wants := range map[string]int{
+		"## [Unreleased]\n\n## [0.1.0] - 2026-11-26\n\n- a\n": 0,
+		"## [0.1.0] - 2026-11-26\n\n## [Unreleased]\n":        2,
+		"## [Unreleased]\n\n## [0.1.0]\n":                     1,
+		"- a\n":                                               1,
+	} {
+		if got := misplaced(text); len(got) != wants {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 func TestReleaseNotesAreTheSectionOfTheTag(t *testing.T) {
-	notes := func(args ...string) (string, error) {
-		out, err := exec.Command(filepath.Join(moduleRoot, "scripts/release-notes.sh"), args...).CombinedOutput()
-		return string(out), err
+	script, err := os.ReadFile(filepath.Join(moduleRoot, "scripts/release-notes.sh"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := notes("v999.0.0"); err == nil || !strings.Contains(out, `has no section "## [999.0.0]"`) {
-		t.Errorf("a version without a section: %v %s", err, out)
+	root := t.TempDir() // the script reads the CHANGELOG.md of the tree that it is in
+	if err := os.Mkdir(filepath.Join(root, "scripts"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	if out, err := notes("vUnreleased"); err != nil || !strings.Contains(out, "### Added") || strings.Contains(out, "## [") {
-		t.Errorf("a version with a section: %v %.200s", err, out)
+	copied := filepath.Join(root, "scripts/release-notes.sh")
+	const changelog = "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-26\n\n### Added\n\n- one\n\n## [0.0.1] - 2026-01-01\n\n- older\n"
+	if err := errors.Join(os.WriteFile(copied, script, 0o600), os.WriteFile(filepath.Join(root, "CHANGELOG.md"), []byte(changelog), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tag, want string }{
+		{"v0.1.0", "\n### Added\n\n- one\n"},
+		{"v0.0.1", "\n- older\n"},
+		{"v0.1.00", ""},
+		{"vUnreleased", ""}, // its section is empty
+	} {
+		out, err := exec.Command("bash", copied, c.tag).CombinedOutput()
+		if c.want == "" {
+			if err == nil || !strings.Contains(string(out), `has no section "## [`+c.tag[1:]+`]"`) {
+				t.Errorf("%s: %v %s", c.tag, err, out)
+			}
+			continue
+		}
+		if err != nil || string(out) != c.want {
+			t.Errorf("%s: %v %q", c.tag, err, out)
+		}
 	}
 }
