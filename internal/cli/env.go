@@ -264,6 +264,9 @@ func (e *environments) lease() error {
 		s := &e.served[i]
 		id := s.Session.Spec.ID
 		for _, one := range e.file.Sorted() {
+			if one.Uses(id) { // each episode has a call at a time, and all may call at once
+				s.Session.Queue += one.Limits.Episodes
+			}
 			if one.Isolation != episode.IsolationProcess || !one.Uses(id) {
 				continue
 			}

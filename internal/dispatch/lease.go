@@ -2,22 +2,42 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// leasedPauses are those before a call is sent again that its worker was too busy to start.
+var leasedPauses = backoff.Policy{First: 2 * time.Millisecond, Max: 200 * time.Millisecond, Jitter: retryJitter}
+
 // leased runs a call on the worker of its lease, and nowhere else. It takes no slot: the
-// lease is one. It is sent once, because what it needs is there alone.
+// lease is one. Once the call may have started it is not sent again, because what it needs is
+// there alone; while the worker is too busy to start it, it waits as long as it may run.
 func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*schema.Result, error) {
-	host := r.worker(call.Lease.Worker)
-	if host == nil {
-		return nil, schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
+	patience := call.Timeout
+	if patience <= 0 {
+		patience = r.limits.CallTimeout
 	}
-	l := &lane{route: &route{server: call.Server, limits: &r.limits}, worker: call.Lease.Worker, inFlight: 1, slots: 1}
-	l.host.Store(host)
-	res, _, err := r.traced(ctx, call, l, 1, fl.stop)
-	if err != nil {
-		return nil, schema.AsError(err).WithCall(call.ID)
+	deadline := time.Now().Add(patience)
+	for n := 1; ; n++ {
+		host := r.worker(call.Lease.Worker)
+		if host == nil {
+			return nil, schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
+		}
+		l := &lane{route: &route{server: call.Server, limits: &r.limits}, worker: call.Lease.Worker, inFlight: 1, slots: 1}
+		l.host.Store(host)
+		res, next, err := r.traced(ctx, call, l, n, fl.stop)
+		if err == nil {
+			return res, nil
+		}
+		failed := schema.AsError(err)
+		wait := leasedPauses.Delay(n)
+		if next != tryOther || failed.Kind != schema.KindUnavailable || time.Now().Add(wait).After(deadline) {
+			return nil, failed.WithCall(call.ID)
+		}
+		if !sleep(ctx, fl.stop, wait) {
+			return nil, errWaitEnded().WithCall(call.ID)
+		}
 	}
-	return res, nil
 }

@@ -1,0 +1,66 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func leasedCall(worker string) *schema.Call {
+	c := call(true)
+	c.Lease = schema.Lease{Worker: worker}
+	return c
+}
+
+func TestALeasedCallWaitsForItsBusyWorkerAndGoesToNoOther(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	busy, _ := startScripted(t, srv, r, "busy", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		if w.calls.Load() <= 5 {
+			w.l.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "busy"), false, 0)
+			return
+		}
+		echo(w, f, to)
+	})
+	other, _ := startScripted(t, srv, r, "other", echo)
+	res, err := r.Do(t.Context(), leasedCall("busy"))
+	if err != nil || res.Worker != "busy" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if busy.calls.Load() != 6 || other.calls.Load() != 0 {
+		t.Errorf("the worker was asked %d times, the other %d times", busy.calls.Load(), other.calls.Load())
+	}
+	always, _ := startScripted(t, srv, r, "always", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		w.l.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "busy"), false, 0)
+	})
+	c := leasedCall("always")
+	c.Timeout = 100 * time.Millisecond
+	if _, err := r.Do(t.Context(), c); schema.KindOf(err) != schema.KindUnavailable || always.calls.Load() < 2 {
+		t.Errorf("after %d attempts it ended with %v", always.calls.Load(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled {
+		t.Errorf("canceled, it ended with %v", err)
+	}
+	idle(t, r)
+}
+
+func TestALeasedCallIsSentOnceWhereItMayHaveRun(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		w.l.Error(to, f.Seq, schema.Errorf(schema.KindOutcomeUnknown, "lost"), true, 0)
+	})
+	if _, err := r.Do(t.Context(), leasedCall("w")); schema.KindOf(err) != schema.KindOutcomeUnknown || w.calls.Load() != 1 {
+		t.Errorf("after %d attempts it ended with %v", w.calls.Load(), err)
+	}
+	if _, err := r.Do(t.Context(), leasedCall("gone")); schema.KindOf(err) != schema.KindServerFailed {
+		t.Errorf("at a worker that is not there it ended with %v", err)
+	}
+	idle(t, r)
+}
