@@ -146,4 +146,3 @@ func residentOf(t *testing.T, pid int) int {
 	}
 	return kib
 }
-
