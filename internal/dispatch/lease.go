@@ -23,7 +23,7 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 	for n := 1; ; n++ {
 		host := r.worker(call.Lease.Worker)
 		if host == nil {
-			return nil, schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
+			return nil, goneErr(call)
 		}
 		l := &lane{route: &route{server: call.Server, limits: &r.limits}, worker: call.Lease.Worker, inFlight: 1, slots: 1}
 		l.host.Store(host)
@@ -32,6 +32,9 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 			return res, nil
 		}
 		failed := schema.AsError(err)
+		if next == tryAny && failed.Kind == schema.KindUnavailable { // the worker no longer listens
+			return nil, goneErr(call)
+		}
 		wait := leasedPauses.Delay(n)
 		if next != tryOther || failed.Kind != schema.KindUnavailable || time.Now().Add(wait).After(deadline) {
 			return nil, failed.WithCall(call.ID)
@@ -40,4 +43,9 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 			return nil, errWaitEnded().WithCall(call.ID)
 		}
 	}
+}
+
+// goneErr says that the worker of a lease is gone, with everything that was leased.
+func goneErr(call *schema.Call) *schema.Error {
+	return schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
 }

@@ -47,6 +47,11 @@ func TestALeasedCallWaitsForItsBusyWorkerAndGoesToNoOther(t *testing.T) {
 	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled {
 		t.Errorf("canceled, it ended with %v", err)
 	}
+	// A worker that is still known and no longer listens is gone, which is not being busy.
+	r.SetWorker(&schema.Worker{ID: "deaf", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	if _, err := r.Do(t.Context(), leasedCall("deaf")); schema.KindOf(err) != schema.KindServerFailed {
+		t.Errorf("at a worker that does not listen it ended with %v", err)
+	}
 	idle(t, r)
 }
 

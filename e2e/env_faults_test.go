@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/e2e/trainer"
+)
+
+// ledger is a remote MCP server whose one tool has an effect that is counted: it outlives the
+// workers that call it.
+type ledger struct {
+	url   string
+	mu    sync.Mutex
+	times map[string]int
+}
+
+type ledgerEntry struct {
+	ID string `json:"id"`
+}
+
+func startLedger(t *testing.T) *ledger {
+	t.Helper()
+	l := &ledger{times: make(map[string]int)}
+	s := mcp.NewServer(&mcp.Implementation{Name: "ledger", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "enter", Description: "Enters an id."}, func(ctx context.Context, _ *mcp.CallToolRequest, in ledgerEntry) (*mcp.CallToolResult, any, error) {
+		l.mu.Lock()
+		l.times[in.ID]++
+		l.mu.Unlock()
+		select { // so that a kill meets calls in the middle
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.ID}}}, nil, nil
+	})
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	l.url = server.URL
+	t.Cleanup(func() {
+		for session := range s.Sessions() { // those of killed workers stay otherwise
+			_ = session.Close()
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return l
+}
+
+const ledgerFile = `
+environments:
+  ledger:
+    tools: ["ledger/enter"]
+    isolation: session
+    limits: {steps: 1000, idle: 1m}
+    tasks_file: tasks.jsonl
+    reward: {weights: {selection: 0, format: 0, execution: 1}}
+`
+
+// TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers kills one of two workers in the middle of
+// episodes, in each of some runs.
+func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
+	runs := 1
+	if measured() {
+		runs = 50
+	}
+	l := startLedger(t)
+	nats := startNATS(t, t.TempDir())
+	servers := serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}})
+	worker := setup{nats: nats.url, servers: servers}
+	startWorker(t, worker) // it stays
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "env.yaml"), ledgerFile)
+	write(t, filepath.Join(dir, "tasks.jsonl"), `{"question":"Enter something.","expected":["enter"]}`)
+	e := &environments{process: start(t, program{path: filepath.Join(bin(t), "callyard"),
+		args: []string{"env", "--environments", filepath.Join(dir, "env.yaml"), "--nats", nats.url, "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}})}
+	e.url = e.says(t, `environments are served at (http://\S+):`)[1]
+	masked, whole, slowest := 0, 0, time.Duration(0)
+	for run := range runs {
+		victim := startWorker(t, worker)
+		victim.says(t, `session ready.*"server":"ledger"`)
+		e.eventually(t, 20*time.Second, "the second worker", func() error {
+			if n := e.metric(t, "callyard_workers"); n != 2 {
+				return fmt.Errorf("there are %v workers", n)
+			}
+			return nil
+		})
+		r := l.run(t, e, run, victim)
+		masked, whole, slowest = masked+r.masked, whole+r.whole, max(slowest, r.slowest)
+		if r.masked == 0 {
+			t.Errorf("run %d: no episode was masked, and %d ended well", run, r.whole)
+		}
+		if run == runs-1 {
+			break
+		}
+		e.eventually(t, 20*time.Second, "the end of the second worker", func() error {
+			if n := e.metric(t, "callyard_workers"); n != 1 {
+				return fmt.Errorf("there are %v workers", n)
+			}
+			return nil
+		})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, n := range l.times {
+		if n != 1 {
+			t.Errorf("%s was entered %d times", id, n)
+		}
+	}
+	if slowest > 15*time.Second {
+		t.Errorf("an episode hung for %v", slowest)
+	}
+	t.Logf("%d runs with a killed worker: %d episodes masked, %d with the whole reward, %d effects, none twice; the slowest step took %v", runs, masked, whole, len(l.times), slowest.Round(time.Millisecond))
+}
+
+// faulted is how the episodes of a run ended.
+type faulted struct {
+	mu            sync.Mutex
+	masked, whole int
+	slowest       time.Duration // step
+}
+
+// run plays episodes until some time after the victim was killed.
+func (l *ledger) run(t *testing.T, e *environments, run int, victim *workerProcess) *faulted {
+	t.Helper()
+	f := &faulted{}
+	stop, begun := make(chan struct{}), make(chan struct{}, 16)
+	var work sync.WaitGroup
+	for i := range cap(begun) {
+		work.Go(func() {
+			if err := l.episode(t.Context(), f, e, fmt.Sprintf("%d-%d", run, i), begun, stop); err != nil {
+				t.Errorf("run %d, episode %d: %v", run, i, err)
+			}
+		})
+	}
+	for range cap(begun) {
+		<-begun
+	}
+	victim.kill9(t)
+	time.AfterFunc(300*time.Millisecond, func() { close(stop) })
+	work.Wait()
+	return f
+}
+
+// episode enters ids until stop, or until it is masked.
+func (l *ledger) episode(ctx context.Context, f *faulted, e *environments, name string, begun chan<- struct{}, stop <-chan struct{}) error {
+	said := sync.OnceFunc(func() { begun <- struct{}{} })
+	defer said()
+	c, err := trainer.Dial(ctx, e.url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Reset(nil); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		tool, arguments := "enter", map[string]any{"id": fmt.Sprintf("%s-%d", name, n)}
+		select {
+		case <-stop:
+			tool, arguments = "finish", map[string]any{}
+		default:
+		}
+		began := time.Now()
+		seen, err := c.Call(tool, arguments)
+		took := time.Since(began)
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.slowest = max(f.slowest, took)
+		f.mu.Unlock()
+		if n == 2 {
+			said()
+		}
+		if !seen.Done {
+			if seen.Observation.Error != nil {
+				return fmt.Errorf("step %d: %+v", n, seen.Observation.Error)
+			}
+			continue
+		}
+		return f.end(seen)
+	}
+}
+
+// end counts the end of an episode. It has the whole reward, or it is masked and has none.
+func (f *faulted) end(seen *trainer.Seen) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case seen.Metadata.Masked && seen.Reward == nil && (seen.Metadata.FailureKind == "worker-lost" || seen.Metadata.FailureKind == "outcome-unknown"):
+		f.masked++
+	case !seen.Metadata.Masked && seen.Reward != nil && *seen.Reward == 1:
+		f.whole++
+	default:
+		return errors.New(describe(seen))
+	}
+	return nil
+}
+
+func describe(seen *trainer.Seen) string {
+	reward := "null"
+	if seen.Reward != nil {
+		reward = fmt.Sprint(*seen.Reward)
+	}
+	return fmt.Sprintf("it ended with the reward %s, masked %v, %s, %+v", reward, seen.Metadata.Masked, seen.Metadata.FailureKind, seen.Observation.Error)
+}
