@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached images generate notices govulncheck release-check diagrams lint prose fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached environments train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -84,6 +84,15 @@ hostile: ## malformed requests, N for each operation (10000), and slow clients; 
 attached: ## N attached programs (50) that end well and badly under load FOR a time (10m)
 	scripts/test.sh --setup
 	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad' -count=1 -v -timeout 1h
+
+environments: ## thousands of episodes at once, of sessions and of processes, with killed workers, and the figures that they must reach
+	scripts/test.sh --setup
+	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks)' -count=1 -v -timeout 1h
+
+train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
+	@mkdir -p $(BIN)
+	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/callyard
+	$(GO) -C e2e run ./toy/cmd/train-toy --callyard $(CURDIR)/$(BIN)/callyard --seeds $(or $(SEEDS),5) --out $(abspath $(or $(OUT),toy-out))
 
 images: ## the images of deploy/compose.yaml, from this machine alone
 	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done

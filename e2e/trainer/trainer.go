@@ -46,10 +46,11 @@ type Seen struct {
 	Reward   *float64 `json:"reward"`
 	Done     bool     `json:"done"`
 	Metadata struct {
-		EpisodeID   string `json:"episode_id"`
-		CallID      string `json:"call_id"`
-		Masked      bool   `json:"masked"`
-		FailureKind string `json:"failure_kind"`
+		EpisodeID   string             `json:"episode_id"`
+		CallID      string             `json:"call_id"`
+		Masked      bool               `json:"masked"`
+		FailureKind string             `json:"failure_kind"`
+		Components  map[string]float64 `json:"components"`
 	} `json:"metadata"`
 }
 

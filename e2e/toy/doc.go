@@ -1,0 +1,11 @@
+// Package toy trains a small policy on tools through the environments of Callyard, without a
+// GPU and without a language model.
+//
+// The policy is a softmax over forms of an answer and over tools, linear in hashed words of the
+// question. It writes its choice as a text. The text goes through `callyard env` over OpenEnv's
+// WebSocket, the tools that it calls run, and the reward comes back. Four published methods
+// that compare the samples of a group learn from three rewards.
+//
+// It promises the same curves for the same seeds. It shows that the environment gives rewards
+// that can be learned from; it refuses to say anything about language models.
+package toy

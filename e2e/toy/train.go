@@ -1,0 +1,260 @@
+package toy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/callyard/callyard/e2e/trainer"
+)
+
+// Settings are those of one run.
+type Settings struct {
+	Method string
+	Reward string
+	Seed   uint64
+	// Steps is how often the policy learns, Questions how many groups it learns from each
+	// time, Group how many answers each has. EvaluateEvery is in steps.
+	Steps, Questions, Group, EvaluateEvery int
+	// Rate is the length of a step, Passes how often it uses its samples.
+	Rate   float64
+	Passes int
+}
+
+// Defaults are the settings of the report.
+func Defaults() Settings {
+	return Settings{Method: GRPO, Reward: Full, Seed: 1, Steps: 500, Questions: 4, Group: 4, EvaluateEvery: 50, Rate: 4, Passes: 2}
+}
+
+// Point is the accuracy on held-out questions after some steps.
+type Point struct {
+	Step  int     `json:"step"`
+	Right int     `json:"right"`
+	Of    int     `json:"of"`
+	Low   float64 `json:"low"` // of the 95 % interval
+	High  float64 `json:"high"`
+}
+
+// Accuracy is the share of right answers.
+func (p Point) Accuracy() float64 { return float64(p.Right) / float64(p.Of) }
+
+// Curve is what a run showed.
+type Curve struct {
+	Method string  `json:"method"`
+	Reward string  `json:"reward"`
+	Seed   uint64  `json:"seed"`
+	Points []Point `json:"points"`
+	Masked int     `json:"masked"` // episodes without a valid result
+}
+
+// First and Last are the first and the last point of the curve.
+func (c *Curve) First() Point { return c.Points[0] }
+
+// Last is described with First.
+func (c *Curve) Last() Point { return c.Points[len(c.Points)-1] }
+
+// run is a run under way.
+type run struct {
+	set         Settings
+	tasks, held []*Task
+	known       []tool
+	policy      *policy
+	draw        *rand.Rand
+	learning    []*trainer.Conn // to the environment of the reward
+	judging     []*trainer.Conn // to the one that knows what is right
+	masked      int
+}
+
+// redraws bounds how often DAPO draws another question in place of one that teaches nothing.
+const redraws = 4
+
+// Train trains a policy through the environments at base, over the tasks that they have.
+func Train(ctx context.Context, base string, all []Task, s Settings) (*Curve, error) {
+	r := &run{set: s, tasks: splitOf(all, "train"), held: splitOf(all, "held-out"), known: tools(), draw: rand.New(rand.NewPCG(s.Seed, 7))} //nolint:gosec // a run is meant to be the same each time
+	r.policy = newPolicy(len(r.known))
+	defer r.close()
+	for range s.Questions * s.Group {
+		for _, to := range []struct {
+			conns *[]*trainer.Conn
+			name  string
+		}{{&r.learning, s.Reward}, {&r.judging, Full}} {
+			c, err := trainer.Dial(ctx, base+"/"+to.name)
+			if err != nil {
+				return nil, err
+			}
+			*to.conns = append(*to.conns, c)
+		}
+	}
+	curve := &Curve{Method: s.Method, Reward: s.Reward, Seed: s.Seed}
+	for step := 0; ; step++ {
+		if step%s.EvaluateEvery == 0 || step == s.Steps {
+			p, err := r.evaluate(step)
+			if err != nil {
+				return nil, err
+			}
+			curve.Points = append(curve.Points, p)
+		}
+		if step == s.Steps || ctx.Err() != nil {
+			curve.Masked = r.masked
+			return curve, ctx.Err()
+		}
+		groups, err := r.collect()
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", step, err)
+		}
+		r.policy.learn(s.Method, groups, s.Rate, s.Passes)
+	}
+}
+
+func (r *run) close() {
+	for _, c := range append(r.learning, r.judging...) {
+		c.Close()
+	}
+}
+
+// collect draws questions and answers and has the environment reward them.
+func (r *run) collect() ([]*group, error) {
+	groups := make([]*group, r.set.Questions)
+	for i := range groups {
+		groups[i] = r.question()
+	}
+	if err := r.rewardAll(groups); err != nil || r.set.Method != DAPO {
+		return groups, err
+	}
+	for range redraws {
+		var again []*group
+		for i, g := range groups {
+			if g.equal() {
+				groups[i] = r.question()
+				again = append(again, groups[i])
+			}
+		}
+		if err := r.rewardAll(again); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
+}
+
+// question draws a question and answers to it.
+func (r *run) question() *group {
+	t := r.tasks[r.draw.IntN(len(r.tasks))]
+	g := &group{task: t, features: featuresOf(t.Question), samples: make([]sample, r.set.Group)}
+	for i := range g.samples {
+		c := r.policy.sample(g.features, r.draw)
+		g.samples[i] = sample{choice: c, old: r.policy.probabilities(g.features, c)}
+	}
+	return g
+}
+
+// rewardAll plays an episode for each sample.
+func (r *run) rewardAll(groups []*group) error {
+	lowest, highest := rangeOf(r.set.Reward)
+	var each []func(c *trainer.Conn) error
+	for _, g := range groups {
+		for i := range g.samples {
+			each = append(each, func(c *trainer.Conn) error {
+				s := &g.samples[i]
+				seen, err := r.play(c, g.task, s.choice)
+				if err != nil {
+					return err
+				}
+				if s.masked = seen.Reward == nil; !s.masked {
+					s.reward = min(max((*seen.Reward-lowest)/(highest-lowest), 0), 1)
+				}
+				return nil
+			})
+		}
+	}
+	if err := over(r.learning, each); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		r.masked += len(g.samples) - len(g.kept())
+	}
+	return nil
+}
+
+// rangeOf are the least and the greatest reward of an environment, which BNPO needs.
+func rangeOf(reward string) (lowest, highest float64) {
+	switch reward {
+	case Selection:
+		return -1.5, 2
+	case Format:
+		return -1, 1
+	}
+	return -2.5, 5
+}
+
+// play plays one episode.
+func (r *run) play(c *trainer.Conn, t *Task, made choice) (*trainer.Seen, error) {
+	text, err := t.text(made, r.known)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Reset(map[string]any{"task_id": t.ID}); err != nil {
+		return nil, err
+	}
+	seen, err := c.Say(text)
+	if err == nil && !seen.Done {
+		err = fmt.Errorf("the episode of %s did not end", t.ID)
+	}
+	return seen, err
+}
+
+// over runs the functions, one at a time on each connection.
+func over(conns []*trainer.Conn, each []func(c *trainer.Conn) error) error {
+	var work sync.WaitGroup
+	faults := make([]error, len(conns))
+	for lane, c := range conns {
+		work.Go(func() {
+			for i := lane; i < len(each) && faults[lane] == nil; i += len(conns) {
+				faults[lane] = each[i](c)
+			}
+		})
+	}
+	work.Wait()
+	for _, err := range faults {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluate has the policy answer each held-out question once.
+func (r *run) evaluate(step int) (Point, error) {
+	draw := rand.New(rand.NewPCG(r.set.Seed, uint64(step)+1000)) //nolint:gosec // as above
+	right := make([]bool, len(r.held))
+	each := make([]func(c *trainer.Conn) error, len(r.held))
+	for i, t := range r.held {
+		made := r.policy.sample(featuresOf(t.Question), draw)
+		each[i] = func(c *trainer.Conn) error {
+			seen, err := r.play(c, t, made)
+			right[i] = err == nil && seen.Metadata.Components["success"] == 1
+			return err
+		}
+	}
+	if err := over(r.judging, each); err != nil {
+		return Point{}, fmt.Errorf("evaluating after step %d: %w", step, err)
+	}
+	p := Point{Step: step, Of: len(right)}
+	for _, yes := range right {
+		if yes {
+			p.Right++
+		}
+	}
+	p.Low, p.High = wilson(p.Right, p.Of)
+	return p, nil
+}
+
+// wilson is the 95 % interval of a share, after Wilson (1927).
+func wilson(right, of int) (low, high float64) {
+	const z = 1.959963984540054
+	n, share := float64(of), float64(right)/float64(of)
+	middle := (share + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
+	return max(0, middle-half), min(1, middle+half)
+}
