@@ -11,7 +11,7 @@ import (
 	api "github.com/slack-go/slack"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -90,7 +90,7 @@ func parseReference(text string) (reference, bool) {
 
 // clean returns text on one line, with misleading characters written as escapes.
 func clean(text string) string {
-	text = strings.ReplaceAll(web.Escaped([]byte(text)), "\n", `\n`)
+	text = strings.ReplaceAll(ui.Escaped([]byte(text)), "\n", `\n`)
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return '?'
@@ -137,9 +137,9 @@ func visible(args, definition []byte) string {
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, shown, "", "  ") != nil || b.Len() > 4*len(shown)+1<<20 {
-		return web.Escaped(shown)
+		return ui.Escaped(shown)
 	}
-	return web.Escaped(b.Bytes())
+	return ui.Escaped(b.Bytes())
 }
 
 func text(s string) api.RichTextSectionElement { return api.NewRichTextSectionTextElement(s, nil) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -20,73 +19,49 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-//go:embed static/approver.css static/live.js static/icon.svg
+//go:embed static/approver.css
 var static embed.FS
-
-// difference is the difference of two texts, for templates.
-type difference struct {
-	Label string
-	Lines []line
-}
 
 func parseTemplates() (map[string]*template.Template, error) {
 	parsed := make(map[string]*template.Template)
 	funcs := template.FuncMap{
-		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
-		"bytes":   Shown,
-		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
-		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
-		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"nth":     func(i int) int { return i + 1 },
-		"wait":    wait,
-		"number":  number,
-		"level":   risk.LevelName,
-		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
-		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
-		"fold":    fold,
-		"label":   label,
-		"tone":    tone,
-		"past":    pastTense,
-		"via":     via,
-		"who":     func(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) },
+		"nth":   func(i int) int { return i + 1 },
+		"wait":  wait,
+		"level": risk.LevelName,
+		"label": label,
+		"tone":  tone,
+		"past":  pastTense,
+		"via":   via,
+		"who":   personOf,
 	}
 	for _, name := range []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
-		t, err := template.New("frame.html").Funcs(funcs).ParseFS(templates, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
+		t, err := ui.Parse(templates, "templates", funcs, "parts", name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the page %s: %w", name, err)
+			return nil, err
 		}
 		parsed[name] = t
 	}
 	return parsed, nil
 }
 
+// personOf returns the name of a principal as people know it.
+func personOf(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) }
+
 // serveStatic serves the stylesheets, the script and the icon.
 func serveStatic(w http.ResponseWriter, r *http.Request) {
-	content, err := static.ReadFile("static/" + r.PathValue("file"))
-	if r.PathValue("file") == "ui.css" {
-		content, err = ui.Stylesheet, nil
-	}
-	if err != nil {
-		problem.Write(w, schema.Errorf(schema.KindNotFound, "The file does not exist."))
-		return
-	}
-	media := "text/css; charset=utf-8"
-	switch path.Ext(r.PathValue("file")) {
-	case ".js":
-		media = "text/javascript; charset=utf-8"
-	case ".svg":
-		media = "image/svg+xml"
+	name := r.PathValue("file")
+	content, media, ok := ui.Static(name)
+	if !ok {
+		var err error
+		if content, err = static.ReadFile("static/" + name); err != nil {
+			problem.Write(w, schema.Errorf(schema.KindNotFound, "The file does not exist."))
+			return
+		}
+		media = ui.MediaType(name)
 	}
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache")
 	_, _ = w.Write(content) // the browser went away; nobody is left to be told
-}
-
-// stamp returns a time as an element in UTC. The script rewrites it in the time zone and
-// format of the reader.
-func stamp(t time.Time, form string) template.HTML {
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(form) + `</time>`) //nolint:gosec // digits and the letters of the form
 }
 
 // wait returns the time left in words, in the form in which the script counts it down.
@@ -101,15 +76,6 @@ func wait(until, now time.Time) string {
 		return fmt.Sprintf("%d min %02d s left", int(left.Minutes()), int(left.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min left", int(left.Hours()), int(left.Minutes())%60)
-}
-
-// number formats a count with commas between thousands.
-func number(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // label returns a state, level or verb as it begins a line: with a capital letter.

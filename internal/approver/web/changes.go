@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/textdiff"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -24,7 +25,7 @@ type ToolChange struct {
 
 	raw []byte
 	// Lines show what changed, for pages.
-	Lines []line `json:"-"`
+	Lines []textdiff.Line `json:"-"`
 }
 
 // wasAllowed are the states of a call that somebody approved.
@@ -81,6 +82,6 @@ func (v *approvals) change(ctx context.Context, q *approvalView) (*ToolChange, e
 	if len(raw) == 0 || len(q.Definition) == 0 {
 		return c, nil // one of them is not kept; the digests say enough
 	}
-	c.raw, c.Before, c.Lines = raw, bytesOf(raw), comparedJSON(raw, q.Definition)
+	c.raw, c.Before, c.Lines = raw, bytesOf(raw), textdiff.JSON(raw, q.Definition)
 	return c, nil
 }

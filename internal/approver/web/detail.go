@@ -3,6 +3,8 @@ package web
 import (
 	"encoding/json"
 
+	"github.com/callyard/callyard/internal/kit/textdiff"
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -12,7 +14,7 @@ type detailPage struct {
 	*approvalView
 	// Args are the arguments that would run; Before are the requested ones if they were edited.
 	Args, Before, Offer block
-	EditLines           []line // what the edit changed
+	EditLines           []textdiff.Line // what the edit changed
 	Words               toolWords
 	Fresh               bool // the sign-in is recent enough for this rule
 	Tokens              map[string]string
@@ -81,7 +83,7 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	}
 	if len(q.Asked) > 0 {
 		p.Before = blockOf("Requested arguments", q.Asked, q.Binding.ArgumentsDigest)
-		p.EditLines = comparedJSON(q.Asked, q.Arguments)
+		p.EditLines = textdiff.JSON(q.Asked, q.Arguments)
 	}
 	if len(q.Definition) > 0 {
 		p.Offer = blockOf("Tool definition", q.Definition, q.Binding.ToolDefinitionDigest)
@@ -98,8 +100,8 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	if p.MayAllow() && q.ApprovedAt.IsZero() {
 		p.Tokens[string(allowKind)] = a.formToken(v.cookie, "/a/"+q.ID+"/"+string(allowKind))
 	}
-	if p.Edit = Escaped(p.Args.Pretty); p.Edit == "" {
-		p.Edit = Escaped(q.Arguments)
+	if p.Edit = ui.Escaped(p.Args.Pretty); p.Edit == "" {
+		p.Edit = ui.Escaped(q.Arguments)
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/textdiff"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -130,7 +131,7 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 type past struct {
 	*approvalView
 	// Lines are what an edit made of the arguments, where that is short.
-	Lines []line
+	Lines []textdiff.Line
 }
 
 // maxPastDiff is how many bytes of arguments are compared in a list.
@@ -148,7 +149,7 @@ func (v *approvals) past(ctx context.Context, q *approvalView) past {
 		return p
 	}
 	if edited, err := v.o.Ledger.Arguments(ctx, q.ID); err == nil && len(edited) <= maxPastDiff {
-		p.Lines = comparedJSON(asked, edited)
+		p.Lines = textdiff.JSON(asked, edited)
 	}
 	return p
 }

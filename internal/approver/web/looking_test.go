@@ -57,7 +57,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	// fill puts what is there into the names of a route.
 	fill := func(path string, a held) (paths []string) {
 		paths = []string{strings.NewReplacer("{$}", "", "{id}", a.id).Replace(path)}
-		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"live.js", "approver.css", "ui.css", "nope"}} {
+		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"page.js", "approver.css", "ui.css", "nope"}} {
 			if strings.Contains(path, name) {
 				head, tail, _ := strings.Cut(paths[0], name)
 				paths = nil

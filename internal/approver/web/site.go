@@ -7,9 +7,9 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"time"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -31,19 +31,13 @@ func newSite(o *Options, a *access, b *bodyReader, r *routes) (*site, error) {
 	return s, err
 }
 
-// view is what every page gets.
+// view is what a page tells the frame around it.
 type view struct {
-	Title   string
-	Here    string // the path in the navigation
-	Who     string
-	Known   bool // signed in, or nobody needs to
-	Local   bool
-	SignOut string // form token; empty where there is nobody to sign out
-	Now     time.Time
-	Slack   bool   // there is a page to connect to it
-	Go      string // where to continue at once; empty: nowhere
-	Live    string // what the script does on a change: "list", "page" or nothing
-	Page    any
+	Title string
+	Here  string // the path in the navigation
+	Go    string // where to continue at once; empty: nowhere
+	Live  string // what the script does on a change: "list", "page" or nothing
+	Page  any
 }
 
 // html registers a page; its errors are shown as one.
@@ -79,13 +73,38 @@ func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.Response
 }
 
 func (s *site) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
-	page.Known, page.Local, page.Who, page.Now = v.known, v.local, v.who.Name, s.o.Now()
-	page.Slack = s.o.Slack != nil && !v.local
-	if v.known && !v.local {
-		page.SignOut = s.access.formToken(v.cookie, "/sign-out")
+	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Styles: []string{"/static/approver.css"}, Page: page.Page}
+	s.navigate(&frame, v, page.Here)
+	return s.write(w, status, s.templates[name], v, frame)
+}
+
+// navigate puts the navigation of the approver's pages into a frame.
+func (s *site) navigate(f *ui.Frame, v visitor, here string) {
+	f.Brand = "Approvals"
+	if !v.known {
+		return
+	}
+	links := []ui.Link{{To: "/", Label: "Pending"}, {To: "/history", Label: "History"}, {To: "/permissions", Label: "Permissions"}}
+	if s.o.Slack != nil && !v.local {
+		links = append(links, ui.Link{To: "/slack", Label: "Slack"})
+	}
+	for i := range links {
+		links[i].Current = links[i].To == here
+	}
+	f.Nav = links
+}
+
+// write answers with a page in its frame.
+func (s *site) write(w http.ResponseWriter, status int, t *template.Template, v visitor, frame ui.Frame) error {
+	frame.Now = s.o.Now()
+	if v.known {
+		frame.Who = personOf(v.who.Name)
+		if !v.local {
+			frame.SignOut = s.access.formToken(v.cookie, "/sign-out")
+		}
 	}
 	var b bytes.Buffer
-	if err := s.templates[name].Execute(&b, page); err != nil {
+	if err := t.Execute(&b, frame); err != nil {
 		return schema.Errorf(schema.KindInternal, "The page cannot be rendered: %w", err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

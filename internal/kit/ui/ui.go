@@ -3,14 +3,7 @@
 // badge, button, notice, field, table, code) that pages are built from.
 //
 // It owns how those look, and promises that each pair of text and background color has
-// the contrast that WCAG 2.2 AA requires. It knows no page: the layout of a page belongs
-// to the package that serves it.
+// the contrast that WCAG 2.2 AA requires. It also has
+// the frame with the navigation, and shows text of others so that no character of it can
+// deceive. It knows no page: the layout of a page belongs to the package that serves it.
 package ui
-
-import _ "embed"
-
-// Stylesheet is the CSS. It loads nothing else, so it works under a strict
-// Content-Security-Policy.
-//
-//go:embed ui.css
-var Stylesheet []byte

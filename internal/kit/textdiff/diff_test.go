@@ -1,4 +1,4 @@
-package web_test
+package textdiff_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/kit/textdiff"
 )
 
 func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
@@ -28,7 +28,7 @@ func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
 		"letters that share a byte": {`"` + strings.Repeat("a", 20) + `é"`, `"` + strings.Repeat("a", 20) + `è"`,
 			[]string{`-"` + strings.Repeat("a", 20) + `[é]"`, `+"` + strings.Repeat("a", 20) + `[è]"`}},
 	} {
-		got := web.Compared([]byte(c.before), []byte(c.after))
+		got := textdiff.Compared([]byte(c.before), []byte(c.after))
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
@@ -37,7 +37,7 @@ func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
 
 func TestALargeDifferenceIsShownAsAReplacementInTime(t *testing.T) {
 	a, b := bytes.Repeat([]byte("one\n"), 50_000), bytes.Repeat([]byte("two\n"), 50_000)
-	x, y, _ := web.Sides(a, b)
+	x, y, _ := textdiff.Sides(a, b)
 	if !bytes.Equal(x, a) || !bytes.Equal(y, b) {
 		t.Error("something is lost")
 	}
@@ -55,7 +55,7 @@ func TestManyDifferencesAreShownEachByItself(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, l := range web.Compared([]byte(strings.Join(before, "\n")), []byte(strings.Join(after, "\n"))) {
+	for _, l := range textdiff.Compared([]byte(strings.Join(before, "\n")), []byte(strings.Join(after, "\n"))) {
 		if l[0] == '+' || l[0] == '-' {
 			got = append(got, strings.ReplaceAll(l, "[]", ""))
 		}
@@ -70,7 +70,7 @@ func FuzzADifferenceLosesNothing(f *testing.F) {
 	f.Add([]byte(""), []byte("\n"))
 	f.Add([]byte("é\xff"), []byte("è\xff"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		a, b, valid := web.Sides(before, after)
+		a, b, valid := textdiff.Sides(before, after)
 		if !bytes.Equal(a, before) || !bytes.Equal(b, after) {
 			t.Fatalf("%q and %q came out as %q and %q", before, after, a, b)
 		}

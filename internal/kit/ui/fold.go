@@ -1,4 +1,4 @@
-package web
+package ui
 
 import (
 	"bytes"
@@ -38,8 +38,8 @@ func fold(label string, text []byte) longText {
 		}
 	}
 	f.Preview = text[:end]
-	if f.Extent = number(lines) + " lines"; lines <= previewLines {
-		f.Extent = number(len(text)) + " bytes" // the lines are long, not many
+	if f.Extent = Number(lines) + " lines"; lines <= previewLines {
+		f.Extent = Number(len(text)) + " bytes" // the lines are long, not many
 	}
 	return f
 }

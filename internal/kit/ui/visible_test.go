@@ -1,4 +1,4 @@
-package web_test
+package ui_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/kit/ui"
 )
 
 // deceits are texts that look like others.
@@ -32,7 +32,7 @@ var deceits = []string{
 func TestEveryCharacterThatDeceivesIsShownWithItsCodePoint(t *testing.T) {
 	var out strings.Builder
 	for _, text := range deceits {
-		out.WriteString(string(web.Shown([]byte(text))) + "\n")
+		out.WriteString(string(ui.Shown([]byte(text))) + "\n")
 	}
 	golden(t, "deceits.html", out.String())
 }
@@ -43,7 +43,7 @@ func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
 		if json.Unmarshal([]byte(text), &was) != nil {
 			continue // no JSON
 		}
-		escaped := web.Escaped([]byte(text))
+		escaped := ui.Escaped([]byte(text))
 		if err := json.Unmarshal([]byte(escaped), &is); err != nil {
 			t.Fatalf("%q: %v", escaped, err)
 		}
@@ -53,7 +53,7 @@ func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
 			t.Errorf("%q became %q", a, b)
 		}
 		for _, r := range escaped {
-			if r >= utf8.RuneSelf && web.Marked(r) && utf8.ValidString(text) {
+			if r >= utf8.RuneSelf && ui.Marked(r) && utf8.ValidString(text) {
 				t.Errorf("%U is still in %q", r, escaped)
 			}
 		}
@@ -67,14 +67,14 @@ func FuzzShown(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		shown := string(web.Shown(b))
+		shown := string(ui.Shown(b))
 		// Except for our own marks there is no markup, and nothing that hides.
 		rest := html.UnescapeString(marks.ReplaceAllString(shown, ""))
 		if strings.ContainsAny(marks.ReplaceAllString(shown, ""), "<>\"") {
 			t.Errorf("markup in %q", shown)
 		}
 		for _, r := range rest {
-			if r != '\n' && (!unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) || web.Marked(r)) && r != utf8.RuneError {
+			if r != '\n' && (!unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) || ui.Marked(r)) && r != utf8.RuneError {
 				t.Errorf("%U is not marked in %q", r, shown)
 			}
 		}
@@ -82,7 +82,7 @@ func FuzzShown(f *testing.F) {
 		var plain strings.Builder
 		for i := 0; i < len(b); {
 			r, size := utf8.DecodeRune(b[i:])
-			if (r != utf8.RuneError || size > 1) && !web.Marked(r) {
+			if (r != utf8.RuneError || size > 1) && !ui.Marked(r) {
 				plain.Write(b[i : i+size])
 			}
 			i += size

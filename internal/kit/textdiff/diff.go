@@ -1,7 +1,8 @@
-package web
+package textdiff
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -11,26 +12,26 @@ import (
 // A difference is shown line by line. Nothing of what changed is left out; of what
 // did not, a few lines around each change stay.
 
-// op says what became of a line.
-type op byte
+// Op says what became of a line.
+type Op byte
 
 const (
-	same    op = ' '
-	added   op = '+'
-	removed op = '-'
-	skipped op = 0
+	same    Op = ' '
+	added   Op = '+'
+	removed Op = '-'
+	skipped Op = 0
 )
 
-// line is one line of a difference. Head and tail are what a changed line has in
+// Line is one line of a difference. Head and tail are what a changed line has in
 // common with the one that it replaces, or was replaced by.
-type line struct {
-	Op               op
+type Line struct {
+	Op               Op
 	Head, Body, Tail []byte
 	Skipped          int // how many lines were the same here, for an op of skipped
 }
 
 // Sign is what stands in front of the line.
-func (l line) Sign() string {
+func (l Line) Sign() string {
 	if l.Op == skipped {
 		return ""
 	}
@@ -38,7 +39,7 @@ func (l line) Sign() string {
 }
 
 // Is compares the kind of line with a word, for templates.
-func (l line) Is(word string) bool {
+func (l Line) Is(word string) bool {
 	switch word {
 	case "added":
 		return l.Op == added
@@ -54,7 +55,7 @@ func (l line) Is(word string) bool {
 const around = 3
 
 // compared is the difference of two texts; nil where there is none.
-func compared(before, after []byte) []line {
+func compared(before, after []byte) []Line {
 	if bytes.Equal(before, after) {
 		return nil
 	}
@@ -63,7 +64,7 @@ func compared(before, after []byte) []line {
 
 // whole is the difference with all that did not change. A line feed at the very end
 // of a text makes a line of its own, so that it does not get lost.
-func whole(before, after []byte) []line {
+func whole(before, after []byte) []Line {
 	return paired(differing(nil, strings.Split(string(before), "\n"), strings.Split(string(after), "\n"), searches))
 }
 
@@ -76,7 +77,7 @@ const (
 )
 
 // differing appends the difference of two texts.
-func differing(to []line, a, b []string, left int) []line {
+func differing(to []Line, a, b []string, left int) []Line {
 	at := 0
 	for _, d := range lcs.DiffLines(a, b) {
 		to = appendLines(to, same, a[at:d.Start])
@@ -92,16 +93,16 @@ func differing(to []line, a, b []string, left int) []line {
 	return appendLines(to, same, a[at:])
 }
 
-func appendLines(to []line, op op, texts []string) []line {
+func appendLines(to []Line, op Op, texts []string) []Line {
 	for _, text := range texts {
-		to = append(to, line{Op: op, Body: []byte(text)})
+		to = append(to, Line{Op: op, Body: []byte(text)})
 	}
 	return to
 }
 
 // paired marks within lines: where as many lines were removed as were added in
 // their place, each is compared with its successor.
-func paired(all []line) []line {
+func paired(all []Line) []Line {
 	for i := 0; i < len(all); {
 		from := i
 		for i < len(all) && all[i].Op == removed {
@@ -124,7 +125,7 @@ func paired(all []line) []line {
 }
 
 // within splits two lines into what they share at either end and what differs.
-func within(a, b *line) {
+func within(a, b *Line) {
 	x, y := a.Body, b.Body
 	head := 0
 	for head < len(x) && head < len(y) && x[head] == y[head] {
@@ -148,7 +149,7 @@ func within(a, b *line) {
 }
 
 // folded leaves out what did not change, except around changes.
-func folded(all []line) []line {
+func folded(all []Line) []Line {
 	near := make([]bool, len(all))
 	for i, l := range all {
 		if l.Op != same {
@@ -157,7 +158,7 @@ func folded(all []line) []line {
 			}
 		}
 	}
-	var out []line
+	var out []Line
 	for i, l := range all {
 		switch {
 		case near[i]:
@@ -165,16 +166,26 @@ func folded(all []line) []line {
 		case len(out) > 0 && out[len(out)-1].Op == skipped:
 			out[len(out)-1].Skipped++
 		default:
-			out = append(out, line{Op: skipped, Skipped: 1})
+			out = append(out, Line{Op: skipped, Skipped: 1})
 		}
 	}
 	return out
 }
 
-// comparedJSON is [compared], with line breaks where both are JSON.
-func comparedJSON(before, after []byte) []line {
+// JSON returns the difference of two texts, nil where there is none, with line breaks where both are JSON.
+func JSON(before, after []byte) []Line {
 	if x, y := indented(before), indented(after); x != nil && y != nil && !bytes.Equal(x, y) {
 		return compared(x, y)
 	}
 	return compared(before, after) // no JSON, or other spacing only
+}
+
+// indented returns JSON with line breaks; nil where the text is no JSON, or would grow out
+// of all proportion.
+func indented(raw []byte) []byte {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
+		return nil
+	}
+	return b.Bytes()
 }

@@ -1,0 +1,4 @@
+package ui
+
+// Marked says whether a character is marked.
+func Marked(r rune) bool { return concernOf(r, len(string(r))) != harmless }

@@ -1,0 +1,119 @@
+package ui
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/textdiff"
+)
+
+//go:embed frame.html parts.html
+var templates embed.FS
+
+//go:embed ui.css page.js icon.svg
+var static embed.FS
+
+// Link is an entry of a navigation.
+type Link struct {
+	To, Label string
+	Current   bool // it leads to the page that is shown, or to its part of the site
+}
+
+// Frame is what the frame around every page shows.
+type Frame struct {
+	Title string
+	Brand string // the part of the product; empty where the navigation says it
+	Nav   []Link
+	// Tabs is the navigation within one part of the site, and TabsOf its name.
+	Tabs   []Link
+	TabsOf string
+	Who    string // the person; empty where nobody is known
+	// SignOut is the token of the form to sign out; empty: there is none.
+	SignOut string
+	Now     time.Time
+	Go      string // where to continue at once; empty: nowhere
+	// Live is what the script does on a change: "list" replaces the page, "parts" its parts,
+	// "page" says that there is a newer one, empty: nothing. Stream is where changes come
+	// from; empty means /events.
+	Live, Stream string
+	// Styles and Scripts are paths of files that this page needs next to those of all pages.
+	Styles, Scripts []string
+	// Page is what the template of the page gets.
+	Page any
+}
+
+// Parse reads a page with the frame around it. Its files, below dir of fsys without
+// their extension, define "page" and what it is made of. funcs are added to those that all
+// pages have. The error names the file that cannot be read.
+func Parse(fsys fs.FS, dir string, funcs template.FuncMap, files ...string) (*template.Template, error) {
+	t, err := template.New("frame.html").Funcs(shared()).Funcs(funcs).ParseFS(templates, "frame.html", "parts.html")
+	for _, name := range files {
+		if err == nil {
+			t, err = t.ParseFS(fsys, path.Join(dir, name+".html"))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the page %s: %w", strings.Join(files, ", "), err)
+	}
+	return t, nil
+}
+
+// Static returns a file that every page needs, with its media type; ok is false for
+// others.
+func Static(name string) (content []byte, media string, ok bool) {
+	content, err := static.ReadFile(name)
+	return content, MediaType(name), err == nil
+}
+
+// MediaType returns the media type of a stylesheet, a script or an icon.
+func MediaType(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return "text/css; charset=utf-8"
+}
+
+// difference is the difference of two texts, for templates.
+type difference struct {
+	Label string
+	Lines []textdiff.Line
+}
+
+// shared are the functions of all pages.
+func shared() template.FuncMap {
+	return template.FuncMap{
+		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
+		"bytes":   Shown,
+		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
+		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
+		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"number":  Number[int],
+		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
+		"diff":    func(label string, lines []textdiff.Line) difference { return difference{label, lines} },
+		"fold":    fold,
+	}
+}
+
+// stamp returns a time as an element in UTC. The script rewrites it in the time zone and
+// format of the reader.
+func stamp(t time.Time, form string) template.HTML {
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(form) + `</time>`) //nolint:gosec // digits and the letters of the form
+}
+
+// Number formats a count with commas between thousands.
+func Number[N ~int | ~int64 | ~uint64](n N) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
