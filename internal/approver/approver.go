@@ -26,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -51,6 +52,9 @@ type Options struct {
 	// webhooks keep their tables on; it stays the caller's. It may be nil where there is
 	// nothing of that.
 	Conn *bus.Conn
+	// FrontDoor returns the address of a front door in the same process, which the console
+	// shows where Config names no other; nil: there is none.
+	FrontDoor func() string
 	// Traces makes the spans; nil: there are none.
 	Traces  *telemetry.Traces
 	Log     *slog.Logger
@@ -73,7 +77,8 @@ type Approver struct {
 	o        Options
 	keys     *authn.Keys
 	pages    *web.Handler
-	people   *oidc.Provider // nil where there is none
+	people   *oidc.Provider   // nil where there is none
+	console  *console.Console // nil where there is none
 	channels channels
 	server   *http.Server
 	listener net.Listener
@@ -129,10 +134,13 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if err := a.openPeople(ctx); err != nil {
 		return nil, errors.Join(err, a.listener.Close())
 	}
+	if a.console, err = openConsole(o); err != nil {
+		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
+	}
 	if a.pages, err = web.New(web.Options{
 		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
-		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
+		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
@@ -226,6 +234,9 @@ func (a *Approver) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	a.pages.Close()
+	if a.console != nil {
+		a.console.Close()
+	}
 	grace, cancel := context.WithTimeout(ctx, a.o.Config.DrainGrace)
 	defer cancel()
 	err := a.server.Shutdown(grace)

@@ -87,6 +87,9 @@ func up(cmd *cobra.Command) error {
 	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
 	roles.door.Lost = u.lost
 	roles.approver.LostBefore = func() time.Time { return u.lost().Approvals }
+	if cfg.FrontDoor.CertFile == "" { // its certificate may name no loopback address
+		roles.approver.FrontDoor = u.ownDoor
+	}
 	metrics := telemetry.NewMetrics()
 	u.metrics = metrics
 	reload := p.ReloadPart(metrics)
@@ -173,6 +176,18 @@ type fabric struct {
 
 	greetCancel context.CancelFunc
 	greeted     chan struct{} // closed when the start screen is whole
+}
+
+// ownDoor is the address at which this process reaches its own front door.
+func (u *fabric) ownDoor() string {
+	host, port, err := net.SplitHostPort(u.door.Addr())
+	if err != nil {
+		return u.door.URL()
+	}
+	if at := net.ParseIP(host); at == nil || at.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 // showStarts has each part say when it starts.

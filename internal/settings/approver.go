@@ -35,6 +35,8 @@ type Approver struct {
 	// over HTTP what happens to approvals.
 	Slack  Slack  `yaml:"slack"`
 	Notify Notify `yaml:"notify"`
+	// Console is which front door the web console shows, and to whom.
+	Console Console `yaml:"console"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
 	// ObserverGroups see every approval; all others see what they may decide and

@@ -59,6 +59,10 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 		}
 		media = ui.MediaType(name)
 	}
+	sendFile(w, content, media)
+}
+
+func sendFile(w http.ResponseWriter, content []byte, media string) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache")
 	_, _ = w.Write(content) // the browser went away; nobody is left to be told

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -34,6 +35,10 @@ type Options struct {
 	// Slack maps Slack accounts to principals, for the page where people connect; nil if
 	// there is no Slack. It stays the caller's.
 	Slack *enrol.Book
+	// Console is the console that is served next to the approvals; nil: there is none. It is
+	// the caller's. Members of ConsoleGroups may use it, and everybody where nobody signs in.
+	Console       *console.Console
+	ConsoleGroups []string
 	// LocalGroups are the groups of [authn.Local], for when there are no keys.
 	LocalGroups []string
 	// Observers are groups whose members see every approval.
@@ -135,6 +140,12 @@ func New(o Options) (*Handler, error) {
 	permissionPages.register()
 	signIn.register()
 	(&slackPages{site}).register()
+	if o.Console != nil {
+		(&consolePages{site, newVault(h.o.Now, h.o.Lifetime)}).register()
+		for _, name := range []string{"console.css", "console.js"} {
+			h.routes.HandleFunc("GET /static/"+name, serveConsoleFile(name))
+		}
+	}
 	h.routes.HandleFunc("GET /events", h.live.serve)
 	h.routes.HandleFunc("GET /static/{file}", serveStatic)
 	h.routes.mux.HandleFunc("/", h.notFound)

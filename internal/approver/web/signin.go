@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/settings"
 )
@@ -43,7 +44,7 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == console.Root || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
 		return p
 	}
 	return "/"

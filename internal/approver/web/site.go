@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -91,7 +92,12 @@ func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 	for i := range links {
 		links[i].Current = links[i].To == here
 	}
-	f.Nav = links
+	if !s.o.seesConsole(v) {
+		f.Nav = links
+		return
+	}
+	f.Brand, f.Nav = "", append(console.Links(""), ui.Link{To: "/", Label: "Approvals", Current: true})
+	f.Tabs, f.TabsOf = links, "Approvals"
 }
 
 // write answers with a page in its frame.

@@ -82,7 +82,29 @@
     again.textContent = "Reload";
     updates.append(again);
   };
-  const refresh = live === "list" ? list : page;
+  // Parts of a page are replaced one by one, so that what is typed elsewhere stays. What
+  // somebody opened in a part stays open, and the focus where it is.
+  const parts = async () => {
+    const fresh = await load();
+    if (!fresh) return;
+    await release();
+    const now = document.createElement("div");
+    for (const el of fresh.querySelectorAll("[data-part]")) {
+      const old = main.querySelector(`[data-part="${CSS.escape(el.dataset.part)}"]`);
+      if (!old) continue;
+      zone(el);
+      now.replaceChildren(...[...old.cloneNode(true).childNodes]);
+      if (now.innerHTML === el.innerHTML) continue;
+      const open = new Set([...old.querySelectorAll("details[open]")].map((d) => d.id).filter(Boolean));
+      const name = (e) => e.getAttribute("href") || e.name || e.id;
+      const at = old.contains(document.activeElement) ? name(document.activeElement) : null;
+      old.replaceChildren(...el.childNodes);
+      for (const d of old.querySelectorAll("details")) if (open.has(d.id)) d.open = true;
+      if (at) for (const e of old.querySelectorAll("a, input, button, summary")) if (name(e) === at) { e.focus({ preventScroll: true }); break; }
+    }
+    tick();
+  };
+  const refresh = { list, parts }[live] || page;
   let busy = false, again = false;
   const changed = async () => {
     if (busy) { again = true; return; }
@@ -90,9 +112,15 @@
     try { do { again = false; await refresh(); } while (again); } catch { /* the next change retries */ }
     busy = false;
   };
-  const stream = new EventSource("/events");
-  stream.addEventListener("changed", changed);
-  // Changes before the stream was open were not sent: those since the page was rendered,
-  // and those during a reconnect.
-  stream.addEventListener("open", changed);
+  let stream = null;
+  const listen = () => {
+    stream = new EventSource(document.body.dataset.stream || "/events");
+    stream.addEventListener("changed", changed);
+    // Changes before the stream was open were not sent: those since the page was rendered,
+    // and those during a reconnect.
+    stream.addEventListener("open", changed);
+  };
+  listen();
+  // Parts change all the time: a page that nobody sees asks for none.
+  if (live === "parts") document.addEventListener("visibilitychange", () => { stream.close(); if (!document.hidden) listen(); });
 })();

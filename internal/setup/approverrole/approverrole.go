@@ -27,6 +27,9 @@ type Setup struct {
 	LostBefore func() time.Time
 	// Listener listens at the configured address already; nil: the approver opens it.
 	Listener net.Listener
+	// FrontDoor returns the address of a front door in the same process, for the console; nil:
+	// there is none.
+	FrontDoor func() string
 
 	running atomic.Pointer[approver.Approver] // nil until it runs
 }
@@ -75,7 +78,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, InForce: c.InForce, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				budget.Close()

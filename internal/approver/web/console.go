@@ -1,0 +1,148 @@
+package web
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"html/template"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// consolePages serve the console to those who may see it, behind the same sign-in and in
+// one navigation with the approvals.
+type consolePages struct {
+	site *site
+	keys *vault
+}
+
+func (p *consolePages) register() {
+	for _, route := range p.site.o.Console.Routes() {
+		p.site.visited(route.Pattern, func(w http.ResponseWriter, r *http.Request, v visitor) error {
+			if !p.site.o.seesConsole(v) {
+				return schema.Errorf(schema.KindForbidden, "You are in no group that may use the console. An operator sets approver.console.groups.")
+			}
+			return route.Serve(w, r, p.visit(v))
+		})
+	}
+}
+
+// seesConsole says whether a visitor may use the console: where nobody signs in, everybody on
+// loopback, else the members of its groups.
+func (o *Options) seesConsole(v visitor) bool {
+	if o.Console == nil || !v.known {
+		return false
+	}
+	return v.local || slices.ContainsFunc(v.who.Groups, func(g string) bool { return slices.Contains(o.ConsoleGroups, g) })
+}
+
+func (p *consolePages) visit(v visitor) console.Visit {
+	return console.Visit{
+		Person: personOf(v.who.Name), Key: p.keys.get(v.cookie),
+		Keep:  func(key string) { p.keys.put(v.cookie, key) },
+		Token: func(path string) string { return p.site.access.formToken(v.cookie, path) },
+		Write: func(w http.ResponseWriter, status int, t *template.Template, f ui.Frame) error {
+			f.Nav = append(f.Nav, ui.Link{To: "/", Label: "Approvals"})
+			return p.site.write(w, status, t, v, f)
+		},
+	}
+}
+
+// maxKeys bounds the memory of a vault; beyond it the key that ends first is dropped.
+const maxKeys = 10_000
+
+// vault keeps the API keys that people gave for the console, each sealed with the cookie of
+// its session: a copy of the memory opens none. It is safe for concurrent use.
+type vault struct {
+	now      func() time.Time
+	lifetime time.Duration
+	mu       sync.Mutex
+	by       map[[sha256.Size]byte]sealed
+}
+
+type sealed struct {
+	text    []byte
+	expires time.Time
+}
+
+func newVault(now func() time.Time, lifetime time.Duration) *vault {
+	return &vault{now: now, lifetime: lifetime, by: make(map[[sha256.Size]byte]sealed)}
+}
+
+// place is where the key of a cookie lies, and the cipher that seals it. The two are
+// different hashes of the cookie.
+func (k *vault) place(cookie string) ([sha256.Size]byte, cipher.AEAD, error) {
+	secret := sha256.Sum256([]byte("callyard console key\x00" + cookie))
+	block, err := aes.NewCipher(secret[:])
+	if err != nil {
+		return secret, nil, err
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	return sha256.Sum256([]byte(cookie)), seal, err
+}
+
+// put keeps a key under a cookie; empty drops it.
+func (k *vault) put(cookie, key string) {
+	place, seal, err := k.place(cookie)
+	if err != nil || cookie == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.by, place)
+	if key == "" {
+		return
+	}
+	now := k.now()
+	var first [sha256.Size]byte
+	var ends time.Time
+	for p, s := range k.by {
+		if !now.Before(s.expires) {
+			delete(k.by, p)
+		} else if ends.IsZero() || s.expires.Before(ends) {
+			first, ends = p, s.expires
+		}
+	}
+	if len(k.by) >= maxKeys {
+		delete(k.by, first)
+	}
+	k.by[place] = sealed{seal.Seal(nil, nil, []byte(key), nil), now.Add(k.lifetime)}
+}
+
+// get returns the key of a cookie; empty where there is none.
+func (k *vault) get(cookie string) string {
+	place, seal, err := k.place(cookie)
+	if err != nil {
+		return ""
+	}
+	k.mu.Lock()
+	s, ok := k.by[place]
+	k.mu.Unlock()
+	if !ok || !k.now().Before(s.expires) {
+		return ""
+	}
+	key, err := seal.Open(nil, nil, s.text, nil)
+	if err != nil {
+		return ""
+	}
+	return string(key)
+}
+
+// serveConsoleFile serves a stylesheet or script of the console.
+func serveConsoleFile(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		content, media, ok := console.Static(name)
+		if !ok {
+			problem.Write(w, schema.Errorf(schema.KindNotFound, "The file does not exist."))
+			return
+		}
+		sendFile(w, content, media)
+	}
+}

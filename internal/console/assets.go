@@ -1,0 +1,144 @@
+package console
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/ui"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+//go:embed static/*
+var static embed.FS
+
+// Static returns a file of the console by its name, with its media type; ok is false for
+// names that it does not have.
+func Static(name string) (content []byte, media string, ok bool) {
+	content, err := static.ReadFile("static/" + name)
+	return content, ui.MediaType(name), err == nil
+}
+
+func parsePages() (map[string]*template.Template, error) {
+	pages := make(map[string]*template.Template)
+	funcs := template.FuncMap{
+		"count": ui.Number[int64],
+		"ago":   ago,
+		"tone":  tone,
+		"label": label,
+		"deref": deref,
+		"at":    at,
+		"form":  func(action, token string) formHead { return formHead{action, token} },
+	}
+	for _, name := range []string{"overview", "key"} {
+		t, err := ui.Parse(templates, "templates", funcs, "parts", name)
+		if err != nil {
+			return nil, err
+		}
+		pages[name] = t
+	}
+	return pages, nil
+}
+
+// formHead is how a form begins.
+type formHead struct{ Action, Token string }
+
+// at returns the address of a page with parameters, which come in pairs of name and value.
+// Those without a value are left out.
+func at(path string, pairs ...string) string {
+	q := make(url.Values)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// deref returns the text behind a pointer of a generated type; empty for nil.
+func deref(p any) string {
+	switch p := p.(type) {
+	case *string:
+		if p != nil {
+			return *p
+		}
+	case *int64:
+		if p != nil {
+			return ui.Number(*p)
+		}
+	}
+	return ""
+}
+
+// label returns a state as it begins a line: with a capital letter.
+func label(text any) string {
+	s := strings.ReplaceAll(fmt.Sprint(text), "_", " ")
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// tone returns the class that colors the badge of a state, of a risk or of a decision.
+func tone(state any) string {
+	switch fmt.Sprint(state) {
+	case "initialized", "succeeded", "accepted", "run", "ready", "done":
+		return "success"
+	case "running", "queued", "open":
+		return "info"
+	case "starting", "held", "hold", "medium", "new", "draining", "sandbox", "unknown tools":
+		return "warning"
+	case "error", "timeout", "failed", "denied", "deny", "unknown", "high", "changed", "offline":
+		return "danger"
+	}
+	return ""
+}
+
+// ago returns the time since t in words, in one unit.
+func ago(now, t time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case d < time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// seconds returns a number of seconds in the unit that suits it.
+func seconds(s float64) string {
+	switch {
+	case s < 0.001:
+		return fmt.Sprintf("%.0f µs", s*1e6)
+	case s < 1:
+		return significant(s*1e3) + " ms"
+	}
+	return significant(s) + " s"
+}
+
+// significant writes a number with three digits that count at most.
+func significant(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x >= 100:
+		return ui.Number(int64(math.Round(x)))
+	case x >= 10:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
+	}
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}

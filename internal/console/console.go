@@ -1,0 +1,131 @@
+package console
+
+import (
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/ui"
+)
+
+// Root is the path of the first page; all others are below it.
+const Root = "/console"
+
+// Options says what a console stands on. FrontDoor and Log are required.
+type Options struct {
+	// FrontDoor returns the address of the front door, without a path. It is asked for each
+	// request, because a front door of the same process may start later.
+	FrontDoor func() string
+	// Transport carries the requests to the front door; nil means one of the console's own,
+	// which [Console.Close] closes.
+	Transport http.RoundTripper
+	// ArgumentBytes is the most that the arguments of a call may take.
+	ArgumentBytes int
+	Log           *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Visit is one request of a person who may see the console.
+type Visit struct {
+	// Person is the name of who looks, for the log.
+	Person string
+	// Key is the person's API key at the front door; empty where none was given.
+	Key string
+	// Keep stores another key for this person until the session ends; empty forgets it.
+	Keep func(key string)
+	// Token returns what a form that is sent to path carries.
+	Token func(path string) string
+	// Write answers with a page in its frame. It fills in the navigation and the person.
+	Write func(w http.ResponseWriter, status int, t *template.Template, f ui.Frame) error
+}
+
+// Route is a page, or what a form is sent to. The fields of a form are in r.PostForm.
+type Route struct {
+	Pattern string // "METHOD /path"
+	Serve   func(w http.ResponseWriter, r *http.Request, v Visit) error
+}
+
+// Console serves the pages. It is safe for concurrent use.
+type Console struct {
+	o     Options
+	pages map[string]*template.Template
+	cache *cache
+	meter *meter
+
+	mu      sync.Mutex
+	viewers int
+	closed  chan struct{}
+	once    sync.Once
+	own     *http.Transport // nil where the caller brought one
+}
+
+// New returns a console. It starts nothing; [Console.Close] ends the streams of its pages.
+func New(o Options) (*Console, error) {
+	if o.FrontDoor == nil || o.Log == nil {
+		return nil, errors.New("console: FrontDoor and Log are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{now: o.Now}, closed: make(chan struct{})}
+	if o.Transport == nil {
+		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second}
+		c.o.Transport = c.own
+	}
+	var err error
+	c.pages, err = parsePages()
+	return c, err
+}
+
+// Close ends every stream of live updates and takes no new ones. It does not wait for them:
+// whoever serves the pages does.
+func (c *Console) Close() {
+	c.once.Do(func() {
+		close(c.closed)
+		if c.own != nil {
+			c.own.CloseIdleConnections()
+		}
+	})
+}
+
+// Routes returns all that the console serves.
+func (c *Console) Routes() []Route {
+	return []Route{
+		{"GET " + Root, c.overview},
+		{"GET " + Root + "/key", c.askKey},
+		{"POST " + Root + "/key", c.takeKey},
+		{"GET " + Root + "/events", c.events},
+	}
+}
+
+// Links returns the navigation to the parts of the console; here is the path of the page
+// that is shown.
+func Links(here string) []ui.Link {
+	links := []ui.Link{
+		{To: Root, Label: "Overview"},
+	}
+	for i := range links {
+		links[i].Current = links[i].To == here
+	}
+	return links
+}
+
+// view is what a page tells its frame.
+type view struct {
+	Title string
+	Here  string // the path of its part in the navigation
+	Live  bool   // its parts are kept up to date
+	Page  any
+}
+
+func (c *Console) render(w http.ResponseWriter, v Visit, status int, name string, p view) error {
+	f := ui.Frame{Title: p.Title, Nav: Links(p.Here), Styles: []string{"/static/console.css"}, Scripts: []string{"/static/console.js"}, Page: p.Page}
+	if p.Live {
+		f.Live, f.Stream = "parts", Root+"/events"
+	}
+	return v.Write(w, status, c.pages[name], f)
+}

@@ -1,0 +1,77 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxKey is more bytes than any key has.
+const maxKey = 512
+
+type keyPage struct {
+	FrontDoor, Token, Next, Refusal string
+	Has                             bool // there is a key, and another one replaces it
+}
+
+// orKey answers a refusal for want of a key with the page that asks for one. Other errors
+// it returns.
+func (c *Console) orKey(w http.ResponseWriter, r *http.Request, err error) error {
+	if schema.KindOf(err) != schema.KindUnauthenticated || r.Method == http.MethodPost {
+		return err
+	}
+	http.Redirect(w, r, Root+"/key?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+	return nil
+}
+
+// back returns a page of the console, whatever was asked for.
+func back(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(text, "\\\r\n\t") {
+		return Root
+	}
+	if p := u.EscapedPath(); p != Root && !strings.HasPrefix(p, Root+"/") || strings.Contains(p, "..") || strings.Contains(p, "//") {
+		return Root
+	}
+	return u.RequestURI()
+}
+
+func (c *Console) askKey(w http.ResponseWriter, r *http.Request, v Visit) error {
+	return c.showKey(w, v, http.StatusOK, back(r.URL.Query().Get("next")), "")
+}
+
+func (c *Console) showKey(w http.ResponseWriter, v Visit, status int, next, refusal string) error {
+	page := keyPage{FrontDoor: c.o.FrontDoor(), Token: v.Token(Root + "/key"), Next: next, Refusal: refusal, Has: v.Key != ""}
+	return c.render(w, v, status, "key", view{Title: "API key of the front door", Page: page})
+}
+
+// takeKey keeps a key that the front door knows, for the session of the person.
+func (c *Console) takeKey(w http.ResponseWriter, r *http.Request, v Visit) error {
+	next, key := back(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("key"))
+	if r.PostForm.Get("do") == "forget" {
+		v.Keep("")
+		http.Redirect(w, r, Root+"/key", http.StatusSeeOther)
+		return nil
+	}
+	err := error(schema.Errorf(schema.KindInvalidRequest, "Enter an API key of the front door."))
+	if key != "" && len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		probe := v
+		probe.Key = key
+		_, _, err = c.ask(r.Context(), probe, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetVersion(ctx)
+		})
+	}
+	if err != nil {
+		d := problem.Of(err)
+		return c.showKey(w, v, d.Status, next, d.Detail)
+	}
+	v.Keep(key)
+	c.o.Log.Info("a person opened the console with an API key", "person", v.Person)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // back lets pages of the console through only
+	return nil
+}

@@ -1,0 +1,139 @@
+package console_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func kindNamed(name string) schema.Kind { return schema.Kind(name) }
+
+const (
+	okServer  = `{"id":"files","connected":true,"pid":7,"initialization_state":"initialized","transport":"stdio","tools":3,"worker_count":1,"workers":[{"id":"w1","initialization_state":"initialized","pid":7,"slots":8,"sessions":2,"restarts":1,"draining":false}],"slots":8,"in_flight":2,"waiting":1}`
+	badServer = `{"id":"crm","connected":false,"pid":0,"initialization_state":"error","transport":"stdio","error":"The process ended with status 3.","stderr_tail":"no such module","worker_count":1,"workers":[{"id":"w1","initialization_state":"error","pid":0,"slots":8,"sessions":0,"restarts":0,"draining":false,"error":"exit status 3"}],"slots":8,"in_flight":0,"waiting":0,"changed_tools":["pay"],"pin":"quarantine"}`
+)
+
+// metricsText is what a front door says after a number of calls of which one in ten failed.
+func metricsText(calls string, buckets ...string) string {
+	return "# HELP x\ncallyard_calls_total{outcome=\"ok\",server=\"a\",tool=\"t\"} " + calls + "\ncallyard_calls_total{outcome=\"timeout\",server=\"a\\\"}\",tool=\"t\"} 4\n" +
+		"callyard_calls_in_flight 3\ncallyard_workers 2\ncallyard_approvals_waiting 5\n" + strings.Join(buckets, "\n") + "\n"
+}
+
+// figureOf returns the value that the overview shows under a label.
+func figureOf(t *testing.T, p page, label string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(label) + `</span>\s*<span class="figure-value[^"]*">(.*?)</span>\s*<span class="figure-note`).FindStringSubmatch(p.body)
+	if m == nil {
+		t.Fatalf("there is no figure %q in:\n%s", label, p.body)
+	}
+	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")
+}
+
+func TestTheOverviewShowsWhatTheFrontDoorSaysAndTheRestAsUnknown(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`,
+		"GET /metrics": metricsText("100", `callyard_call_seconds_bucket{server="a",le="0.1"} 100`, `callyard_call_seconds_bucket{server="a",le="1"} 104`, `callyard_call_seconds_bucket{server="a",le="+Inf"} 104`),
+	})
+	var at atomic.Int64
+	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
+	at.Store(1000)
+	p := k.get("/console")
+	for label, want := range map[string]string{"Calls per second": "unknown", "Latency p99": "unknown", "In flight": "3", "Workers": "2", "Held for approval": "5", "Open batches": "unknown", "Servers in trouble": "1"} {
+		if got := figureOf(t, p, label); got != want {
+			t.Errorf("%s is %q, want %q", label, got, want)
+		}
+	}
+	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted")
+
+	// Ten seconds and 200 calls later.
+	d.mu.Lock()
+	d.answers["GET /metrics"] = metricsText("300", `callyard_call_seconds_bucket{server="a",le="0.1"} 300`, `callyard_call_seconds_bucket{server="a",le="1"} 304`, `callyard_call_seconds_bucket{server="a",le="+Inf"} 304`)
+	d.mu.Unlock()
+	at.Store(1010)
+	p = k.get("/console")
+	for label, want := range map[string]string{"Calls per second": "20", "Errors per second": "0", "Latency p50": "50 ms", "Latency p99": "99 ms"} {
+		if got := figureOf(t, p, label); got != want {
+			t.Errorf("%s is %q, want %q", label, got, want)
+		}
+	}
+	p.says(t, "of the last 10 s")
+
+	// A front door that started again counts from 0; nothing is known of its rates.
+	d.mu.Lock()
+	d.answers["GET /metrics"] = metricsText("1")
+	d.mu.Unlock()
+	at.Store(1020)
+	if got := figureOf(t, k.get("/console"), "Calls per second"); got != "unknown" {
+		t.Errorf("after a restart the rate is %q", got)
+	}
+}
+
+func TestManyPagesAskTheFrontDoorOnce(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("1")})
+	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(1000, 0) } })
+	for range 50 {
+		k.get("/console").says(t, "There are no servers")
+	}
+	if len(d.asked) != 2 {
+		t.Errorf("the front door was asked %d times", len(d.asked))
+	}
+}
+
+func TestAFrontDoorThatDoesNotAnswerIsNamed(t *testing.T) {
+	k := openDesk(t, &door{url: "http://127.0.0.1:1"}, nil)
+	p := k.get("/console")
+	if p.status != http.StatusServiceUnavailable {
+		t.Errorf("the status is %d", p.status)
+	}
+	p.says(t, "The front door at http://127.0.0.1:1 does not answer")
+}
+
+func TestTheKeyOfAPersonIsAskedForCheckedAndSent(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("1"), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
+	d.key = "cy_good"
+	k := openDesk(t, d, nil)
+	if p := k.get("/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole" {
+		t.Fatalf("without a key: %d %v", p.status, p.header)
+	}
+	k.get("/console/key?next=%2F%2Fevil.example%2F").says(t, `name="next" value="/console"`)
+	p := k.post("/console/key", "key", "cy_bad", "next", "/console/tools?q=x")
+	if p.status != http.StatusUnauthorized || k.key != "" {
+		t.Errorf("a wrong key: %d, kept %q", p.status, k.key)
+	}
+	p.says(t, "The API key is unknown.", `value="/console/tools?q=x"`)
+	p.hides(t, "cy_bad")
+	if p = k.post("/console/key", "key", "cy_good", "next", "/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console" || k.key != "cy_good" {
+		t.Errorf("the right key: %d %v", p.status, p.header)
+	}
+	if p = k.get("/console"); p.status != http.StatusOK || d.last("GET /servers").key != "cy_good" {
+		t.Errorf("with the key: %d", p.status)
+	}
+	if k.post("/console/key", "do", "forget"); k.key != "" {
+		t.Error("the key is still kept")
+	}
+}
+
+func FuzzNobodyIsLedOutOfTheConsole(f *testing.F) {
+	for _, seed := range []string{"/console", "/console/tools?q=a b", "//evil/console", "/console/../x", "/console%2f..", "javascript:/console", "\\/console", "/console/%2e%2e/x", "/consoles"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		to := console.Back(text)
+		if to != "/console" && !strings.HasPrefix(to, "/console/") && !strings.HasPrefix(to, "/console?") || strings.Contains(to, "..") || strings.ContainsAny(to, "\\\r\n\t") {
+			t.Fatalf("%q leads to %q", text, to)
+		}
+	})
+}
+
+func FuzzMetricsAreReadOrSkipped(f *testing.F) {
+	f.Add(metricsText("7"))
+	f.Add("callyard_calls_total{outcome=\"a\\")
+	f.Add("callyard_call_seconds_bucket{le=\"NaN\"} 1\n{} x")
+	f.Fuzz(func(t *testing.T, text string) { console.ReadMetrics([]byte(text)) })
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// askFor bounds a question to the front door that a page waits for.
+	askFor = 10 * time.Second
+	// fresh is how long an answer serves all who ask the same with the same key: many open
+	// pages cost the front door no more than one.
+	fresh = time.Second
+	// maxCached bounds the memory of answers.
+	maxCached = 1000
+	// maxAnswer is the most that an answer may take; the results of tools are limited there.
+	maxAnswer = 64 << 20
+)
+
+// client returns the client of the front door with the key of the person.
+func (c *Console) client(v Visit) (*callyard.ClientWithResponses, error) {
+	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport}), callyard.WithRetries(0))
+}
+
+// refusal turns what a request to the front door came to into an error for people: nil for
+// an answer below 400.
+func (c *Console) refusal(res *http.Response, body []byte, err error) error {
+	if err == nil {
+		err = callyard.Check(res, body)
+	}
+	if err == nil {
+		return nil
+	}
+	var p *callyard.ProblemError
+	if !errors.As(err, &p) {
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+		return schema.Errorf(schema.KindUnavailable, "The front door at %s does not answer. Check that it runs, and approver.console.front_door: %w", c.o.FrontDoor(), err)
+	}
+	e := schema.Errorf(kindOf(p), "%s", p.Problem.Detail)
+	if p.Problem.Detail == "" {
+		e.Detail = "The front door refused the request: " + p.Problem.Title + "."
+	}
+	if p.Problem.CallID != nil {
+		e.CallID = *p.Problem.CallID
+	}
+	for _, f := range p.Problem.Errors {
+		fault := schema.Fault{Message: f.Message}
+		if f.Pointer != nil {
+			fault.Pointer = *f.Pointer
+		} else if f.Parameter != nil {
+			fault.Pointer = *f.Parameter
+		}
+		e.Faults = append(e.Faults, fault)
+	}
+	return e
+}
+
+// kindOf returns the kind of a refusal of the front door.
+func kindOf(p *callyard.ProblemError) schema.Kind {
+	if kind, ok := strings.CutPrefix(p.Problem.Type, "/problems/"); ok {
+		return schema.Kind(kind)
+	}
+	switch {
+	case p.Problem.Status == http.StatusUnauthorized:
+		return schema.KindUnauthenticated
+	case p.Problem.Status == http.StatusForbidden:
+		return schema.KindForbidden
+	case p.Problem.Status == http.StatusNotFound:
+		return schema.KindNotFound
+	case p.Problem.Status < http.StatusInternalServerError:
+		return schema.KindInvalidRequest
+	}
+	return schema.KindUnavailable
+}
+
+// cache keeps answers of the front door for a moment. It is safe for concurrent use.
+type cache struct {
+	now func() time.Time
+	mu  sync.Mutex
+	by  map[question]*answer
+}
+
+// question is what was asked with which key. The key itself is not kept.
+type question struct {
+	key [sha256.Size]byte
+	of  string
+}
+
+type answer struct {
+	mu    sync.Mutex // held while it is being asked for
+	at    time.Time
+	value any
+	err   error
+}
+
+func newCache(now func() time.Time) *cache { return &cache{now: now, by: make(map[question]*answer)} }
+
+// entry returns the place of an answer.
+func (c *cache) entry(q question) *answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.by[q]; a != nil {
+		return a
+	}
+	if len(c.by) >= maxCached {
+		clear(c.by) // what is being asked for is asked for to its end, for those who wait for it
+	}
+	a := new(answer)
+	c.by[q] = a
+	return a
+}
+
+// cached returns the answer to a question with the key of a person: one that is fresh, or a
+// new one.
+func cached[T any](c *cache, v Visit, of string, ask func() (T, error)) (T, error) {
+	a := c.entry(question{sha256.Sum256([]byte(v.Key)), of})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := c.now(); a.at.IsZero() || now.Sub(a.at) >= fresh {
+		value, err := ask()
+		a.value, a.err, a.at = value, err, now
+		if errors.Is(err, context.Canceled) {
+			a.at = time.Time{} // who asked left; the next one asks again
+		}
+	}
+	value, _ := a.value.(T)
+	return value, a.err
+}
+
+// send is one request to the front door.
+type send func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error)
+
+// ask sends a request to the front door and returns the answer as it came. A refusal is an
+// error for people.
+func (c *Console) ask(ctx context.Context, v Visit, send send) ([]byte, *http.Response, error) {
+	client, err := c.client(v)
+	if err != nil {
+		return nil, nil, schema.Errorf(schema.KindInternal, "The address of the front door is invalid: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	res, err := send(ctx, client)
+	if err != nil {
+		return nil, nil, c.refusal(nil, nil, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
+	return body, res, c.refusal(res, body, err)
+}
+
+// get sends a request to the front door and reads the answer.
+func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, err error) {
+	body, _, err := c.ask(ctx, v, send)
+	if err == nil {
+		if err = json.Unmarshal(body, &value); err != nil {
+			err = schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
+		}
+	}
+	return value, err
+}
