@@ -83,7 +83,7 @@ func BenchmarkAListOfAThousandTools(b *testing.B) {
 	for i := range 1000 {
 		defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"tool_%04d","description":%q,"inputSchema":{"type":"object"}}`, i, strings.Repeat("d", 800))))
 	}
-	f.worker.define("many", defs)
-	f.waitFor("the tools", func() bool { return len(f.endpoint.lists.view("").toolOf) > 1000 })
+	f.define("many", defs)
+	f.WaitFor("the tools", func() bool { return len(f.endpoint.lists.view("").toolOf) > 1000 })
 	benchmarkRequest(b, f, "tools/list", "", "")
 }

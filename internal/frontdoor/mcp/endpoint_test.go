@@ -39,7 +39,7 @@ func TestResultsArriveAsTheBytesThatTheyAre(t *testing.T) {
 	if got := a.result(t); got != "{"+want {
 		t.Errorf("legacy: %s", got)
 	}
-	if last := f.worker.last(); string(last.Payload) != arguments || last.Server != "demo" || last.Tool != "echo" {
+	if last := f.Worker.Last(); string(last.Payload) != arguments || last.Server != "demo" || last.Tool != "echo" {
 		t.Errorf("the worker got %s for %s/%s", last.Payload, last.Server, last.Tool)
 	}
 }
@@ -119,9 +119,9 @@ func TestHangingUpCancelsAModernCall(t *testing.T) {
 		}
 		done <- err
 	}()
-	<-f.worker.asked
+	<-f.Worker.Asked
 	cancel()
-	<-f.worker.canceled
+	<-f.Worker.Canceled
 	if err := <-done; err == nil {
 		t.Error("the request was answered")
 	}
@@ -133,11 +133,11 @@ func TestANotificationCancelsALegacyCallAndHangingUpDoesNot(t *testing.T) {
 	done := make(chan answer, 1)
 	r := s.request(`{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"hang"}}`)
 	go func() { done <- f.send(r) }()
-	<-f.worker.asked
+	<-f.Worker.Asked
 	if a := s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c1"}}`); a.status != 202 {
 		t.Errorf("cancelled: %d", a.status)
 	}
-	<-f.worker.canceled
+	<-f.Worker.Canceled
 	if a := <-done; get(a.last(), "result") != nil || get(a.last(), "error") != nil {
 		t.Errorf("a cancelled request was answered: %s", a.body)
 	}
@@ -151,19 +151,19 @@ func TestANotificationCancelsALegacyCallAndHangingUpDoesNot(t *testing.T) {
 			_ = res.Body.Close()
 		}
 	}()
-	<-f.worker.asked
+	<-f.Worker.Asked
 	leave()
 	<-gone
 	if a := s.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`); a.result(t) != `{}` {
 		t.Errorf("ping: %s", a.body)
 	}
 	select {
-	case <-f.worker.canceled:
+	case <-f.Worker.Canceled:
 		t.Error("the call was cancelled because its client hung up")
 	default:
 	}
 	s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c2"}}`)
-	<-f.worker.canceled
+	<-f.Worker.Canceled
 }
 
 func TestErrorsOfTheServerGoOnAsTheyCame(t *testing.T) {
@@ -176,12 +176,12 @@ func TestErrorsOfTheServerGoOnAsTheyCame(t *testing.T) {
 
 func TestArgumentsThatDoNotFitAreAResultThatAModelCanRead(t *testing.T) {
 	f := openFabric(t, nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	got := f.call("/mcp/demo", "strict", `{"n":"secret","x":1}`).result(t)
 	if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "/n") || strings.Contains(got, "secret") {
 		t.Error(got)
 	}
-	if f.worker.count() != before {
+	if f.Worker.Count() != before {
 		t.Error("it reached the worker")
 	}
 }
@@ -207,7 +207,7 @@ func TestAnUnknownToolAndAnUnknownMethodAreErrorsOfTheProtocol(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.path, c.method, a.status, a.body)
 		}
 	}
-	if n := f.worker.count(); n != 0 {
+	if n := f.Worker.Count(); n != 0 {
 		t.Errorf("%d of these requests reached a worker", n)
 	}
 }
@@ -237,8 +237,8 @@ func TestToolsHaveLegalNamesAtTheCommonMountAndTheirOwnAtTheirServers(t *testing
 	if got := f.call("/mcp", format.MCPName("demo", "wärme 温度"), `{}`).result(t); !strings.Contains(got, `"got":{}`) {
 		t.Error(got)
 	}
-	if f.worker.last().Tool != "wärme 温度" {
-		t.Error(f.worker.last().Tool)
+	if f.Worker.Last().Tool != "wärme 温度" {
+		t.Error(f.Worker.Last().Tool)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestAToolThatClientsChokeOnIsLeftOutByItself(t *testing.T) {
 		if strings.Contains(all, name) {
 			t.Errorf("%s is listed", name)
 		}
-		if !strings.Contains(f.log.String(), "tool="+name) {
+		if !strings.Contains(f.Logged.String(), "tool="+name) {
 			t.Errorf("nobody was told of %s", name)
 		}
 	}
@@ -266,9 +266,9 @@ func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
 		for i := range each {
 			defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"tool_%03d","inputSchema":{"type":"object"}}`, i)))
 		}
-		f.worker.define(fmt.Sprintf("many%d", s), defs)
+		f.define(fmt.Sprintf("many%d", s), defs)
 	}
-	f.waitFor("all tools", func() bool { return len(f.endpoint.lists.view("").toolOf) >= each*servers })
+	f.WaitFor("all tools", func() bool { return len(f.endpoint.lists.view("").toolOf) >= each*servers })
 	seen := make(map[string]bool)
 	pages := 0
 	for cursor := ""; ; pages++ {
@@ -293,7 +293,7 @@ func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
 	if len(seen) != each*servers || pages < 4 {
 		t.Errorf("%d tools on %d pages", len(seen), pages)
 	}
-	if got := f.call("/mcp", "many7__tool_499", `{}`).result(t); !strings.Contains(got, "content") || f.worker.last().Server != "many7" {
+	if got := f.call("/mcp", "many7__tool_499", `{}`).result(t); !strings.Contains(got, "content") || f.Worker.Last().Server != "many7" {
 		t.Error(got)
 	}
 }
@@ -309,7 +309,7 @@ func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"callyard:demo:demo://any/{id}"},"argument":{"name":"id","value":"v"}`, "demo", `{"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}}`},
 	} {
 		got := f.ask(c.path, c.method, c.name, c.members).result(t)
-		last := f.worker.last()
+		last := f.Worker.Last()
 		if last.Method != c.method || last.Server != c.server || string(last.Payload) != c.want {
 			t.Errorf("%s %s: the worker got %s %s %s", c.path, c.method, last.Server, last.Method, last.Payload)
 		}
@@ -385,8 +385,8 @@ func TestAMountHasWhatItsServerSaysOfItself(t *testing.T) {
 		Tools: []json.RawMessage{json.RawMessage(`{"name":"echo","inputSchema":{"type":"object"}}`)},
 		About: json.RawMessage(`{"serverInfo":{"name":"theirs","title":"Their Server","version":"9.1","websiteUrl":"https://example.org"},"instructions":"Echo <first>.","extensions":{"io.modelcontextprotocol/ui":{},"io.modelcontextprotocol/tasks":{"theirs":true}}}`),
 	}
-	f.worker.define("demo", defs)
-	f.waitFor("what the server says of itself", func() bool {
+	f.define("demo", defs)
+	f.WaitFor("what the server says of itself", func() bool {
 		got, err := f.endpoint.o.Catalog.Definitions("demo")
 		return err == nil && got.About != nil
 	})
@@ -628,7 +628,7 @@ func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
 
 	defs := definitions
 	defs.Tools = append(defs.Tools[:len(defs.Tools):len(defs.Tools)], raw(`{"name":"new","inputSchema":{"type":"object"}}`))
-	f.worker.define("demo", defs)
+	f.define("demo", defs)
 	if got, want := modern(), `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"`+mcpwire.MetaSubscriptionID+`":1}}}`; got != want {
 		t.Errorf("%s", got)
 	}
@@ -641,7 +641,7 @@ func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
 	// The next word that the other mount hears is of its own change.
 	defs = definitions
 	defs.Prompts = []json.RawMessage{raw(`{"name":"other"}`)}
-	f.worker.define("risky", defs)
+	f.define("risky", defs)
 	if got := quiet(); !strings.Contains(got, "notifications/prompts/list_changed") {
 		t.Errorf("%s", got)
 	}
@@ -656,7 +656,7 @@ func TestAToolThatIsSwitchedOffIsNotListedAndItsCallersAreToldWhy(t *testing.T) 
 	if _, err := f.endpoint.o.Catalog.Switch(t.Context(), "demo", "fail", false, "it only fails", "ops"); err != nil {
 		t.Fatal(err)
 	}
-	f.waitFor("the switch", func() bool { return !strings.Contains(f.ask("/mcp", "tools/list", "", "").result(t), "demo__fail") })
+	f.WaitFor("the switch", func() bool { return !strings.Contains(f.ask("/mcp", "tools/list", "", "").result(t), "demo__fail") })
 	got := f.call("/mcp", "demo__fail", `{}`).result(t)
 	if !strings.Contains(got, "it only fails") || !strings.Contains(got, `"isError":true`) {
 		t.Error(got)
@@ -670,16 +670,16 @@ func TestQuestionsOfAServerReachModernClientsAndTheAnswersTheServer(t *testing.T
 	if !strings.HasPrefix(got, `{"resultType":"input_required","inputRequests":{"q1"`) || getString([]byte(got), "requestState") != "s-1" {
 		t.Error(got)
 	}
-	if want := `{"_meta":{"` + mcpwire.MetaClientCapabilities + `":{"elicitation":{"form":{}}}}}`; string(f.worker.last().Extra) != want {
-		t.Errorf("the server is told %s", f.worker.last().Extra)
+	if want := `{"_meta":{"` + mcpwire.MetaClientCapabilities + `":{"elicitation":{"form":{}}}}}`; string(f.Worker.Last().Extra) != want {
+		t.Errorf("the server is told %s", f.Worker.Last().Extra)
 	}
 	f.callAs(able, "/mcp/demo", "ask", `{}`, `,"inputResponses":{"q1":{"action":"accept","content":{"big":9007199254740993}}},"requestState":"s-1"`).result(t)
 	want := `{"_meta":{"` + mcpwire.MetaClientCapabilities + `":{"elicitation":{"form":{}}}},"inputResponses":{"q1":{"action":"accept","content":{"big":9007199254740993}}},"requestState":"s-1"}`
-	if got := string(f.worker.last().Extra); got != want {
+	if got := string(f.Worker.Last().Extra); got != want {
 		t.Errorf("the answers became %s", got)
 	}
 	f.call("/mcp/demo", "echo", `{}`)
-	if got := f.worker.last().Extra; len(got) != 0 {
+	if got := f.Worker.Last().Extra; len(got) != 0 {
 		t.Errorf("a client that cannot be asked sends %s", got)
 	}
 }

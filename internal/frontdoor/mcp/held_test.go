@@ -19,13 +19,13 @@ const (
 
 func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 	f := openFabric(t, nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t)
 	state := getString([]byte(got), "requestState")
 	if !strings.HasPrefix(got, `{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form"`) || state == "" {
 		t.Fatal(got)
 	}
-	if f.worker.count() != before {
+	if f.Worker.Count() != before {
 		t.Fatal("it ran before the yes")
 	}
 	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
@@ -43,7 +43,7 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 			t.Errorf("%s: %s", name, a.body)
 		}
 	}
-	if f.worker.count() != before {
+	if f.Worker.Count() != before {
 		t.Fatal("something ran without a yes")
 	}
 	var wait sync.WaitGroup
@@ -60,14 +60,14 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 			ran++
 		}
 	}
-	if ran == 0 || f.worker.count() != before+1 {
-		t.Errorf("%d answers, %d runs", ran, f.worker.count()-before)
+	if ran == 0 || f.Worker.Count() != before+1 {
+		t.Errorf("%d answers, %d runs", ran, f.Worker.Count()-before)
 	}
 }
 
 func TestAHeldCallThatIsRefusedNeverRuns(t *testing.T) {
 	f := openFabric(t, nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	for _, no := range []string{`{"action":"decline"}`, `{"action":"accept","content":{"confirm":false}}`} {
 		state := getString([]byte(f.callAs(canForms, "/mcp/risky", "echo", `{}`, "").result(t)), "requestState")
 		more := `,"inputResponses":{"approval":` + no + fmt.Sprintf(`},"requestState":%q`, state)
@@ -79,7 +79,7 @@ func TestAHeldCallThatIsRefusedNeverRuns(t *testing.T) {
 			t.Errorf("a yes after a no: %s", got)
 		}
 	}
-	if f.worker.count() != before {
+	if f.Worker.Count() != before {
 		t.Error("it ran")
 	}
 }
@@ -125,7 +125,7 @@ func (f *fabric) task(method, id, more string) answer {
 
 func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	f := openFabric(t, nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	got := []byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t))
 	id := getString(got, "taskId")
 	if getString(got, "resultType") != "task" || getString(got, "status") != "input_required" || id == "" || get(got, "createdAt") == nil || string(get(got, "ttlMs")) != "null" {
@@ -138,7 +138,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	if got := f.task("tasks/update", id, `,"inputResponses":`+approve).result(t); got != `{"resultType":"complete"}` {
 		t.Errorf("%s", got)
 	}
-	f.waitFor("the end of the task", func() bool {
+	f.WaitFor("the end of the task", func() bool {
 		state = []byte(f.task("tasks/get", id, "").result(t))
 		return getString(state, "status") != "working"
 	})
@@ -146,7 +146,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 		t.Errorf("%s", state)
 	}
 	f.task("tasks/update", id, `,"inputResponses":`+approve).result(t)
-	if n := f.worker.count() - before; n != 1 {
+	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
 	f.task("tasks/cancel", id, "").result(t) // cooperative: an ended task stays as it is

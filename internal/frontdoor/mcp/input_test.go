@@ -40,7 +40,7 @@ const aName = `{"action":"accept","content":{"name":"Ada","big":9007199254740993
 
 func TestAStoredCallWhoseServerAsksWaitsAndGoesOnWithTheAnswers(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	id := f.startTask("ask", `{"a":1.0}`)
 	state := f.endOf("/mcp/demo", id)
 	keys := keysOf(state)
@@ -70,10 +70,10 @@ func TestAStoredCallWhoseServerAsksWaitsAndGoesOnWithTheAnswers(t *testing.T) {
 	if !strings.Contains(string(extra), `"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{}}`) {
 		t.Errorf("the second round does not say what the client can be asked: %s", extra)
 	}
-	if last := f.worker.last(); string(last.Payload) != `{"a":1.0}` {
+	if last := f.Worker.Last(); string(last.Payload) != `{"a":1.0}` {
 		t.Errorf("the second round has other arguments: %s", last.Payload)
 	}
-	if n := f.worker.count() - before; n != 2 {
+	if n := f.Worker.Count() - before; n != 2 {
 		t.Errorf("%d runs", n)
 	}
 }
@@ -98,7 +98,7 @@ func TestAnswersMayComeOneByOneAndAreAskedForOnlyOnce(t *testing.T) {
 	if getString(state, "status") != "input_required" || len(second) != 1 || second[0] == keys[0] || second[0] == keys[1] {
 		t.Fatalf("%s", state)
 	}
-	if got := string(f.worker.last().Extra); !strings.Contains(got, `"inputResponses":{"a":{"n":1.0},"b":{"n":2.0}}`) || !strings.Contains(got, `"requestState":{"round":1}`) {
+	if got := string(f.Worker.Last().Extra); !strings.Contains(got, `"inputResponses":{"a":{"n":1.0},"b":{"n":2.0}}`) || !strings.Contains(got, `"requestState":{"round":1}`) {
 		t.Error(got)
 	}
 	f.update(id, fmt.Sprintf(`{%q:{"n":9}}`, keys[0])).result(t) // of the round before
@@ -113,7 +113,7 @@ func TestATaskThatWaitsForAnAnswerCanBeCancelled(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := f.startTask("ask", `{}`)
 	key := keysOf(f.endOf("/mcp/demo", id))[0]
-	before := f.worker.count()
+	before := f.Worker.Count()
 	for range 2 {
 		if got := f.taskAt("/mcp/demo", "tasks/cancel", id).result(t); got != `{"resultType":"complete"}` {
 			t.Error(got)
@@ -123,7 +123,7 @@ func TestATaskThatWaitsForAnAnswerCanBeCancelled(t *testing.T) {
 	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "failed" || get(state, "inputRequests") != nil || !strings.Contains(string(get(state, "error")), `"cancel_requested":true`) {
 		t.Errorf("%s", state)
 	}
-	if n := f.worker.count() - before; n != 0 {
+	if n := f.Worker.Count() - before; n != 0 {
 		t.Errorf("%d runs after it was cancelled", n)
 	}
 }
@@ -216,9 +216,9 @@ var onlyTasks = schema.Definitions{Tools: []json.RawMessage{
 
 func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 	f := openFabric(t, nil)
-	f.worker.define("demo", onlyTasks)
-	f.waitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "echo"}] })
-	before := f.worker.count()
+	f.define("demo", onlyTasks)
+	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "echo"}] })
+	before := f.Worker.Count()
 	for _, path := range []string{"/mcp/demo", "/mcp"} {
 		name := "echo"
 		if path == "/mcp" {
@@ -229,7 +229,7 @@ func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 			t.Errorf("%s: %d %+v", path, a.status, e)
 		}
 	}
-	if n := f.worker.count() - before; n != 0 {
+	if n := f.Worker.Count() - before; n != 0 {
 		t.Errorf("%d runs", n)
 	}
 	// Sessions have no such tasks, and run it as any other.
@@ -245,8 +245,8 @@ func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 
 func TestAToolThatOnlyRunsAsATaskAsksBeforeItIsOne(t *testing.T) {
 	f := openFabric(t, nil)
-	f.worker.define("demo", onlyTasks)
-	f.waitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "ask"}] })
+	f.define("demo", onlyTasks)
+	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "ask"}] })
 	first := []byte(f.callAs(canAnswer, "/mcp/demo", "ask", `{}`, "").result(t))
 	keys := keysOf(first)
 	if getString(first, "resultType") != "input_required" || len(keys) != 1 || get(first, "taskId") != nil {

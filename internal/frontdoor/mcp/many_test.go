@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -20,19 +19,12 @@ const (
 // crowd gives the worker servers with many tools, in one announcement.
 func (f *fabric) crowd() {
 	f.t.Helper()
-	w := f.worker
-	w.mu.Lock()
-	servers := slices.Clone(w.announce.Servers)
+	all := make(map[string]schema.Definitions)
 	for n := range manyServers {
-		id, defs := crowdID(n), crowdTools(n, "")
-		d := &bus.Description{Digest: defs.Digest(), Definitions: &defs}
-		w.defs[id] = d
-		servers = append(servers, schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: d.Digest, Slots: 32, Sessions: 1})
+		all[crowdID(n)] = crowdTools(n, "")
 	}
-	w.announce.Servers = servers
-	w.mu.Unlock()
-	w.say()
-	f.waitFor("the tools of the crowd", func() bool { return f.crowded() == manyServers*manyEach })
+	f.Worker.Define(all, func(s *schema.Server) { s.Risk = 1 })
+	f.WaitFor("the tools of the crowd", func() bool { return f.crowded() == manyServers*manyEach })
 }
 
 func crowdID(n int) string { return fmt.Sprintf("crowd-%03d", n) }
@@ -95,8 +87,8 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 99, manyServers - 1} {
-		if got := f.call("/mcp", crowdID(n)+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.worker.last().Server != crowdID(n) {
-			t.Errorf("%s went to %s", got, f.worker.last().Server)
+		if got := f.call("/mcp", crowdID(n)+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.Worker.Last().Server != crowdID(n) {
+			t.Errorf("%s went to %s", got, f.Worker.Last().Server)
 		}
 	}
 }
@@ -109,8 +101,8 @@ func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys
 	if again := f.endpoint.lists.view(""); &again.tools.pages[0][0] != &before.tools.pages[0][0] {
 		t.Error("the list was encoded again, and nothing had changed")
 	}
-	f.worker.define(crowdID(7), crowdTools(7, ", changed"))
-	f.waitFor("the changed tools", func() bool {
+	f.define(crowdID(7), crowdTools(7, ", changed"))
+	f.WaitFor("the changed tools", func() bool {
 		return strings.Contains(string(slices.Concat(f.endpoint.lists.view("").tools.pages...)), "number 0 of 7, changed")
 	})
 	pieceOf := func(v *view) map[string]*serverLists {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // How servers are told that a question of theirs is not passed on.
@@ -17,16 +17,9 @@ const (
 	refusedTooMany    = `{"error":{"code":-32603,"message":"Too many requests to the client are open."}}`
 )
 
-// told is an answer that the worker received.
-type told struct {
-	seq    uint64
-	number int64
-	object string
-}
-
-// Answer takes what the client said; see [bus.Answerer].
-func (w *worker) Answer(seq uint64, number int64, object []byte) {
-	w.told <- told{seq, number, string(object)}
+// told is an answer that the worker receives.
+func told(seq uint64, number int64, object string) frontdoortest.Told {
+	return frontdoortest.Told{Seq: seq, Number: number, Object: object}
 }
 
 // hangingCall begins a call that hangs, and returns what its client hears and where its
@@ -44,11 +37,8 @@ func (r *legacyClient) hangingCall() (next func() string, to bus.ReplyTo, seq ui
 		r.f.t.Cleanup(func() { _ = got.Body.Close() })
 		res <- events(r.f.t.(*testing.T), got)
 	}()
-	<-r.f.worker.asked
-	seq = r.f.worker.last().Seq
-	r.f.worker.mu.Lock()
-	to = r.f.worker.held[seq]
-	r.f.worker.mu.Unlock()
+	<-r.f.Worker.Asked
+	to, seq = r.f.Worker.Hanging()
 	var read func() string
 	return func() string {
 		if read == nil {
@@ -60,19 +50,19 @@ func (r *legacyClient) hangingCall() (next func() string, to bus.ReplyTo, seq ui
 	}, to, seq
 }
 
-func (w *worker) ends(to bus.ReplyTo, seq uint64) {
-	w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[],"over":1.0}`)})
+func (f *fabric) ends(to bus.ReplyTo, seq uint64) {
+	f.Worker.Result(to, seq, `{"content":[],"over":1.0}`)
 }
 
 func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{"elicitation":{}}`)
 	next, to, seq := s.hangingCall()
-	if c := f.worker.last(); !c.Hears || c.Session == "" || c.Session == s.id {
+	if c := f.Worker.Last(); !c.Hears || c.Session == "" || c.Session == s.id {
 		t.Errorf("the call says hears %v, session %q", c.Hears, c.Session)
 	}
 	question := `{"method":"elicitation/create","params":{"message":"Who?",  "big":9007199254740993}}`
-	if !f.worker.listener.Said(to, seq, 7, []byte(question)) {
+	if !f.Worker.Listener.Said(to, seq, 7, []byte(question)) {
 		t.Fatal("the question was not sent")
 	}
 	heard := []byte(next())
@@ -82,20 +72,20 @@ func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing
 	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(heard, "id")) + `,"result":{"action":"accept","n":1.0}}`); a.status != 202 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if got, want := <-f.worker.told, (told{seq, 7, `{"result":{"action":"accept","n":1.0}}`}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 7, `{"result":{"action":"accept","n":1.0}}`); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	// What the client did not declare never reaches it; log messages do, also where it
 	// never set a level.
-	f.worker.listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
-	if got := <-f.worker.told; got.number != 8 || got.object != refusedUndeclared {
+	f.Worker.Listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
+	if got := <-f.Worker.Told; got.Number != 8 || got.Object != refusedUndeclared {
 		t.Errorf("%+v", got)
 	}
-	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"info","data":1}}`))
+	f.Worker.Listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"info","data":1}}`))
 	if got := next(); !strings.Contains(got, `"params":{"level":"info","data":1}`) {
 		t.Error(got)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
@@ -105,15 +95,15 @@ func TestAQuestionThatIsOpenWhenTheCallEndsHoldsNothing(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{"roots":{}}`)
 	next, to, seq := s.hangingCall()
-	f.worker.listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
+	f.Worker.Listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
 	if got := next(); !strings.Contains(got, `"roots/list","params":{}`) {
 		t.Fatal(got)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
-	if got := <-f.worker.told; got.object != refusedUnanswered {
+	if got := <-f.Worker.Told; got.Object != refusedUnanswered {
 		t.Errorf("%+v", got)
 	}
 }
@@ -128,11 +118,11 @@ func TestLogMessagesReachASessionThatSetALevelBeforeTheResult(t *testing.T) {
 		t.Error(got)
 	}
 	next, to, seq := s.hangingCall()
-	if got := string(f.worker.last().Extra); got != `{"_meta":{"`+mcpwire.MetaLogLevel+`":"notice"}}` {
+	if got := string(f.Worker.Last().Extra); got != `{"_meta":{"`+mcpwire.MetaLogLevel+`":"notice"}}` {
 		t.Error(got)
 	}
-	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"error", "data":1.0}}`))
-	f.worker.ends(to, seq)
+	f.Worker.Listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"error", "data":1.0}}`))
+	f.ends(to, seq)
 	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error", "data":1.0}}`; got != want {
 		t.Error(got)
 	}
@@ -156,22 +146,20 @@ func TestALogLevelInTheMetaOfARequestIsForThatRequestAlone(t *testing.T) {
 		t.Cleanup(func() { _ = res.Body.Close() })
 		got <- events(t, res)
 	}()
-	<-f.worker.asked
-	c := f.worker.last()
+	<-f.Worker.Asked
+	c := f.Worker.Last()
 	if !c.Hears || c.Session != "" || string(c.Extra) != `{"_meta":{"`+mcpwire.MetaLogLevel+`":"warning"}}` {
 		t.Errorf("hears %v, session %q, %s", c.Hears, c.Session, c.Extra)
 	}
-	f.worker.mu.Lock()
-	to := f.worker.held[c.Seq]
-	f.worker.mu.Unlock()
-	f.worker.listener.Said(to, c.Seq, 1, []byte(`{"method":"roots/list"}`))
-	if got := <-f.worker.told; got.object != refusedUndeclared {
+	to, _ := f.Worker.Hanging()
+	f.Worker.Listener.Said(to, c.Seq, 1, []byte(`{"method":"roots/list"}`))
+	if got := <-f.Worker.Told; got.Object != refusedUndeclared {
 		t.Errorf("%+v", got)
 	}
 	for _, level := range []string{"info", "loud", "error"} {
-		f.worker.listener.Said(to, c.Seq, 0, []byte(`{"method":"notifications/message","params":{"level":"`+level+`"}}`))
+		f.Worker.Listener.Said(to, c.Seq, 0, []byte(`{"method":"notifications/message","params":{"level":"`+level+`"}}`))
 	}
-	f.worker.ends(to, c.Seq)
+	f.ends(to, c.Seq)
 	next := <-got
 	if next == nil {
 		t.FailNow()
@@ -187,11 +175,11 @@ func TestALogLevelInTheMetaOfARequestIsForThatRequestAlone(t *testing.T) {
 func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
 	f := openFabric(t, nil)
 	f.enter("/mcp/demo", `{}`).send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
-	if c := f.worker.last(); c.Hears || c.Session != "" || len(c.Extra) != 0 {
+	if c := f.Worker.Last(); c.Hears || c.Session != "" || len(c.Extra) != 0 {
 		t.Errorf("legacy: %v %q %s", c.Hears, c.Session, c.Extra)
 	}
 	f.callAs(`{"elicitation":{}}`, "/mcp/demo", "echo", `{}`, "")
-	if c := f.worker.last(); c.Hears || c.Session != "" {
+	if c := f.Worker.Last(); c.Hears || c.Session != "" {
 		t.Errorf("modern: %v %q", c.Hears, c.Session)
 	}
 }

@@ -24,12 +24,12 @@ const (
 // would run.
 func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
 	f.t.Helper()
-	shown, _, err := f.parts.Ledger.Get(f.t.Context(), id)
+	shown, _, err := f.Calls.Ledger.Get(f.t.Context(), id)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	who := schema.Principal{Name: "olga", Groups: []string{"ops"}}
-	_, err = f.parts.Desk.Decide(f.t.Context(), id, approval.Answer{Kind: kind, Digest: shown.Binding.ArgumentsDigest}, who, "web")
+	_, err = f.Calls.Desk.Decide(f.t.Context(), id, approval.Answer{Kind: kind, Digest: shown.Binding.ArgumentsDigest}, who, "web")
 	return err
 }
 
@@ -40,9 +40,9 @@ func (f *fabric) agree(id string) {
 	if err := f.decide(id, ledger.Approve); err != nil {
 		f.t.Fatal(err)
 	}
-	running, err := f.parts.Desk.Claim(f.t.Context(), id, f.parts.FrontDoor)
+	running, err := f.Calls.Desk.Claim(f.t.Context(), id, f.Calls.FrontDoor)
 	if err == nil {
-		_, err = f.parts.Release(f.t.Context(), running)
+		_, err = f.Calls.Release(f.t.Context(), running)
 	}
 	if err != nil {
 		f.t.Fatal(err)
@@ -76,53 +76,53 @@ func (f *fabric) comeBack(arguments, state, responses string) <-chan answer {
 
 func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{"a":1.0}`)
 	waiting := f.comeBack(`{"a":1.0}`, state, looked)
-	if f.worker.count() != before {
+	if f.Worker.Count() != before {
 		t.Fatal("it ran before anybody approved it")
 	}
 	f.agree(id)
 	if got := (<-waiting).result(t); !strings.Contains(got, `"got":{"a":1.0}`) {
 		t.Error(got)
 	}
-	if n := f.worker.count() - before; n != 1 {
+	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
 	// A client that retries later gets the same end, and nothing runs again.
-	if got := (<-f.comeBack(`{"a":1.0}`, state, looked)).result(t); !strings.Contains(got, `"got":{"a":1.0}`) || f.worker.count() != before+1 {
-		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	if got := (<-f.comeBack(`{"a":1.0}`, state, looked)).result(t); !strings.Contains(got, `"got":{"a":1.0}`) || f.Worker.Count() != before+1 {
+		t.Errorf("%s, %d runs", got, f.Worker.Count()-before)
 	}
 }
 
 func TestACallThatPeopleDenyTellsSoAndNeverRuns(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
 	waiting := f.comeBack(`{}`, state, looked)
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)
 	}
-	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || strings.Contains(got, `"got"`) || f.worker.count() != before {
-		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || strings.Contains(got, `"got"`) || f.Worker.Count() != before {
+		t.Errorf("%s, %d runs", got, f.Worker.Count()-before)
 	}
 }
 
 func TestACallThatItsUserTakesBackIsNotForPeopleToApprove(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
 	if got := (<-f.comeBack(`{}`, state, `{"approval":{"action":"decline"}}`)).result(t); !strings.Contains(got, "withdrawn") {
 		t.Error(got)
 	}
-	if err := f.decide(id, ledger.Approve); schema.KindOf(err) != schema.KindConflict || f.worker.count() != before {
-		t.Errorf("%v, %d runs", err, f.worker.count()-before)
+	if err := f.decide(id, ledger.Approve); schema.KindOf(err) != schema.KindConflict || f.Worker.Count() != before {
+		t.Errorf("%v, %d runs", err, f.Worker.Count()-before)
 	}
 }
 
 func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
 	// Neither a cancelled question nor no answer is a decision.
 	for _, responses := range []string{`{}`, `{"approval":{"action":"cancel"}}`} {
@@ -142,8 +142,8 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)
 	}
-	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || f.worker.count() != before {
-		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || f.Worker.Count() != before {
+		t.Errorf("%s, %d runs", got, f.Worker.Count()-before)
 	}
 }
 

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,25 +13,20 @@ import (
 func TestAToolInQuarantineIsNotListedAndItsCallersAreToldWhy(t *testing.T) {
 	f := openFabric(t, nil)
 	define := func(description string) {
-		f.worker.define("bank", schema.Definitions{Tools: []json.RawMessage{raw(`{"name":"pay","description":"` + description + `","inputSchema":{"type":"object"}}`)}})
+		f.define("bank", schema.Definitions{Tools: []json.RawMessage{raw(`{"name":"pay","description":"` + description + `","inputSchema":{"type":"object"}}`)}})
 	}
 	define("one")
-	f.worker.mu.Lock()
-	for i := range f.worker.announce.Servers {
-		if s := &f.worker.announce.Servers[i]; s.ID == "bank" {
-			s.Pin = schema.PinQuarantine
-		}
-	}
-	f.worker.mu.Unlock()
-	f.worker.say()
+	f.Worker.Change(func(w *schema.Worker) {
+		w.Servers[slices.IndexFunc(w.Servers, func(s schema.Server) bool { return s.ID == "bank" })].Pin = schema.PinQuarantine
+	})
 	listed := func() string { return f.ask("/mcp", "tools/list", "", "").result(t) }
 	cat := f.endpoint.o.Catalog
-	f.waitFor("the record", func() bool {
+	f.WaitFor("the record", func() bool {
 		pins, err := cat.Pins("bank")
 		return err == nil && !pins.Recorded.IsZero() && strings.Contains(listed(), "bank__pay")
 	})
 	define("two")
-	f.waitFor("the quarantine", func() bool { return !strings.Contains(listed(), "bank__pay") })
+	f.WaitFor("the quarantine", func() bool { return !strings.Contains(listed(), "bank__pay") })
 	got := f.call("/mcp", "bank__pay", `{}`).result(t)
 	if !strings.Contains(got, "in quarantine") || !strings.Contains(got, `"isError":true`) {
 		t.Error(got)
@@ -42,5 +38,5 @@ func TestAToolInQuarantineIsNotListedAndItsCallersAreToldWhy(t *testing.T) {
 	if _, err := cat.Operator().Accept(t.Context(), "bank", []catalog.Acceptance{{Tool: "pay", Digest: tool.Digest}}, "ops"); err != nil {
 		t.Fatal(err)
 	}
-	f.waitFor("the accepted tool", func() bool { return strings.Contains(listed(), `"two"`) })
+	f.WaitFor("the accepted tool", func() bool { return strings.Contains(listed(), `"two"`) })
 }

@@ -50,7 +50,7 @@ func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
 			t.Errorf("%s: %s", mount, about)
 		}
 		ran := f.call(mount+inSearch, "call_tool", fmt.Sprintf(`{"name":%q,"arguments":{"a":1.0,"b":12345678901234567890}}`, name)).result(t)
-		got := f.worker.last()
+		got := f.Worker.Last()
 		if got.Server != "demo" || got.Tool != "echo" || !strings.Contains(ran, `"got":{"a":1.0,"b":12345678901234567890}`) {
 			t.Errorf("%s: %s of %s was called: %s", mount, got.Tool, got.Server, ran)
 		}
@@ -65,23 +65,23 @@ func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
 // What call_tool names is held, disabled and asked about as if it had been called by itself.
 func TestACalledToolIsDecidedOnByItself(t *testing.T) {
 	f := openFabric(t, nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	arguments := `{"name":"echo","arguments":{"a":1.0}}`
 	held := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", arguments, "").result(t)
 	state := getString([]byte(held), "requestState")
-	if !strings.Contains(held, "elicitation/create") || state == "" || f.worker.count() != before {
-		t.Fatalf("%d calls ran; %s", f.worker.count()-before, held)
+	if !strings.Contains(held, "elicitation/create") || state == "" || f.Worker.Count() != before {
+		t.Fatalf("%d calls ran; %s", f.Worker.Count()-before, held)
 	}
 	// The approval is for the real call: other arguments are refused, and either way of calling
 	// the same tool spends it.
 	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
-	if a := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", `{"name":"echo","arguments":{"a":2}}`, again); a.fault(t).Code == 0 || f.worker.count() != before {
+	if a := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", `{"name":"echo","arguments":{"a":2}}`, again); a.fault(t).Code == 0 || f.Worker.Count() != before {
 		t.Errorf("other arguments ran: %s", a.body)
 	}
 	if got := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", arguments, again).result(t); !strings.Contains(got, `"got":{"a":1.0}`) {
 		t.Errorf("%s", got)
 	}
-	if n := f.worker.count() - before; n != 1 {
+	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
 	if got := f.call("/mcp/risky"+inSearch, "find_tools", `{"query":"echo"}`).result(t); !strings.Contains(got, "medium risk") {

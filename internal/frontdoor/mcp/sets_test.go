@@ -21,7 +21,7 @@ func TestASetIsAnEndpointOfItsOwn(t *testing.T) {
 		t.Errorf("%s", list)
 	}
 	f.call("/mcp/@mine", "echo", `{}`).result(t)
-	if got := f.worker.last(); got.Server != "two words" || got.Tool != "echo" {
+	if got := f.Worker.Last(); got.Server != "two words" || got.Tool != "echo" {
 		t.Errorf("%s of %s was called", got.Tool, got.Server)
 	}
 	if e := f.call("/mcp/@mine", "demo__echo", `{}`).fault(t); !strings.Contains(e.Message, "Unknown tool") {

@@ -16,7 +16,7 @@ func (f *fabric) share(endpoint *Endpoint, name string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 	defer cancel()
-	table, err := sessiontable.Open(ctx, f.server.Connect(f.t, name), endpoint.SessionChanged)
+	table, err := sessiontable.Open(ctx, f.NATS.Connect(f.t, name), endpoint.SessionChanged)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	if got := moved.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`).result(t); !strings.Contains(got, "content") {
 		t.Errorf("%s", got)
 	}
-	c := f.worker.last()
+	c := f.Worker.Last()
 	if !c.Hears || c.Session != name || string(c.Extra) != `{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{"form":{}}},"`+mcpwire.MetaLogLevel+`":"notice"}}` {
 		t.Errorf("the revived session is another one: hears %v, %q, want %q; %s", c.Hears, c.Session, name, c.Extra)
 	}
@@ -55,9 +55,9 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	if a := moved.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	f.waitFor("the level that was set elsewhere", func() bool {
+	f.WaitFor("the level that was set elsewhere", func() bool {
 		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
-		return strings.Contains(string(f.worker.last().Extra), `"error"`)
+		return strings.Contains(string(f.Worker.Last().Extra), `"error"`)
 	})
 	// Another path, and an id that nobody has.
 	for _, other := range []*legacyClient{{g, "/mcp", s.id}, {g, s.path, strings.Repeat("A", idLength)}, {g, s.path, "x/y"}} {
@@ -71,7 +71,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	if a := s.send(pinging); a.status != 404 {
 		t.Errorf("it goes on where it was ended: %d", a.status)
 	}
-	f.waitFor("the end at the other front door", func() bool { return g.endpoint.sessions.count() == 0 })
+	f.WaitFor("the end at the other front door", func() bool { return g.endpoint.sessions.count() == 0 })
 	if a := moved.send(pinging); a.status != 404 {
 		t.Errorf("it goes on at the other front door: %d", a.status)
 	}
@@ -110,7 +110,7 @@ func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
 	if a := (&legacyClient{g, s.path, s.id}).send(pinging); a.status != 404 {
 		t.Errorf("%d", a.status)
 	}
-	if said := f.log.String(); !strings.Contains(said, "too large to share") {
+	if said := f.Logged.String(); !strings.Contains(said, "too large to share") {
 		t.Errorf("the log does not say so: %s", said)
 	}
 }

@@ -33,7 +33,7 @@ func (f *fabric) taskAt(mount, method, id string) answer {
 func (f *fabric) endOf(mount, id string) []byte {
 	f.t.Helper()
 	var state []byte
-	f.waitFor("the end of the task", func() bool {
+	f.WaitFor("the end of the task", func() bool {
 		state = []byte(f.taskAt(mount, "tasks/get", id).result(f.t))
 		return getString(state, "status") != "working"
 	})
@@ -42,7 +42,7 @@ func (f *fabric) endOf(mount, id string) []byte {
 
 func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	a := f.callAs(canTasks, "/mcp/demo", "echo", `{"big": 9007199254740993}`, "")
 	task := []byte(a.result(t))
 	id := getString(task, "taskId")
@@ -57,7 +57,7 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	if getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"big": 9007199254740993}`) {
 		t.Errorf("%s", state)
 	}
-	if n := f.worker.count() - before; n != 1 {
+	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
 	// An end stays what it was.
@@ -87,7 +87,7 @@ func TestAToolsOwnErrorCompletesATaskAndAServersErrorFailsIt(t *testing.T) {
 func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "hang", `{}`, "").result(t)), "taskId")
-	<-f.worker.asked
+	<-f.Worker.Asked
 	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", id).result(t)); getString(state, "status") != "working" {
 		t.Errorf("%s", state)
 	}
@@ -96,7 +96,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 			t.Error(got)
 		}
 	}
-	<-f.worker.canceled
+	<-f.Worker.Canceled
 	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "failed" || get(state, "result") != nil ||
 		!strings.Contains(string(get(state, "error")), `"kind":"outcome-unknown"`) || !strings.Contains(string(get(state, "error")), `"cancel_requested":true`) {
 		t.Errorf("%s", state)
@@ -105,7 +105,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 
 func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	s := f.enter("/mcp/demo", `{}`)
 	for era, a := range map[string]answer{
 		"modern": f.call("/mcp/demo", "echo", `{"a":1.0}`),
@@ -118,7 +118,7 @@ func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
 			t.Errorf("%s: it was not stored: %s", era, a.header)
 		}
 	}
-	if n := f.worker.count() - before; n != 2 {
+	if n := f.Worker.Count() - before; n != 2 {
 		t.Errorf("%d runs", n)
 	}
 }

@@ -13,13 +13,8 @@ import (
 func openAsking(t *testing.T) *fabric {
 	t.Helper()
 	f := openFabric(t, nil)
-	w := f.worker
-	w.mu.Lock()
-	w.announce.Servers = append([]schema.Server(nil), w.announce.Servers...)
-	w.announce.Servers[0].Asks = true
-	w.mu.Unlock()
-	w.say()
-	f.waitFor("the server that asks", func() bool {
+	f.Worker.Change(func(w *schema.Worker) { w.Servers[0].Asks = true })
+	f.WaitFor("the server that asks", func() bool {
 		s, err := f.endpoint.o.Catalog.Server("demo")
 		return err == nil && s.Asks
 	})
@@ -31,11 +26,9 @@ func openAsking(t *testing.T) *fabric {
 func (f *fabric) hang(capabilities, more string) (later <-chan answer, to bus.ReplyTo, seq uint64) {
 	f.t.Helper()
 	later = f.later(capabilities, more)
-	<-f.worker.asked
-	seq = f.worker.last().Seq
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	return later, f.worker.held[seq], seq
+	<-f.Worker.Asked
+	to, seq = f.Worker.Hanging()
+	return later, to, seq
 }
 
 // later sends a call without waiting for its answer.
@@ -50,7 +43,7 @@ func (f *fabric) later(capabilities, more string) <-chan answer {
 
 func (f *fabric) asks(to bus.ReplyTo, seq uint64, number int64, question string) {
 	f.t.Helper()
-	if !f.worker.listener.Said(to, seq, number, []byte(question)) {
+	if !f.Worker.Listener.Said(to, seq, number, []byte(question)) {
 		f.t.Fatal("the question was not sent")
 	}
 }
@@ -64,9 +57,9 @@ func back(question []byte, responses string) string {
 
 func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *testing.T) {
 	f := openAsking(t)
-	before := f.worker.count()
+	before := f.Worker.Count()
 	first, to, seq := f.hang(canForms, "")
-	if c := f.worker.last(); !c.Hears || c.Session == "" || !strings.Contains(string(c.Extra), `"elicitation":{}`) {
+	if c := f.Worker.Last(); !c.Hears || c.Session == "" || !strings.Contains(string(c.Extra), `"elicitation":{}`) {
 		t.Errorf("hears %v, session %q, %s", c.Hears, c.Session, c.Extra)
 	}
 	f.asks(to, seq, 7, whoIsIt)
@@ -79,7 +72,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 		t.Errorf("%s, and then %s", question, again)
 	}
 	second := f.later(canForms, back(question, `{"1":{"action":"accept","n":1.0}}`))
-	if got, want := <-f.worker.told, (told{seq, 7, `{"result":{"action":"accept","n":1.0}}`}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 7, `{"result":{"action":"accept","n":1.0}}`); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	f.asks(to, seq, 8, whoIsIt) // once more, under another id
@@ -87,14 +80,14 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 		t.Fatalf("%s", question)
 	}
 	third := f.later(canForms, back(question, `{"1":{"action":"cancel"},"2":{"action":"decline"}}`))
-	if got, want := <-f.worker.told, (told{seq, 8, `{"result":{"action":"decline"}}`}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 8, `{"result":{"action":"decline"}}`); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 	if got := (<-third).result(t); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
-	if n := f.worker.count() - before; n != 1 {
+	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("%d runs", n)
 	}
 	// It has ended, and nothing continues it.
@@ -107,15 +100,15 @@ func TestWhatAModernClientDidNotDeclareIsNotAskedOfIt(t *testing.T) {
 	f := openAsking(t)
 	later, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 3, `{"method":"roots/list"}`)
-	if got, want := <-f.worker.told, (told{seq, 3, refusedUndeclared}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 3, refusedUndeclared); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 	if got := (<-later).result(t); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
 	f.callAs(`{}`, "/mcp/demo", "echo", `{}`, "").result(t)
-	if c := f.worker.last(); c.Hears || c.Session != "" {
+	if c := f.Worker.Last(); c.Hears || c.Session != "" {
 		t.Errorf("a client that cannot be asked has a session of its own: %q", c.Session)
 	}
 }
@@ -137,8 +130,8 @@ func TestASuspendedCallBelongsToOneCallerOneCallAndOneFrontDoor(t *testing.T) {
 		}
 	}
 	last := f.later(canForms, back(question, `{"1":{}}`))
-	<-f.worker.told
-	f.worker.ends(to, seq)
+	<-f.Worker.Told
+	f.ends(to, seq)
 	if got := (<-last).result(t); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
@@ -147,18 +140,18 @@ func TestASuspendedCallBelongsToOneCallerOneCallAndOneFrontDoor(t *testing.T) {
 func TestCallsOfOnePrincipalThatCanBeAskedTheSameShareAConversation(t *testing.T) {
 	f := openAsking(t)
 	one, toOne, seqOne := f.hang(canForms, "")
-	first := f.worker.last().Session
+	first := f.Worker.Last().Session
 	two, toTwo, seqTwo := f.hang(canForms, "")
-	if second := f.worker.last().Session; second != first || first == "" {
+	if second := f.Worker.Last().Session; second != first || first == "" {
 		t.Errorf("the conversations are %q and %q", first, second)
 	}
 	three, toThree, seqThree := f.hang(`{"elicitation":{},"sampling":{}}`, "")
-	if third := f.worker.last().Session; third == first {
+	if third := f.Worker.Last().Session; third == first {
 		t.Errorf("a client that can be asked more has the same conversation %q", third)
 	}
-	f.worker.ends(toOne, seqOne)
-	f.worker.ends(toTwo, seqTwo)
-	f.worker.ends(toThree, seqThree)
+	f.ends(toOne, seqOne)
+	f.ends(toTwo, seqTwo)
+	f.ends(toThree, seqThree)
 	(<-one).result(t)
 	(<-two).result(t)
 	(<-three).result(t)
@@ -182,16 +175,16 @@ func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
 	// One more is not asked, and its call continues.
 	last, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 99, whoIsIt)
-	if got, want := <-f.worker.told, (told{seq, 99, refusedTooMany}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 99, refusedTooMany); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 	if got := (<-last).result(t); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
 	away(1)
-	f.worker.ends(firstTo, firstSeq)
-	f.waitFor("the ends of the calls", func() bool {
+	f.ends(firstTo, firstSeq)
+	f.WaitFor("the ends of the calls", func() bool {
 		f.endpoint.suspended.mu.Lock()
 		defer f.endpoint.suspended.mu.Unlock()
 		return len(f.endpoint.suspended.away) == 0
@@ -204,8 +197,8 @@ func TestAServerHearsThatNobodyAnswersWhenTheFrontDoorStops(t *testing.T) {
 	f.asks(to, seq, 1, whoIsIt)
 	(<-first).result(t)
 	f.endpoint.drain()
-	if got, want := <-f.worker.told, (told{seq, 1, refusedUnanswered}); got != want {
+	if got, want := <-f.Worker.Told, told(seq, 1, refusedUnanswered); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.worker.ends(to, seq)
+	f.ends(to, seq)
 }

@@ -12,11 +12,11 @@ import (
 // One of several servers with the same URI was read, without a word about the others.
 func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 	f := openFabric(t, nil)
-	f.worker.define("demo", schema.Definitions{
+	f.define("demo", schema.Definitions{
 		Resources:         []json.RawMessage{raw(`{"uri":"demo://one", "name":"One"}`), raw(`{"uri":"demo://mine","name":"Mine"}`)},
 		ResourceTemplates: []json.RawMessage{raw(`{"uriTemplate":"demo://any/{id}","name":"Any"}`), raw(`{"uriTemplate":"mine://{id}","name":"Mine"}`)},
 	})
-	f.waitFor("the new definitions", func() bool { return len(f.endpoint.lists.view("").serversOf["demo://mine"]) == 1 })
+	f.WaitFor("the new definitions", func() bool { return len(f.endpoint.lists.view("").serversOf["demo://mine"]) == 1 })
 	list := f.ask("/mcp", "resources/list", "", "").result(t)
 	for _, want := range []string{`{"uri":"callyard:demo:demo://one","name":"One"}`, `{"uri":"callyard:two%20words:demo://one","name":"One"}`, `{"uri":"demo://mine","name":"Mine"}`} {
 		if !strings.Contains(list, want) {
@@ -40,7 +40,7 @@ func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 		"demo://mine": "demo demo://mine", "mine://7": "demo mine://7", "callyard:demo:demo://mine": "demo demo://mine",
 	} {
 		f.ask("/mcp", "resources/read", uri, `"uri":"`+uri+`"`).result(t)
-		last := f.worker.last()
+		last := f.Worker.Last()
 		if got := last.Server + " " + getString(last.Payload, "uri"); got != want {
 			t.Errorf("%s reads %s", uri, got)
 		}

@@ -136,10 +136,10 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 			}
 		})
 	}
-	if strings.Contains(f.log.String(), secret) {
+	if strings.Contains(f.Logged.String(), secret) {
 		t.Error("the log repeats what was sent")
 	}
-	if n := len(f.worker.seen); n != 0 {
+	if n := f.Worker.Count(); n != 0 {
 		t.Errorf("%d of these calls reached a worker", n)
 	}
 }
@@ -204,7 +204,7 @@ func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
 	if strings.Contains(string(a.body), "boom") || strings.Contains(string(a.body), "goroutine") {
 		t.Errorf("tells internals: %s", a.body)
 	}
-	if !strings.Contains(f.log.String(), "boom") || !strings.Contains(f.log.String(), "goroutine") {
+	if !strings.Contains(f.Logged.String(), "boom") || !strings.Contains(f.Logged.String(), "goroutine") {
 		t.Error("the log does not tell the panic and its stack")
 	}
 }

@@ -35,8 +35,8 @@ func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *test
 			t.Fatalf("the answer is %d", res.StatusCode)
 		}
 	}
-	if strings.Contains(f.log.String(), "panicked") {
-		t.Error(f.log)
+	if strings.Contains(f.Logged.String(), "panicked") {
+		t.Error(f.Logged)
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
-	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // until asks again and again until done, for what is told of by no signal here.
@@ -77,18 +75,6 @@ func (f *fabric) lines(id string) map[uint64]batches.BatchResult {
 	return found
 }
 
-// finish ends the calls of the tool hang that are under way.
-func (w *worker) finish() int {
-	w.mu.Lock()
-	held := w.held
-	w.held = make(map[uint64]bus.ReplyTo)
-	w.mu.Unlock()
-	for seq, to := range held {
-		w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[]}`)})
-	}
-	return len(held)
-}
-
 // riskyFabric has a server next to demo, like it, whose calls are held until their
 // caller confirms them.
 func riskyFabric(t *testing.T) *fabric {
@@ -96,7 +82,7 @@ func riskyFabric(t *testing.T) *fabric {
 	if a := f.do("POST", "/servers", `{"id":"risky","command":"cat","riskLevel":2}`); a.status >= 300 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	f.waitFor("the risky server", func() bool {
+	f.WaitFor("the risky server", func() bool {
 		tool, err := f.api.o.Catalog.Tool("risky", "echo")
 		return err == nil && tool.Risk == 2
 	})
@@ -122,13 +108,13 @@ func (f *fabric) held(id string, n int) []batches.HeldCall {
 // runApproved does what a front door does with an approved call.
 func (f *fabric) runApproved(callID string) (ended <-chan error) {
 	f.t.Helper()
-	a, err := f.parts.Desk.Claim(f.t.Context(), ledger.IDFor(callID), "router-test")
+	a, err := f.Calls.Desk.Claim(f.t.Context(), ledger.IDFor(callID), f.Calls.FrontDoor)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.parts.Release(f.t.Context(), a)
+		_, err := f.Calls.Release(f.t.Context(), a)
 		done <- err
 	}()
 	return done
@@ -143,7 +129,7 @@ func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	ended := f.runApproved(held[0].CallID)
-	<-f.worker.asked
+	<-f.Worker.Asked
 	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -151,7 +137,7 @@ func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
 	if now := f.showBatch(b.ID); now.State != "canceling" || now.Counts.Waiting != 1 {
 		t.Errorf("while the approved call runs, the batch is %+v", now)
 	}
-	if n := f.worker.finish(); n != 1 {
+	if n := f.Worker.Finish(); n != 1 {
 		t.Fatalf("%d calls run", n)
 	}
 	if err := <-ended; err != nil {
@@ -299,12 +285,12 @@ func (f *fabric) cancelCall(id string) string {
 func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 	f := openFabric(t, nil)
 	b := f.batch(`{"calls":[{"server":"demo","tool":"hang"}]}`)
-	<-f.worker.asked
+	<-f.Worker.Asked
 	a := f.do("POST", "/servers/demo/tools/hang", `{}`, "Content-Type", "application/json", "Prefer", "respond-async")
-	<-f.worker.asked
+	<-f.Worker.Asked
 	for _, id := range []string{f.callID(b.ID, 0), strings.TrimPrefix(a.header.Get("Location"), "/calls/")} {
 		got := f.do("POST", "/calls/"+id+"/cancel", "")
-		<-f.worker.canceled
+		<-f.Worker.Canceled
 		for _, a := range []answer{got, f.do("GET", "/calls/"+id, "")} {
 			var s submit.CallState
 			var p problem.Document
@@ -326,7 +312,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 		calls = append(calls, fmt.Sprintf(`{"custom_id":"c%d","server":"demo","tool":"hang"}`, i))
 	}
 	b := f.batch(`{"calls":[` + strings.Join(calls, ",") + `]}`)
-	<-f.worker.asked
+	<-f.Worker.Asked
 	// One waits for a slot or its quota, one was not even read.
 	running := make(map[uint64]bool)
 	for index := range uint64(n) {
@@ -368,7 +354,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	until(t, "the end of the batch", func() bool {
-		f.worker.finish()
+		f.Worker.Finish()
 		return f.showBatch(b.ID).State == "canceled"
 	})
 	if all := f.lines(b.ID); len(all) != n {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -14,7 +15,7 @@ import (
 // takesIntents returns what says whether NATS has room for intents.
 func (f *fabric) takesIntents() func(approve bool) {
 	f.t.Helper()
-	js := bustest.JetStream(f.t, f.nats.URL)
+	js := bustest.JetStream(f.t, f.NATS.URL)
 	intents, err := js.Stream(f.t.Context(), "callyard_intents")
 	if err != nil {
 		f.t.Fatal(err)
@@ -34,29 +35,27 @@ func (f *fabric) takesIntents() func(approve bool) {
 // nothing has started, and nobody canceled anything.
 func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 	f := openFabric(t, nil)
-	other := startWorker(t, f.nats.Connect(t, "worker-2"), "worker-2")
-	f.waitFor("the other worker", func() bool {
+	other := frontdoortest.StartWorker(t, f.NATS.Connect(t, "worker-2"), "worker-2", script)
+	f.WaitFor("the other worker", func() bool {
 		return slices.ContainsFunc(f.api.o.Catalog.Workers(), func(w schema.Worker) bool { return w.ID == "worker-2" })
 	})
 	takeIntents := f.takesIntents()
 	var once sync.Once
-	for _, w := range []*worker{f.worker, other} {
-		w.mu.Lock()
-		w.full = func() (full bool) {
+	for _, w := range []*frontdoortest.Worker{f.Worker, other} {
+		w.Refuse(func() (full bool) {
 			once.Do(func() {
 				takeIntents(false)
 				full = true
 			})
 			return full
-		}
-		w.mu.Unlock()
+		})
 	}
 	// Under a key it goes by itself, and not with a batch.
 	a := f.do("POST", "/servers/demo/tools/echo", `{}`, "Content-Type", "application/json", "Prefer", "respond-async", "Idempotency-Key", "k")
 	if a.status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "an intent that is refused", func() bool { return strings.Contains(f.log.String(), "intents cannot be written") })
+	until(t, "an intent that is refused", func() bool { return strings.Contains(f.Logged.String(), "intents cannot be written") })
 	takeIntents(true)
 	id := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
 	var state string
@@ -68,14 +67,12 @@ func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 		t.Errorf("the call is %s", state)
 	}
 	seen := 0
-	for _, w := range []*worker{f.worker, other} {
-		w.mu.Lock()
-		for i := range w.seen {
-			if w.seen[i].Tool == "echo" {
+	for _, w := range []*frontdoortest.Worker{f.Worker, other} {
+		for _, c := range w.Calls() {
+			if c.Tool == "echo" {
 				seen++
 			}
 		}
-		w.mu.Unlock()
 	}
 	if seen != 2 {
 		t.Errorf("it was sent %d times, once to be refused and once to run is asked for", seen)

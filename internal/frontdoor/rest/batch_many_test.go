@@ -118,7 +118,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if sent, stored := uint64(body.Len()), f.nats.Stored(t); stored > 40*sent { // lines of two bytes; it was 160 times as much, and where the machine is slow a run is stored in several pieces
+	if sent, stored := uint64(body.Len()), f.NATS.Stored(t); stored > 40*sent { // lines of two bytes; it was 160 times as much, and where the machine is slow a run is stored in several pieces
 		t.Errorf("%d bytes of lines were stored as %d", sent, stored)
 	} else {
 		t.Logf("%d bytes of lines were stored as %d", sent, stored)
@@ -158,7 +158,7 @@ func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
 	b := f.batchOf(f.do("POST", "/batches", callsOf(tools...), "Content-Type", "application/x-ndjson"), http.StatusCreated)
 	until(t, "a call that runs", func() bool {
 		select {
-		case <-f.worker.asked:
+		case <-f.Worker.Asked:
 			return true
 		default:
 			return false
@@ -169,10 +169,10 @@ func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
 	}
 	ran := 0
 	until(t, "the batch having ended", func() bool {
-		ran += f.worker.finish()
+		ran += f.Worker.Finish()
 		for {
 			select {
-			case <-f.worker.asked:
+			case <-f.Worker.Asked:
 				continue
 			default:
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/pkg/schema"
@@ -83,7 +84,7 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 // BenchmarkTheDoorAlone is everything but the gate, for comparison with the next.
 func BenchmarkTheDoorAlone(b *testing.B) {
 	f := openFabric(b, quiet)
-	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: workerID}
+	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: frontdoortest.WorkerID}
 	f.api.mux.HandleFunc("POST /servers/demo/tools/echo", func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*httpapi.Exchange)
 		id := schema.NewCallID()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -31,7 +32,7 @@ func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
 			},
 		} {
 			a := ask()
-			if got := string(f.worker.last().Payload); got != arguments {
+			if got := string(f.Worker.Last().Payload); got != arguments {
 				t.Errorf("%s: the worker got %s", what, got)
 			}
 			want := `{"content":[{"type":"hologram","data":9007199254740993}] , "got":` + arguments
@@ -41,10 +42,10 @@ func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
 			if want += "}"; string(a.body) != want {
 				t.Errorf("%s: the caller got %s", what, a.body)
 			}
-			if a.header.Get("Content-Type") != "application/json" || a.header.Get("Content-Length") == "" || a.header.Get("Callyard-Worker") != workerID {
+			if a.header.Get("Content-Type") != "application/json" || a.header.Get("Content-Length") == "" || a.header.Get("Callyard-Worker") != frontdoortest.WorkerID {
 				t.Errorf("%s: %v", what, a.header)
 			}
-			if id := a.header.Get("Callyard-Call-Id"); id != f.worker.last().ID || id == "" {
+			if id := a.header.Get("Callyard-Call-Id"); id != f.Worker.Last().ID || id == "" {
 				t.Errorf("%s: call id %q", what, id)
 			}
 		}
@@ -55,13 +56,13 @@ func TestWithoutABodyTheToolGetsAnEmptyObject(t *testing.T) {
 	f := openFabric(t, nil)
 	f.do("POST", "/servers/demo/tools/echo", "")
 	f.do("POST", "/calls", `{"server":"demo","tool":"echo"}`)
-	for _, call := range f.worker.seen {
+	for _, call := range f.Worker.Calls() {
 		if string(call.Payload) != "{}" {
 			t.Errorf("it got %s", call.Payload)
 		}
 	}
-	if len(f.worker.seen) != 2 {
-		t.Errorf("%d calls", len(f.worker.seen))
+	if f.Worker.Count() != 2 {
+		t.Errorf("%d calls", f.Worker.Count())
 	}
 }
 
@@ -69,8 +70,8 @@ func TestEveryNameCanBeCalledWhenItIsPercentEncoded(t *testing.T) {
 	f := openFabric(t, nil)
 	for _, name := range []string{"a/b", "../up.dot", "wärme 温度"} {
 		a := f.do("POST", "/servers/demo/tools/"+url.PathEscape(name), "{}")
-		if a.status != http.StatusOK || f.worker.last().Tool != name {
-			t.Errorf("%s: %d, the worker got %q", name, a.status, f.worker.last().Tool)
+		if a.status != http.StatusOK || f.Worker.Last().Tool != name {
+			t.Errorf("%s: %d, the worker got %q", name, a.status, f.Worker.Last().Tool)
 		}
 	}
 }
@@ -86,7 +87,7 @@ func TestAResourceIsReadByEachSpellingOfItsURI(t *testing.T) {
 		r := f.request("GET", "/", nil)
 		r.URL = &url.URL{Scheme: "http", Host: r.URL.Host, Opaque: "//" + r.URL.Host + "/servers/demo" + path} // as it is, not cleaned
 		a := f.send(r)
-		if got := string(f.worker.last().Payload); a.status != 200 || got != `{"uri":"`+uri+`"}` || f.worker.last().Method != schema.MethodReadResource {
+		if got := string(f.Worker.Last().Payload); a.status != 200 || got != `{"uri":"`+uri+`"}` || f.Worker.Last().Method != schema.MethodReadResource {
 			t.Errorf("%s: %d, the worker got %s", path, a.status, got)
 		}
 	}
@@ -96,7 +97,7 @@ func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
 	f := openFabric(t, nil)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	a := f.do("POST", "/servers/demo/tools/echo", "{}", "traceparent", parent, "tracestate", "a=1", "tracestate", "b=2")
-	if got := f.worker.last(); got.TraceParent != parent || got.TraceState != "a=1,b=2" || a.header.Get("Traceparent") != parent {
+	if got := f.Worker.Last(); got.TraceParent != parent || got.TraceState != "a=1,b=2" || a.header.Get("Traceparent") != parent {
 		t.Errorf("worker %q %q, caller %q", got.TraceParent, got.TraceState, a.header.Get("Traceparent"))
 	}
 	for _, unsound := range []string{
@@ -105,12 +106,12 @@ func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
 		strings.Replace(parent, "-01", "_01", 1),
 	} {
 		a := f.do("POST", "/servers/demo/tools/echo", "{}", "traceparent", unsound, "tracestate", "a=1")
-		if got := f.worker.last(); got.TraceParent != "" || got.TraceState != "" || a.header.Get("Traceparent") != "" {
+		if got := f.Worker.Last(); got.TraceParent != "" || got.TraceState != "" || a.header.Get("Traceparent") != "" {
 			t.Errorf("%q travelled", unsound)
 		}
 	}
 	f.do("POST", "/servers/demo/tools/echo", "{}", "traceparent", parent, "tracestate", strings.Repeat("x", 600))
-	if f.worker.last().TraceState != "" {
+	if f.Worker.Last().TraceState != "" {
 		t.Error("an endless trace state travelled")
 	}
 }
@@ -129,7 +130,7 @@ func TestTheTimeOfACallComesFromItsBodyQueryOrHeader(t *testing.T) {
 		{"/servers/demo/tools/echo", "{}", nil, time.Minute}, // the router's own
 	} {
 		f.do("POST", row.path, row.body, row.header...)
-		if got := f.worker.last().Budget; got != row.want {
+		if got := f.Worker.Last().Budget; got != row.want {
 			t.Errorf("%s: %s", row.path, got)
 		}
 	}
@@ -139,7 +140,7 @@ func TestACallWithoutAnAnswerEndsAsOutcomeUnknown(t *testing.T) {
 	f := openFabric(t, nil)
 	a := f.do("POST", "/servers/demo/tools/hang?timeout_ms=1", "")
 	p := problemOf(t, a)
-	if a.status != http.StatusGatewayTimeout || p.Type != "/problems/outcome-unknown" || p.Retryable || p.CallID != f.worker.last().ID {
+	if a.status != http.StatusGatewayTimeout || p.Type != "/problems/outcome-unknown" || p.Retryable || p.CallID != f.Worker.Last().ID {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -157,13 +158,13 @@ func TestACallerThatLeavesCancelsItsCall(t *testing.T) {
 			}
 			done <- err
 		}()
-		<-f.worker.asked
+		<-f.Worker.Asked
 		leave()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", accept, err)
 		}
 		select {
-		case <-f.worker.canceled:
+		case <-f.Worker.Canceled:
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: the worker was not told", accept)
 		}
@@ -191,7 +192,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 		}()
 	}
 	for range 32 { // as many as the worker has slots
-		<-f.worker.asked
+		<-f.Worker.Asked
 	}
 	f.waitForWaiting(principalInFlight - 32) // all of them have their place in the quota
 	a := f.do("POST", "/servers/demo/tools/echo", "{}")
@@ -242,7 +243,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 	if a := f.do("POST", "/servers/demo/tools/echo", `{"n":1}`, "Authorization", "Bearer "+key); a.status != http.StatusOK {
 		t.Errorf("with the key: %d %s", a.status, a.body)
 	}
-	if got := f.worker.last(); got.Principal != "ci" || got.Owner != "build" || strings.Join(got.Groups, " ") != "dev ops" {
+	if got := f.Worker.Last(); got.Principal != "ci" || got.Owner != "build" || strings.Join(got.Groups, " ") != "dev ops" {
 		t.Errorf("principal %q %q %q", got.Principal, got.Owner, got.Groups)
 	}
 	if a := f.do("GET", "/metrics", "", "X-API-Key", key); a.status != http.StatusOK || !strings.Contains(string(a.body), "callyard_http_requests_total") {
@@ -252,7 +253,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 	if a := f.do("GET", "/servers", "", "X-API-Key", key, "Host", "callyard.example"); a.status != http.StatusOK {
 		t.Errorf("by another name: %d", a.status)
 	}
-	if strings.Contains(f.log.String(), key) {
+	if strings.Contains(f.Logged.String(), key) {
 		t.Error("the log holds the key")
 	}
 	for range 11 {
@@ -306,7 +307,7 @@ func TestTheLogLineOfARequestNamesItsCallAndItsTrace(t *testing.T) {
 	if answer.Code != http.StatusOK {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}
-	if want := "call=" + answer.Header().Get("Callyard-Call-Id") + " trace=" + trace; !strings.Contains(f.log.String(), want) {
-		t.Errorf("%q is not in the log:\n%s", want, f.log.String())
+	if want := "call=" + answer.Header().Get("Callyard-Call-Id") + " trace=" + trace; !strings.Contains(f.Logged.String(), want) {
+		t.Errorf("%q is not in the log:\n%s", want, f.Logged.String())
 	}
 }

@@ -32,9 +32,7 @@ func TestToolsAndCallsAreConvertedBetweenFormats(t *testing.T) {
 	if only := f.do("POST", "/convert", `{"from":"gemini","to":"mcp","tools":[]}`); string(only.body) != `{"from":"gemini","to":"mcp","tools":[],"notes":[]}`+"\n" && strings.TrimSpace(string(only.body)) != `{"from":"gemini","to":"mcp","tools":[],"notes":[]}` {
 		t.Errorf("without calls: %s", only.body)
 	}
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	if len(f.worker.seen) > 0 {
+	if f.Worker.Count() > 0 {
 		t.Error("a conversion ran something")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 )
 
 // documentOf returns the OpenAPI document as it is served, indented.
@@ -36,7 +37,7 @@ var clients = filepath.Join("..", "..", "..", "clients")
 
 func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
 	shipped := admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64, MaxTimeout: time.Hour}
-	f := openFabricWith(t, shipped, func(o *Options) { o.Version = "dev" })
+	f := openFabricWith(t, frontdoortest.Options{Limits: shipped}, func(o *Options) { o.Version = "dev" })
 	compareAt(t, filepath.Join(clients, "openapi.json"), documentOf(t, f))
 	compareAt(t, filepath.Join(clients, "openapi.yaml"), f.do("GET", "/openapi.yaml", "").body)
 }

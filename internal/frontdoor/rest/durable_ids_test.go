@@ -71,8 +71,8 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 		"a line of no journal":        none(line),
 	}
 	// Without NATS only what needs nothing of it can be answered.
-	f.nats.Stop()
-	defer f.nats.Again(t)
+	f.NATS.Stop()
+	defer f.NATS.Again(t)
 	for _, ask := range []func(id string) answer{
 		func(id string) answer { return bob("GET", "/calls/"+id, "") },
 		func(id string) answer { return bob("GET", "/calls/"+id+"?wait=5", "") },

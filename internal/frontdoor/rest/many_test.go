@@ -16,33 +16,22 @@ import (
 // returns how many tools there are then.
 func (f *fabric) crowd(servers int) (tools int) {
 	f.t.Helper()
-	changes, cancel := f.api.o.Catalog.Changes()
-	defer cancel()
-	f.worker.change(func(w *schema.Worker) {
+	ids := make([]string, servers)
+	f.Worker.Change(func(w *schema.Worker) {
 		for n := range servers {
+			ids[n] = fmt.Sprintf("crowd-%03d", n)
 			w.Servers = append(w.Servers, schema.Server{
-				ID: fmt.Sprintf("crowd-%03d", n), State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: schema.Digest([]byte("demo")), Slots: 4, Sessions: 1,
+				ID: ids[n], State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: schema.Digest([]byte(ids[n])), Slots: 4, Sessions: 1,
 			})
 		}
 	})
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	for {
-		known := 0
-		for n := range servers {
-			if _, err := f.api.o.Catalog.Tools(fmt.Sprintf("crowd-%03d", n)); err == nil {
-				known++
-			}
-		}
-		if known == servers {
-			return (servers + 1) * len(definitions.Tools)
-		}
-		select {
-		case <-changes:
-		case <-deadline.C:
-			f.t.Fatalf("the tools of %d of %d servers came", known, servers)
-		}
-	}
+	f.WaitFor("the tools of the crowd", func() bool {
+		return !slices.ContainsFunc(ids, func(id string) bool {
+			_, err := f.Catalog.Tools(id)
+			return err != nil
+		})
+	})
+	return (servers + 1) * len(definitions.Tools)
 }
 
 // crowdServers gives more than 5,000 tools.

@@ -7,29 +7,16 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // pin gives the server bank one tool and pins it.
-func (w *worker) pin(definitions ...string) {
+func (f *fabric) pin(definitions ...string) {
 	defs := schema.Definitions{}
 	for _, d := range definitions {
 		defs.Tools = append(defs.Tools, raw(d))
 	}
-	d := &bus.Description{Digest: defs.Digest(), Definitions: &defs}
-	w.mu.Lock()
-	w.bank = d
-	w.mu.Unlock()
-	w.change(func(me *schema.Worker) {
-		servers := []schema.Server{{ID: "bank", State: schema.StateInitialized, Transport: "stdio", Digest: d.Digest, Slots: 32, Sessions: 1, Pin: schema.PinQuarantine}}
-		for _, s := range me.Servers {
-			if s.ID != "bank" {
-				servers = append(servers, s)
-			}
-		}
-		me.Servers = servers
-	})
+	f.Worker.Define(map[string]schema.Definitions{"bank": defs}, func(s *schema.Server) { s.Pin = schema.PinQuarantine })
 }
 
 func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T) {
@@ -44,10 +31,10 @@ func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T
 		}
 	})
 	const was, is, added = `{"name":"echo","description":"Pays.","inputSchema":{"type":"object"}}`, `{"name":"echo","description":"Pays me.","inputSchema":{"type":"object"}}`, `{"name":"steal","inputSchema":{"type":"object"}}`
-	f.worker.pin(was)
-	f.waitFor("the record", func() bool { return strings.Contains(string(f.do("GET", "/servers/bank/tools", "").body), `"Pays."`) })
-	f.worker.pin(is, added)
-	f.waitFor("the quarantine", func() bool {
+	f.pin(was)
+	f.WaitFor("the record", func() bool { return strings.Contains(string(f.do("GET", "/servers/bank/tools", "").body), `"Pays."`) })
+	f.pin(is, added)
+	f.WaitFor("the quarantine", func() bool {
 		return strings.Contains(string(f.do("GET", "/servers/bank", "").body), `"pin":"quarantine","changed_tools":["echo","steal"]`)
 	})
 	lists := []string{"/servers/bank/tools", "/tools?format=openai&server=bank", "/tools?format=anthropic&server=bank", "/tools?server=bank&query=echo+steal", "/tools?limit=100"}
@@ -92,7 +79,7 @@ func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T
 	if a.status != 200 || len(recorded) != 1 || recorded[0] != (catalog.Acceptance{Tool: "echo", Digest: pins.Tools[0].Digest}) {
 		t.Fatalf("%d %s, recorded %v", a.status, a.body, recorded)
 	}
-	if a := f.do("POST", "/servers/bank/tools/echo", "{}"); a.status != 200 || f.worker.last().ToolDigest != pins.Tools[0].Digest {
+	if a := f.do("POST", "/servers/bank/tools/echo", "{}"); a.status != 200 || f.Worker.Last().ToolDigest != pins.Tools[0].Digest {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if got := string(f.do("GET", "/servers/bank/tools", "").body); got != `{"tools":[`+is+`]}` {

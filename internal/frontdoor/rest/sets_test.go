@@ -145,8 +145,8 @@ func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
 		}
 	}
 	// What nobody can run is left out, unless it is asked for.
-	f.worker.change(func(w *schema.Worker) { w.Servers[0].State, w.Servers[0].Error = "error", "exited" })
-	f.waitFor("the server is offline", func() bool { s, err := f.api.o.Catalog.Server("demo"); return err == nil && s.Offline != "" })
+	f.Worker.Change(func(w *schema.Worker) { w.Servers[0].State, w.Servers[0].Error = "error", "exited" })
+	f.WaitFor("the server is offline", func() bool { s, err := f.api.o.Catalog.Server("demo"); return err == nil && s.Offline != "" })
 	if got := names("/tools?set=mine"); got != "" {
 		t.Errorf("offline tools are listed: %q", got)
 	}

@@ -139,7 +139,7 @@ func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
 	if first.Name != "fleet" || first.ID != "1" || !strings.Contains(first.Data, `"exited with code 3"`) || !strings.Contains(first.Data, `"workers":[{"id":"worker-1"`) {
 		t.Errorf("%v", first)
 	}
-	f.worker.change(func(w *schema.Worker) {
+	f.Worker.Change(func(w *schema.Worker) {
 		w.Servers[1].State, w.Servers[1].Error = schema.StateTimeout, "not ready within 20s"
 	})
 	for {

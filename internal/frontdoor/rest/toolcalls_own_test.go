@@ -8,24 +8,16 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
-	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 func openAICall(id, name, arguments string) string {
 	return `{"id":` + jsonString(id) + `,"type":"function","function":{"name":` + jsonString(name) + `,"arguments":` + jsonString(arguments) + `}}`
 }
 
-// release answers a call of the tool hang, once it is there, and all others that hang.
-func (w *worker) release() {
-	<-w.asked
-	w.mu.Lock()
-	held := w.held
-	w.held = make(map[uint64]bus.ReplyTo)
-	w.mu.Unlock()
-	for seq, to := range held {
-		w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[]}`)})
-	}
+// finishHanging ends a call of the tool hang, once it is there, and all others that hang.
+func (f *fabric) finishHanging() {
+	<-f.Worker.Asked
+	f.Worker.Finish()
 }
 
 func TestCallsOfTheCallersOwnToolsAreHandedBackUntouched(t *testing.T) {
@@ -48,10 +40,8 @@ func TestCallsOfTheCallersOwnToolsAreHandedBackUntouched(t *testing.T) {
 	if c := out.OwnCalls[3]; c.Name != "ask_user" {
 		t.Errorf("in another spelling it is %+v", c)
 	}
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	if len(f.worker.seen) != 1 {
-		t.Errorf("%d calls ran", len(f.worker.seen))
+	if f.Worker.Count() != 1 {
+		t.Errorf("%d calls ran", f.Worker.Count())
 	}
 }
 
@@ -109,17 +99,15 @@ func TestAmbiguousNamesAndUnreadableCallsAreReportedAndNeverRun(t *testing.T) {
 	if a, out := toolCallsOf(t, f, "/tool-calls?own=DEMO__ECHO", `{"text":"{\"name\":\"demo.Echo\",\"arguments\":{}}"}`); len(out.Calls) != 1 || out.Calls[0].State != "failed" {
 		t.Errorf("%s", a.body)
 	}
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	if len(f.worker.seen) > 0 {
-		t.Errorf("%d calls ran", len(f.worker.seen))
+	if f.Worker.Count() > 0 {
+		t.Errorf("%d calls ran", f.Worker.Count())
 	}
 }
 
 func TestAToolThatIsDisabledIsRefusedInEverySpelling(t *testing.T) {
 	f := openFabric(t, nil)
 	f.do("PATCH", "/servers/demo/tools/echo", `{"enabled":false,"reason":"not now"}`)
-	f.waitFor("the switch", func() bool {
+	f.WaitFor("the switch", func() bool {
 		tool, err := f.api.o.Catalog.Tool("demo", "echo")
 		return err == nil && !tool.Switch.Enabled
 	})
@@ -132,7 +120,7 @@ func TestAToolThatIsDisabledIsRefusedInEverySpelling(t *testing.T) {
 func TestTheFormOfMCPBridgeIsRunAsAText(t *testing.T) {
 	f := openFabric(t, nil)
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"tool_call":{"server_id":"demo","tool_name":"echo","parameters":{"x":1.0}},"response":null}`)
-	if len(out.Calls) != 1 || out.Calls[0].State != "succeeded" || string(f.worker.last().Payload) != `{"x":1.0}` || !strings.Contains(string(out.Messages[0].RawMessage), "<tool_response>") {
+	if len(out.Calls) != 1 || out.Calls[0].State != "succeeded" || string(f.Worker.Last().Payload) != `{"x":1.0}` || !strings.Contains(string(out.Messages[0].RawMessage), "<tool_response>") {
 		t.Errorf("%s", a.body)
 	}
 	if a, out := toolCallsOf(t, f, "/tool-calls", `{"tool_call":{"server_id":null,"tool_name":null,"parameters":null},"response":"Hello."}`); len(out.Calls) != 0 {
@@ -160,7 +148,7 @@ func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.Data), &item); err != nil || e.Name != "call" || item.ID != "quick" || item.Index != 1 || item.State != "succeeded" || len(item.Messages) != 1 || !strings.Contains(string(item.Messages[0]), `"tool_use_id":"quick"`) {
 		t.Errorf("%v %+v", err, e)
 	}
-	f.worker.release()
+	f.finishHanging()
 	if e, _ := r.next(); e.Name != "call" || !strings.Contains(e.Data, `"id":"slow"`) {
 		t.Errorf("%+v", e)
 	}
@@ -183,9 +171,9 @@ func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
 func TestAClientThatLeavesAStreamOfToolCallsCancelsThem(t *testing.T) {
 	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
 	res, _ := f.stream("POST", "/tool-calls?timeout_ms=30000", `[{"type":"tool_use","id":"slow","name":"demo__hang","input":{}}]`)
-	<-f.worker.asked
+	<-f.Worker.Asked
 	_ = res.Body.Close()
-	<-f.worker.canceled
+	<-f.Worker.Canceled
 }
 
 func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
@@ -214,9 +202,7 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 	if again.Calls[0].State != "succeeded" || again.Calls[0].CallID != out.Calls[0].CallID {
 		t.Errorf("%s", b.body)
 	}
-	f.worker.mu.Lock()
-	ran := len(f.worker.seen)
-	f.worker.mu.Unlock()
+	ran := f.Worker.Count()
 	if ran != 2 {
 		t.Errorf("%d runs of two calls", ran)
 	}
@@ -229,5 +215,5 @@ func TestPreferWaitAnswersWithWhatHasEndedInTime(t *testing.T) {
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusAccepted || out.Calls[0].State != "succeeded" || out.Calls[1].State != "accepted" || a.header.Get("Preference-Applied") != "wait=1" {
 		t.Fatalf("%d %v %s", a.status, err, a.body)
 	}
-	f.worker.release()
+	f.finishHanging()
 }

@@ -38,10 +38,10 @@ func TestToolCallsOfEveryProviderRunAndAreAnswered(t *testing.T) {
 		"mcp":              `{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"demo__echo","arguments":` + arguments + `}}`,
 	} {
 		a, out := toolCallsOf(t, f, "/tool-calls", body)
-		if got := string(f.worker.last().Payload); got != arguments {
+		if got := string(f.Worker.Last().Payload); got != arguments {
 			t.Errorf("%s: the tool got %s", name, got)
 		}
-		if out.Format != name || len(out.Messages) != 1 || len(out.Calls) != 1 || out.Calls[0].State != "succeeded" || out.Calls[0].CallID != f.worker.last().ID || out.Calls[0].Server != "demo" || out.Calls[0].Tool != "echo" {
+		if out.Format != name || len(out.Messages) != 1 || len(out.Calls) != 1 || out.Calls[0].State != "succeeded" || out.Calls[0].CallID != f.Worker.Last().ID || out.Calls[0].Server != "demo" || out.Calls[0].Tool != "echo" {
 			t.Errorf("%s: %s", name, a.body)
 		}
 		golden(t, "tool-calls-"+name, a)
@@ -94,15 +94,9 @@ func TestCallsOfOneMessageRunSideBySide(t *testing.T) {
 		done <- answer{status: res.StatusCode}
 	}()
 	for range n { // all of them came before any has ended
-		<-f.worker.asked
+		<-f.Worker.Asked
 	}
-	f.worker.mu.Lock()
-	held := f.worker.held
-	f.worker.held = nil
-	f.worker.mu.Unlock()
-	for seq, to := range held {
-		f.worker.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[]}`)})
-	}
+	f.Worker.Finish()
 	if a := <-done; a.status != http.StatusOK {
 		t.Errorf("answered %d", a.status)
 	}
@@ -110,8 +104,8 @@ func TestCallsOfOneMessageRunSideBySide(t *testing.T) {
 
 // hold raises the risk of the server demo, so that its calls are held.
 func hold(f *fabric) {
-	f.worker.change(func(w *schema.Worker) { w.Servers[0].Risk, w.Servers[0].Restarts = 2, 1 })
-	f.waitFor("the risk", func() bool {
+	f.Worker.Change(func(w *schema.Worker) { w.Servers[0].Risk, w.Servers[0].Restarts = 2, 1 })
+	f.WaitFor("the risk", func() bool {
 		tool, err := f.api.o.Catalog.Tool("demo", "echo")
 		return err == nil && tool.Risk == 2
 	})
@@ -130,7 +124,7 @@ func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
 		t.Errorf("the model is told %s", said)
 	}
 	confirmed := f.do("POST", "/confirmations/"+item.Confirmation.ConfirmationID, `{"confirm":true}`)
-	if confirmed.status != http.StatusOK || string(f.worker.last().Payload) != `{"x":1}` {
+	if confirmed.status != http.StatusOK || string(f.Worker.Last().Payload) != `{"x":1}` {
 		t.Errorf("confirmed: %d %s", confirmed.status, confirmed.body)
 	}
 }
@@ -161,10 +155,8 @@ func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
 			}
 		}
 	}
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	if len(f.worker.seen) != 1 {
-		t.Errorf("%d runs of one confirmed call", len(f.worker.seen))
+	if f.Worker.Count() != 1 {
+		t.Errorf("%d runs of one confirmed call", f.Worker.Count())
 	}
 }
 
@@ -176,9 +168,7 @@ func TestAKeyMakesToolCallsRunOnce(t *testing.T) {
 	if one.Calls[0].State != "succeeded" || string(first.body) != string(second.body) {
 		t.Errorf("the first answer is\n%s\nthe second\n%s", first.body, second.body)
 	}
-	f.worker.mu.Lock()
-	ran := len(f.worker.seen)
-	f.worker.mu.Unlock()
+	ran := f.Worker.Count()
 	if ran != 2 || one.Calls[0].CallID == one.Calls[1].CallID || one.Calls[0].CallID != two.Calls[0].CallID {
 		t.Errorf("%d runs of two calls", ran)
 	}
@@ -193,8 +183,8 @@ func TestToolCallsInTextAreFoundAndRun(t *testing.T) {
 	text := "I will ask.\n<tool_call>{'name': 'demo.echo', 'arguments': {'x': True,}}</tool_call>\n<tool_call>{\"name\":\"nobody\",\"arguments\":{}}</tool_call>"
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"text":`+jsonString(text)+`}`)
 	golden(t, "tool-calls-text", a)
-	if len(out.Calls) != 2 || out.Calls[0].State != "succeeded" || !out.Calls[0].Repaired || string(f.worker.last().Payload) != `{"x":true}` || out.Calls[1].State != "failed" {
-		t.Errorf("%s; the tool got %s", a.body, f.worker.last().Payload)
+	if len(out.Calls) != 2 || out.Calls[0].State != "succeeded" || !out.Calls[0].Repaired || string(f.Worker.Last().Payload) != `{"x":true}` || out.Calls[1].State != "failed" {
+		t.Errorf("%s; the tool got %s", a.body, f.Worker.Last().Payload)
 	}
 	if a, out := toolCallsOf(t, f, "/tool-calls?format=gemini", `{"text":"Nothing to call."}`); len(out.Calls) != 0 || len(out.Messages) != 0 || out.Format != "gemini" {
 		t.Errorf("%s", a.body)

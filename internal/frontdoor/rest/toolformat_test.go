@@ -24,7 +24,7 @@ func providerList(t *testing.T, f *fabric, query string) tools.ProviderToolList 
 func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
 	f := openFabric(t, nil)
 	f.do("PATCH", "/servers/demo/tools/hang", `{"enabled":false,"reason":"never ends"}`)
-	f.waitFor("the switch", func() bool {
+	f.WaitFor("the switch", func() bool {
 		tool, err := f.api.o.Catalog.Tool("demo", "hang")
 		return err == nil && !tool.Switch.Enabled
 	})
@@ -91,7 +91,7 @@ func TestStrictModeIsUsedWhereItCanBe(t *testing.T) {
 		}
 	}
 	a := f.do("POST", "/tool-calls", `{"tool_calls":[{"id":"a","function":{"name":"demo__strict","arguments":"{\"n\":1,\"s\":null}"}}]}`)
-	if a.status != http.StatusOK || string(f.worker.last().Payload) != `{"n":1}` {
-		t.Errorf("%d %s; the tool got %s", a.status, a.body, f.worker.last().Payload)
+	if a.status != http.StatusOK || string(f.Worker.Last().Payload) != `{"n":1}` {
+		t.Errorf("%d %s; the tool got %s", a.status, a.body, f.Worker.Last().Payload)
 	}
 }

@@ -59,11 +59,11 @@ func TestTheDocumentOfAServerIsImportedAndItsToolsAreCalled(t *testing.T) {
 			continue
 		}
 		result, err := s.Call(t.Context(), name, json.RawMessage(`{"body":`+arguments+`}`))
-		if err != nil || !strings.Contains(string(result), "hologram") || string(f.worker.last().Payload) != arguments {
-			t.Errorf("%s: %v %s, the tool got %s", name, err, result, f.worker.last().Payload)
+		if err != nil || !strings.Contains(string(result), "hologram") || string(f.Worker.Last().Payload) != arguments {
+			t.Errorf("%s: %v %s, the tool got %s", name, err, result, f.Worker.Last().Payload)
 		}
 	}
-	if got := f.worker.last().Tool; got != "a/b" && got != "echo" {
+	if got := f.Worker.Last().Tool; got != "a/b" && got != "echo" {
 		t.Errorf("the tool was %s", got)
 	}
 }
@@ -76,9 +76,7 @@ func TestATypedOperationIsHeldLikeEveryCall(t *testing.T) {
 	if err != nil || !strings.Contains(string(result), `requires_confirmation`) {
 		t.Errorf("%v %s", err, result)
 	}
-	f.worker.mu.Lock()
-	defer f.worker.mu.Unlock()
-	if len(f.worker.seen) != 0 {
+	if f.Worker.Count() != 0 {
 		t.Error("a call that is held has run")
 	}
 }

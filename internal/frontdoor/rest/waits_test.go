@@ -42,5 +42,5 @@ func TestRequestsThatWaitHaveABound(t *testing.T) {
 			t.Fatal("the place of a stream that has gone is not given to another request")
 		}
 	}
-	f.worker.finish()
+	f.Worker.Finish()
 }

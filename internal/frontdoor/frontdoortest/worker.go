@@ -1,0 +1,282 @@
+package frontdoortest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// WorkerID is the id of the worker of a fabric.
+const WorkerID = "worker-1"
+
+// Script says what a worker serves.
+type Script struct {
+	// Servers are announced.
+	Servers []schema.Server
+	// Definitions are those of each server that has none of its own; see [Worker.Define].
+	Definitions schema.Definitions
+	// Call, where set, is asked before each call, and reports whether it answered it. What
+	// it does not answer ends by the name of the tool: fail, lines, large, hang; every other
+	// tool returns its arguments.
+	Call func(w *Worker, f *bus.CallFrame, to bus.ReplyTo) bool
+}
+
+// Tools are the tools of [Script] and some that a script of a test answers. The odd white
+// space and the big number must come out as they are.
+func Tools(more ...string) []json.RawMessage {
+	tools := []json.RawMessage{
+		json.RawMessage(`{"name":"echo",  "description":"Says it again", "inputSchema":{"type":"object"},"_meta":{"big":9007199254740993}}`),
+		json.RawMessage(`{"name":"strict","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}},"required":["n"],"additionalProperties":false}}`),
+	}
+	for _, name := range []string{"steps", "fail", "rpc", "large", "hang", "late-error", "lines"} {
+		tools = append(tools, json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object"}}`))
+	}
+	for _, m := range more {
+		tools = append(tools, json.RawMessage(m))
+	}
+	return tools
+}
+
+// Ready is a server that serves its calls.
+func Ready(id string, risk int) schema.Server {
+	return schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: risk, Digest: digest(id), Slots: 32, Sessions: 1, Protocol: "2025-06-18"}
+}
+
+func digest(id string) string { return schema.Digest([]byte(id)) }
+
+// Told is an answer of a client that the worker received.
+type Told struct {
+	Seq    uint64
+	Number int64
+	Object string
+}
+
+// Worker answers calls by its script.
+type Worker struct {
+	// Listener sends what a test answers by itself.
+	Listener *bus.Listener
+	// Asked hears of each call of the tool hang, and Canceled of each such call that was
+	// canceled and has ended so.
+	Asked    chan struct{}
+	Canceled chan uint64
+	// Told hears what clients said to the server of a call.
+	Told chan Told
+
+	conn     *bus.Conn
+	script   Script
+	mu       sync.Mutex
+	seen     []bus.CallFrame
+	held     map[uint64]bus.ReplyTo
+	announce schema.Worker
+	defs     map[string]*bus.Description // by server
+	full     func() bool
+}
+
+// StartWorker starts a worker, which ends with the test.
+func StartWorker(t testing.TB, conn *bus.Conn, id string, script Script) *Worker {
+	t.Helper()
+	w := &Worker{
+		conn: conn, script: script, held: make(map[uint64]bus.ReplyTo), defs: make(map[string]*bus.Description),
+		Canceled: make(chan uint64, 256), Asked: make(chan struct{}, 256), Told: make(chan Told, 256),
+	}
+	w.announce = schema.Worker{
+		ID: id, Name: "worker", Version: "test", Host: "host", PID: 4700, Started: time.Unix(1_700_000_000, 0).UTC(),
+		Labels: map[string]string{"zone": "a"}, APIServers: true, Servers: script.Servers,
+	}
+	ready := make(chan struct{})
+	hello, err := conn.WatchHello(func() {
+		<-ready
+		w.say()
+	})
+	must(t, err)
+	w.Listener, err = conn.Listen(id, w)
+	must(t, err)
+	close(ready)
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		tick := time.NewTicker(bus.AnnounceEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.say()
+			case <-stop:
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		wait.Wait()
+		hello.Stop()
+		w.Listener.Close()
+	})
+	return w
+}
+
+func (w *Worker) say() {
+	w.mu.Lock()
+	a := w.announce
+	w.mu.Unlock()
+	_ = w.conn.Announce(&a)
+}
+
+// Change changes what the worker announces, and announces it.
+func (w *Worker) Change(f func(*schema.Worker)) {
+	w.mu.Lock()
+	a := w.announce
+	a.Servers = slices.Clone(a.Servers)
+	f(&a)
+	w.announce = a
+	w.mu.Unlock()
+	w.say()
+}
+
+// Define gives servers definitions of their own, adds those that are not there, and
+// announces all of it at once. change, where it is set, changes each of these servers.
+func (w *Worker) Define(defs map[string]schema.Definitions, change func(*schema.Server)) {
+	w.Change(func(me *schema.Worker) {
+		for id, defs := range defs {
+			d := &bus.Description{Digest: defs.Digest(), Definitions: &defs}
+			w.defs[id] = d
+			i := slices.IndexFunc(me.Servers, func(s schema.Server) bool { return s.ID == id })
+			if i < 0 {
+				i = len(me.Servers)
+				me.Servers = append(me.Servers, schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Slots: 32, Sessions: 1})
+			}
+			me.Servers[i].Digest = d.Digest
+			if change != nil {
+				change(&me.Servers[i])
+			}
+		}
+	})
+}
+
+// Refuse has the worker refuse each call, not started, for which full is true.
+func (w *Worker) Refuse(full func() bool) {
+	w.mu.Lock()
+	w.full = full
+	w.mu.Unlock()
+}
+
+// Calls are the calls that came.
+func (w *Worker) Calls() []bus.CallFrame {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
+}
+
+// Count is how many calls came.
+func (w *Worker) Count() int { return len(w.Calls()) }
+
+// Last is the call that came last; there must be one.
+func (w *Worker) Last() bus.CallFrame {
+	calls := w.Calls()
+	return calls[len(calls)-1]
+}
+
+// Hanging is the last call, of the tool hang, and where its replies go.
+func (w *Worker) Hanging() (to bus.ReplyTo, seq uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seq = w.seen[len(w.seen)-1].Seq
+	return w.held[seq], seq
+}
+
+// Finish ends the calls of the tool hang that are under way, and returns their number.
+func (w *Worker) Finish() int {
+	w.mu.Lock()
+	held := w.held
+	w.held = make(map[uint64]bus.ReplyTo)
+	w.mu.Unlock()
+	for seq, to := range held {
+		w.Listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[]}`)})
+	}
+	return len(held)
+}
+
+// Result ends a call.
+func (w *Worker) Result(to bus.ReplyTo, seq uint64, body string) {
+	w.Listener.Result(to, seq, &schema.Result{Body: []byte(body), ToolError: strings.Contains(body, `"isError":true`), InputRequired: strings.Contains(body, `"input_required"`)})
+}
+
+// Call takes a request of the bus.
+func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	result := func(body string) { w.Result(to, f.Seq, body) }
+	switch f.Method {
+	case bus.MethodDescribe:
+		w.mu.Lock()
+		d := w.defs[f.Server]
+		w.mu.Unlock()
+		if d == nil {
+			d = &bus.Description{Digest: digest(f.Server), Definitions: &w.script.Definitions}
+		}
+		result(string(d.Encode()))
+		return
+	case bus.MethodStart, bus.MethodStop:
+		w.serve(f)
+		result(`{}`)
+		return
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, *f)
+	full := w.full
+	w.mu.Unlock()
+	if full != nil && full() {
+		w.Listener.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "The server is full."), false, 0)
+		return
+	}
+	if w.script.Call != nil && w.script.Call(w, f, to) {
+		return
+	}
+	switch f.Tool {
+	case "fail":
+		result(`{"content":[],"isError":true}`)
+	case "lines":
+		result("{\"content\":\r\n[],\n\n\"a\":1\r}")
+	case "large":
+		result(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]}`)
+	case "hang":
+		w.mu.Lock()
+		w.held[f.Seq] = to
+		w.mu.Unlock()
+		w.Asked <- struct{}{}
+	default:
+		result(fmt.Sprintf(`{"content":[{"type":"hologram","data":9007199254740993}] , "got":%s}`, f.Payload))
+	}
+}
+
+// serve takes in a server that is added or removed over the API.
+func (w *Worker) serve(f *bus.CallFrame) {
+	w.Change(func(me *schema.Worker) {
+		me.Servers = slices.DeleteFunc(me.Servers, func(s schema.Server) bool { return s.ID == f.Server })
+		if f.Method == bus.MethodStart {
+			me.Servers = append(me.Servers, schema.Server{ID: f.Server, State: schema.StateInitialized, Transport: "stdio", PID: 4712, Risk: 2, Slots: 4, Digest: digest(f.Server)})
+		}
+	})
+}
+
+// Cancel ends a call that hangs.
+func (w *Worker) Cancel(seq uint64) {
+	w.mu.Lock()
+	to, ok := w.held[seq]
+	delete(w.held, seq)
+	w.mu.Unlock()
+	if ok {
+		w.Listener.Error(to, seq, schema.Errorf(schema.KindCanceled, "The call was cancelled."), true, 0)
+		w.Canceled <- seq
+	}
+}
+
+// Answer takes what a client said; see [bus.Answerer].
+func (w *Worker) Answer(seq uint64, number int64, object []byte) {
+	w.Told <- Told{seq, number, string(object)}
+}
