@@ -160,6 +160,9 @@ type Principal struct {
 	Owner string `json:"owner,omitempty"`
 	// Groups the principal is in, as the operator configured them.
 	Groups []string `json:"groups,omitempty"`
+	// Tenant is the tenant of the principal, as its credential says; empty means
+	// [DefaultTenant].
+	Tenant TenantID `json:"tenant,omitempty"`
 	// Grant is what the credential of the request lets its principal do; nil: everything.
 	// It is of the request alone: it is neither stored nor sent, and what was accepted
 	// under it is not judged by it again.
