@@ -82,7 +82,7 @@ func (t *sessionTarget) Dial(ctx context.Context, n, size int) (Lane, error) {
 		return nil, err
 	}
 	l := &sessionLane{ctx: ctx, pool: t.pool, outcomes: make(chan session.Outcome, 1)}
-	l.request = session.Request{CallID: fmt.Sprintf("bench-%d", n), Method: schema.MethodCallTool, Name: toolName, Timeout: time.Minute}
+	l.request = session.Request{CallID: schema.CallID(fmt.Sprintf("bench-%d", n)), Method: schema.MethodCallTool, Name: toolName, Timeout: time.Minute}
 	l.request.Params, l.message = echoArguments("", "", n, size)
 	l.done = func(_ *session.Request, o session.Outcome) { l.outcomes <- o }
 	return l, nil

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/worker"
 )
 
@@ -163,7 +164,7 @@ func nativeRates(ctx context.Context) (rates map[string]float64, err error) {
 		for i := range atOnce {
 			tool := calculatorTools()[i%4]
 			calls = append(calls, func() error {
-				result, err := f.Call(ctx, server, tool, fmt.Appendf(nil, `{"a":%d,"b":%d}`, i, i+1))
+				result, err := f.Call(ctx, schema.ServerID(server), tool, fmt.Appendf(nil, `{"a":%d,"b":%d}`, i, i+1))
 				if err == nil && result.ToolError {
 					err = errTool
 				}

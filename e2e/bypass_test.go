@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // forbid is a policy that denies one tool.
@@ -129,10 +130,10 @@ func TestACallThatGoesAroundTheFrontDoorIsJudgedByTheWorker(t *testing.T) {
 		"held, with a number": {Server: "held", Tool: "effect", Approval: "appr_00000000000000000000000000"},
 		"let through":         {Server: "calm", Tool: "effect"},
 	} {
-		f.ID, f.Principal, f.Budget = "call_"+strings.ReplaceAll(name, " ", ""), "local", 5*time.Second
+		f.ID, f.Principal, f.Budget = schema.CallID("call_"+strings.ReplaceAll(name, " ", "")), "local", 5*time.Second
 		f.Payload = fmt.Appendf(nil, `{"path":%q,"id":%q}`, effects, name)
 		got := make(receiver, 8)
-		if _, err := intruder.Send(w.id, &f, got); err != nil {
+		if _, err := intruder.Send(schema.WorkerID(w.id), &f, got); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/oapi-codegen/runtime"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Defines values for AcceptedCallOutcome.
@@ -1429,8 +1431,8 @@ type BatchRequest struct {
 // BatchResult One call of a batch that has ended.
 type BatchResult struct {
 	// Attempt The number of attempts.
-	Attempt *int64 `json:"attempt,omitempty"`
-	CallID  string `json:"call_id"`
+	Attempt *int64        `json:"attempt,omitempty"`
+	CallID  schema.CallID `json:"call_id"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
@@ -1758,11 +1760,11 @@ type ConfirmRequest struct {
 
 // ConfirmationRequest defines model for ConfirmationRequest.
 type ConfirmationRequest struct {
-	ApprovalID string `json:"approval_id"`
+	ApprovalID schema.ApprovalID `json:"approval_id"`
 
 	// ApprovalURL The page on which approvers decide.
-	ApprovalURL *string `json:"approval_url,omitempty"`
-	CallID      string  `json:"call_id"`
+	ApprovalURL *string       `json:"approval_url,omitempty"`
+	CallID      schema.CallID `json:"call_id"`
 
 	// ConfirmationID The single-use token; absent if somebody else must approve.
 	ConfirmationID *string   `json:"confirmation_id,omitempty"`
@@ -2038,16 +2040,16 @@ type HealthServerInitializationState string
 
 // HeldCall defines model for HeldCall.
 type HeldCall struct {
-	ApprovalID string `json:"approval_id"`
+	ApprovalID schema.ApprovalID `json:"approval_id"`
 
 	// ArgumentsDigest SHA-256 of the arguments that would run.
 	ArgumentsDigest string `json:"arguments_digest"`
 
 	// By Who must approve: caller means you, with POST /confirmations.
-	By        HeldCallBy `json:"by"`
-	CallID    string     `json:"call_id"`
-	CustomID  *string    `json:"custom_id,omitempty"`
-	ExpiresAt time.Time  `json:"expires_at"`
+	By        HeldCallBy    `json:"by"`
+	CallID    schema.CallID `json:"call_id"`
+	CustomID  *string       `json:"custom_id,omitempty"`
+	ExpiresAt time.Time     `json:"expires_at"`
 
 	// Index Its position in the batch.
 	Index     int64    `json:"index"`
@@ -2291,13 +2293,13 @@ type ReadResourceResult struct {
 
 // RefusedCall defines model for RefusedCall.
 type RefusedCall struct {
-	CallID  string  `json:"call_id"`
-	Problem Problem `json:"problem"`
+	CallID  schema.CallID `json:"call_id"`
+	Problem Problem       `json:"problem"`
 }
 
 // Rejected defines model for Rejected.
 type Rejected struct {
-	CallID  string         `json:"call_id"`
+	CallID  schema.CallID  `json:"call_id"`
 	Message string         `json:"message"`
 	Status  RejectedStatus `json:"status"`
 }

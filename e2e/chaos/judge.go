@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // journalWindow is how many calls of one journal may be under way at once.
@@ -275,7 +276,7 @@ func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *journal.Manifest, found map[string][]stored) error {
 	id := m.ID
 	states := map[uint64][]string{}
-	err := readLog(ctx, raw, id, journal.LogResults, func(data []byte) error {
+	err := readLog(ctx, raw, string(id), journal.LogResults, func(data []byte) error {
 		_, err := journal.ReadResults(data, func(r *journal.ResultRecord) {
 			states[r.Index] = append(states[r.Index], string(batch.StateOf(r.Outcome)))
 		})
@@ -285,7 +286,7 @@ func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *jour
 		return err
 	}
 	var wrong error
-	err = readLog(ctx, raw, id, journal.LogCalls, func(data []byte) error {
+	err = readLog(ctx, raw, string(id), journal.LogCalls, func(data []byte) error {
 		_, err := journal.ReadCalls(data, func(c *journal.CallRecord) {
 			var a struct {
 				ID string `json:"id"`
@@ -294,7 +295,7 @@ func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *jour
 				wrong = fmt.Errorf("reading the arguments of call %d: %w", c.Index, err)
 			}
 			who := cmp.Or(c.Principal.Name, m.Principal.Name)
-			found[a.ID] = append(found[a.ID], stored{ids.CallID(id, c.Index, who), states[c.Index]})
+			found[a.ID] = append(found[a.ID], stored{string(ids.CallID(id, c.Index, who)), states[c.Index]})
 		})
 		return err
 	})
@@ -305,7 +306,7 @@ func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *jour
 func readLog(ctx context.Context, raw *journal.Logs, id string, log journal.Log, each func([]byte) error) error {
 	const most, mostBytes = 1000, 4 << 20
 	for from := uint64(1); ; {
-		page, err := raw.Read(ctx, id, log, from, most, mostBytes)
+		page, err := raw.Read(ctx, schema.BatchID(id), log, from, most, mostBytes)
 		if err != nil || len(page) == 0 {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // carry runs the whole load and returns when it has ended.
@@ -90,7 +91,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 	if id == "" {
 		id = a.problem().CallID
 	}
-	_, _, stored := batch.ParseCallID(id)
+	_, _, stored := batch.ParseCallID(schema.CallID(id))
 	if stored && a.problem().Type != "/problems/idempotency-key-reused" {
 		r.book.accepted(t, id)
 	}

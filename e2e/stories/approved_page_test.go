@@ -31,7 +31,7 @@ func TestAHeldCallIsApprovedOnThePageAndRunsOnce(t *testing.T) {
 	p.Do(chromedp.Click(chromedp.CSS(`form[action$="/approve"] button`)))
 	p.Sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 
-	end := ended(t, c, h.CallID)
+	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateSucceeded || len(end.Decisions) != 1 {
 		t.Errorf("the call ends as %+v", end)
 	}

@@ -108,7 +108,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 		t.Helper()
 		eventually(t, "a card that says "+says, func() error {
 			for _, m := range slack.Messages(slackChannel) {
-				if strings.Contains(m.Blocks, h.ApprovalID) && strings.Contains(m.Blocks, says) {
+				if strings.Contains(m.Blocks, string(h.ApprovalID)) && strings.Contains(m.Blocks, says) {
 					found = m
 					return nil
 				}
@@ -152,7 +152,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 			t.Logf("people were told: %+v", slack.Ephemerals())
 		}
 	})
-	end := ended(t, c, h.CallID)
+	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateSucceeded {
 		t.Errorf("the call ends as %+v", end)
 	}

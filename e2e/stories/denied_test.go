@@ -14,11 +14,11 @@ func TestADeniedCallNeverRuns(t *testing.T) {
 	if h.ConfirmationID != nil {
 		t.Error("a call that people decide came with a token for its caller")
 	}
-	if got := looks(t, c, h.CallID); got.State != callyard.CallStateHeld {
+	if got := looks(t, c, string(h.CallID)); got.State != callyard.CallStateHeld {
 		t.Errorf("before the decision the call is %s", got.State)
 	}
 	decides(t, f, "deny", h)
-	end := ended(t, c, h.CallID)
+	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateDenied || len(end.Decisions) != 1 || end.Result != nil {
 		t.Errorf("the call ends as %+v", end)
 	}
@@ -26,10 +26,10 @@ func TestADeniedCallNeverRuns(t *testing.T) {
 		t.Errorf("it ran %d times", got)
 	}
 	// A decision that comes too late changes nothing.
-	if status, body := asPerson(t, f, "POST", "/approvals/"+h.ApprovalID+"/decisions", `{"kind":"approve"}`); status < 400 {
+	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve"}`); status < 400 {
 		t.Errorf("approving what was denied: %d %s", status, body)
 	}
-	if got := looks(t, c, h.CallID); got.State != callyard.CallStateDenied || l.count(t, "denied") != 0 {
+	if got := looks(t, c, string(h.CallID)); got.State != callyard.CallStateDenied || l.count(t, "denied") != 0 {
 		t.Errorf("afterwards the call is %s", got.State)
 	}
 }

@@ -10,14 +10,14 @@ func TestSilenceIsANo(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
 	h := held(t, c, "office", "add", map[string]any{"a": 1, "b": 2}) // two seconds, says the policy
-	end := ended(t, c, h.CallID)
+	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateExpired || end.Result != nil {
 		t.Errorf("the call ends as %+v", end)
 	}
-	if status, body := asPerson(t, f, "POST", "/approvals/"+h.ApprovalID+"/decisions", `{"kind":"approve"}`); status < 400 {
+	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve"}`); status < 400 {
 		t.Errorf("approving what is over: %d %s", status, body)
 	}
-	if got := looks(t, c, h.CallID); got.State != callyard.CallStateExpired {
+	if got := looks(t, c, string(h.CallID)); got.State != callyard.CallStateExpired {
 		t.Errorf("afterwards the call is %s", got.State)
 	}
 }

@@ -178,13 +178,13 @@ func decides(t *testing.T, f *fabric.Fabric, kind string, h callyard.Confirmatio
 		Digest string `json:"arguments_digest"`
 	}
 	eventually(t, "the approver showing the approval", func() error {
-		status, body := asPerson(t, f, "GET", "/approvals/"+h.ApprovalID, "")
+		status, body := asPerson(t, f, "GET", "/approvals/"+string(h.ApprovalID), "")
 		if err := json.Unmarshal([]byte(body), &seen); err != nil || status != http.StatusOK || seen.Digest == "" {
 			return fmt.Errorf("%d %s", status, body)
 		}
 		return nil
 	})
-	if status, body := asPerson(t, f, "POST", "/approvals/"+h.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, seen.Digest)); status != http.StatusOK {
+	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, seen.Digest)); status != http.StatusOK {
 		t.Fatalf("to %s: %d %s", kind, status, body)
 	}
 }

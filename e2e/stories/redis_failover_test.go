@@ -100,7 +100,7 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 	must(t, errors.Join(errs...))
 	for i, h := range asked {
 		id := fmt.Sprint("yes-", i)
-		end := ended(t, doors[0], h.CallID)
+		end := ended(t, doors[0], string(h.CallID))
 		if end.State != callyard.CallStateSucceeded || l.count(t, id) != 1 || results[i] > 1 {
 			t.Errorf("%s ended as %s, ran %d times, %d confirmations were answered with a result", id, end.State, l.count(t, id), results[i])
 		}

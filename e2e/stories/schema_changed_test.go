@@ -34,7 +34,7 @@ func TestWhatWasApprovedDoesNotRunOnceTheToolIsAnotherOne(t *testing.T) {
 		return err
 	})
 	decides(t, f, "approve", h)
-	end := ended(t, c, h.CallID)
+	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateFailed || end.Result != nil || end.Problem == nil || !strings.Contains(end.Problem.Detail, "changed the definition of tool") {
 		t.Errorf("the call ends as %+v, %+v", end, end.Problem)
 	}

@@ -38,7 +38,7 @@ func audited(t *testing.T) (*fixture, *audit.Log) {
 }
 
 // lines returns what the audit record says of an approval: kind, who, outcome.
-func linesOf(t *testing.T, lines *audit.Log, id string) (told []string) {
+func linesOf(t *testing.T, lines *audit.Log, id schema.ApprovalID) (told []string) {
 	t.Helper()
 	if err := lines.Sync(t.Context()); err != nil {
 		t.Fatal(err)
@@ -65,12 +65,12 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	decide := func(id string, answer approval.Answer, who schema.Principal) {
+	decide := func(id schema.ApprovalID, answer approval.Answer, who schema.Principal) {
 		t.Helper()
 		_, err := r.desk.Decide(ctx, id, answer, who, "web")
 		must(err)
 	}
-	is := func(id string, want ...string) {
+	is := func(id schema.ApprovalID, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, linesOf(t, lines, id)); diff != "" {
 			t.Error(diff)
@@ -155,7 +155,7 @@ func dump(t *testing.T, lines *audit.Log) string {
 	t.Helper()
 	var all strings.Builder
 	if err := lines.Since(t.Context(), time.Time{}, func(r *audit.Record) bool {
-		all.WriteString(strings.Join([]string{r.Reason, r.Outcome, r.Error, r.Rule, r.By, r.Owner, r.Channel, r.Attempt, r.ReasonDigest, r.Worker, "\n"}, " "))
+		all.WriteString(strings.Join([]string{r.Reason, r.Outcome, r.Error, r.Rule, r.By, r.Owner, r.Channel, r.Attempt, r.ReasonDigest, string(r.Worker), "\n"}, " "))
 		return true
 	}); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	whole := open(t, srv, nil, func(o *approval.Options) { o.Audit = lines })
 	doomed := open(t, srv, whole.clock) // writes no lines
 	ctx := context.Background()
-	var ids []string
+	var ids []schema.ApprovalID
 	for i, r := range []*fixture{whole, doomed, whole} {
 		h := r.hold(byCaller())
 		next := doomed

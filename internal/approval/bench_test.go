@@ -62,7 +62,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				a, err := fixture.Desk.Confirm(b.Context(), h.Token, true, agent, call.ID, "door")
+				a, err := fixture.Desk.Confirm(b.Context(), h.Token, true, agent, string(call.ID), "door")
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 }
 
 // sequence is that of the last write of the record, of all of the ledger's.
-func sequence(t testing.TB, l *ledger.Ledger, id string) uint64 {
+func sequence(t testing.TB, l *ledger.Ledger, id schema.ApprovalID) uint64 {
 	t.Helper()
 	_, revision, err := l.Get(t.Context(), id)
 	if err != nil {

@@ -37,25 +37,25 @@ const maxExtensions = 6
 // afterwards: still pending where more must agree. Errors: KindForbidden for who
 // may not decide, KindConflict when it is decided already or shows other
 // arguments than would run, KindExpired, KindInvalidRequest for a missing reason.
-func (d *Desk) Decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
+func (d *Desk) Decide(ctx context.Context, id schema.ApprovalID, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	if d.traces == nil {
 		return d.decide(ctx, id, answer, who, channel)
 	}
 	span := d.traces.Begin(telemetry.Carried(ctx), telemetry.Internal, "decide approval")
 	defer span.End()
-	span.Text(telemetry.KeyApproval, id)
+	span.Text(telemetry.KeyApproval, string(id))
 	span.Text(telemetry.KeyDecision, string(answer.Kind))
 	is, err := d.decide(ctx, id, answer, who, channel)
 	if err != nil {
 		span.Outcome(nil, err)
 		return nil, err
 	}
-	span.Text(telemetry.KeyCall, is.CallID)
+	span.Text(telemetry.KeyCall, string(is.CallID))
 	span.Link(schema.Trace{Parent: is.Trace, State: is.TraceState})
 	return is, nil
 }
 
-func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
+func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	var edited string
 	if answer.Kind == ledger.Edit || answer.Allow != nil {
 		// Nobody stores bytes here, or learns of stored ones, who may not decide; the
@@ -118,7 +118,7 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 }
 
 // mayDecide asks may before anything is done.
-func (d *Desk) mayDecide(ctx context.Context, id string, answer *Answer, who schema.Principal) error {
+func (d *Desk) mayDecide(ctx context.Context, id schema.ApprovalID, answer *Answer, who schema.Principal) error {
 	now, _, err := d.records.ledger.Get(ctx, id)
 	if err != nil {
 		return err

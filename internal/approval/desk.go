@@ -33,7 +33,7 @@ type Options struct {
 	// NoPermission says why calls of a server cannot run by a standing permission,
 	// such as a worker that does not trust the key that signs for them; such calls are
 	// held. Empty: they can. nil: all can.
-	NoPermission func(server string) string
+	NoPermission func(server schema.ServerID) string
 	// Runner is the name under which this process runs calls. Where it is empty
 	// nothing runs by a standing permission here: people are asked.
 	Runner string
@@ -140,7 +140,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	return held, nil
 }
 
-func tokensDown(err error, callID string) error {
+func tokensDown(err error, callID schema.CallID) error {
 	e := schema.Errorf(schema.KindUnavailable, "Calls that require a confirmation are not accepted at the moment because the store of confirmation tokens does not respond; calls of low risk run. (%w)", err)
 	e.Retryable, e.RetryAfter = true, 5*time.Second
 	return e.WithCall(callID)
@@ -221,7 +221,7 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 // the call is approved, and whichever front door claims it runs it. Errors:
 // KindNotFound for a call that is not who's; KindForbidden when a person must
 // decide; KindConflict when it is decided; KindExpired; KindUnavailable.
-func (d *Desk) ConfirmOwn(ctx context.Context, callID string, approve bool, who schema.Principal) (*ledger.Approval, error) {
+func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve bool, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	if approve {
 		if err := d.reassessor.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
@@ -275,7 +275,7 @@ func mayConfirm(a *ledger.Approval, who schema.Principal) error {
 
 // tokenError says why a token was not spent, on the call that it was found to be
 // of, if any.
-func tokenError(err error, callID string) error {
+func tokenError(err error, callID schema.CallID) error {
 	var used *confirm.SpentError
 	var late *confirm.ExpiredError
 	var lost *confirm.LostError

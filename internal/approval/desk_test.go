@@ -99,11 +99,11 @@ func asked(who schema.Principal, args string) *schema.Call {
 	return &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(args), ToolDigest: schema.Digest([]byte(definition)), Principal: who, Timeout: time.Minute}
 }
 
-func (r *fixture) say(id string, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
+func (r *fixture) say(id schema.ApprovalID, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
 	return r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: schema.Digest([]byte(arguments))}, who, "test")
 }
 
-func (r *fixture) state(id string) ledger.State {
+func (r *fixture) state(id schema.ApprovalID) ledger.State {
 	r.t.Helper()
 	a, _, err := r.ledger.Get(context.Background(), id)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestOnlyTheCallerSpendsItsToken(t *testing.T) {
 			t.Errorf("%+v: %v", other, err)
 		}
 	}
-	if _, err := r.desk.Confirm(ctx, "cyt_"+h.Approval.ID+"_"+strings.Repeat("A", 43), true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := r.desk.Confirm(ctx, "cyt_"+string(h.Approval.ID)+"_"+strings.Repeat("A", 43), true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("a made-up token: %v", err)
 	}
 	if a, err := r.desk.Confirm(ctx, h.Token, true, agent, "y", "door"); err != nil || a.State != ledger.Running {
@@ -193,7 +193,7 @@ func TestOneDenialVetoesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	first, second := r.hold(byOps(2)), r.hold(byOps(1))
 	for _, step := range []struct {
-		id   string
+		id   schema.ApprovalID
 		kind ledger.DecisionKind
 		who  schema.Principal
 		want ledger.State

@@ -122,7 +122,7 @@ func permissionHistory(p *ledger.Permission) []audit.Entry {
 // line names an entry among all.
 type line struct {
 	kind     audit.Kind
-	approval string
+	approval schema.ApprovalID
 	at       int64
 	by       string
 }

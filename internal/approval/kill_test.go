@@ -133,7 +133,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 
 // told asserts that the audit record tells the approval's life, from its beginning
 // to its end, each step once.
-func told(t *testing.T, lines *audit.Log, id string, end ledger.State) {
+func told(t *testing.T, lines *audit.Log, id schema.ApprovalID, end ledger.State) {
 	t.Helper()
 	all, _, err := lines.Read(t.Context(), audit.Filter{ApprovalID: id}, "")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // InstanceOptions says what an instance works on.
@@ -27,7 +28,7 @@ type InstanceOptions struct {
 	// Sign, Assess, NoPermission, Runner: see [Options].
 	Sign         func(*ledger.Approval) ([]byte, error)
 	Assess       AssessFunc
-	NoPermission func(server string) string
+	NoPermission func(server schema.ServerID) string
 	Runner       string
 	// Policy assesses held calls where Assess is nil, with what their records say of
 	// servers; nil: nothing is assessed here.

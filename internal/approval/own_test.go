@@ -44,7 +44,7 @@ func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
 	ctx := context.Background()
 	held := r.hold(byCaller())
 	id := held.Approval.CallID
-	confirm := func(id string, approve bool, who schema.Principal) schema.Kind {
+	confirm := func(id schema.CallID, approve bool, who schema.Principal) schema.Kind {
 		_, err := r.desk.ConfirmOwn(ctx, id, approve, who)
 		return schema.KindOf(err)
 	}

@@ -55,12 +55,12 @@ func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, wh
 type Permissions struct {
 	records  *records
 	runner   string // runs calls by a permission; empty: none run here
-	noPermit func(server string) string
+	noPermit func(server schema.ServerID) string
 }
 
 // wish returns what the answer allows, with the digests of the arguments that
 // were shown.
-func (s *Permissions) wish(ctx context.Context, id string, answer *Answer) (*ledger.Allow, error) {
+func (s *Permissions) wish(ctx context.Context, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
 	want := answer.Allow
 	if want == nil {
 		return nil, nil
@@ -239,7 +239,7 @@ func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (s *Permissions) noPermission(server string) string {
+func (s *Permissions) noPermission(server schema.ServerID) string {
 	if s.noPermit == nil {
 		return ""
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func (r *fixture) allow(id string, who schema.Principal, pattern ledger.Pattern, uses int, lasts time.Duration) (*ledger.Approval, error) {
+func (r *fixture) allow(id schema.ApprovalID, who schema.Principal, pattern ledger.Pattern, uses int, lasts time.Duration) (*ledger.Approval, error) {
 	return r.desk.Decide(context.Background(), id, approval.Answer{
 		Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments)), Reason: "it is the weekly payment",
 		Allow: &ledger.Allow{Until: r.clock.now().Add(lasts), Pattern: pattern, MaxUses: uses},
@@ -288,7 +288,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 	srv := bustest.Start(t)
 	r := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
 	// The record as a desk leaves it that is killed between the two writes.
-	leave := func(kinds ...ledger.DecisionKind) string {
+	leave := func(kinds ...ledger.DecisionKind) schema.ApprovalID {
 		id := r.hold(byOps(1)).Approval.ID
 		pattern, err := exact.Of([]byte(arguments))
 		if err != nil {
@@ -388,7 +388,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 func TestWhereNoWorkerTakesAPermissionCallsAreHeldAndNoneIsGiven(t *testing.T) {
 	var reason string
 	r, from := permitted(t, ledger.Pattern{Kind: ledger.AnyArguments}, 0, func(o *approval.Options) {
-		o.NoPermission = func(server string) string { return reason }
+		o.NoPermission = func(server schema.ServerID) string { return reason }
 	})
 	if h := r.ask(agent, arguments, byOps(1)); !h.Run {
 		t.Fatalf("it was allowed by %s", from.ID)

@@ -27,7 +27,7 @@ func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 			return risk.Assessment{}, err
 		}
 		return policy.Current().Assess(&risk.Input{
-			Server: a.Binding.Server, Tool: a.Binding.Tool, ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
+			Server: string(a.Binding.Server), Tool: a.Binding.Tool, ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
 			Definition: definition, Arguments: args, Principal: Requester(a),
 		}), nil
 	}
@@ -113,7 +113,7 @@ func needs(rule *risk.Approval) string {
 // renew begins an approval that has not left again, where the policy in force
 // requires more than its rule. It says whether it did. KindForbidden says that the
 // policy denies the call by now.
-func (r *reassessor) renew(ctx context.Context, id string) (restarted bool, err error) {
+func (r *reassessor) renew(ctx context.Context, id schema.ApprovalID) (restarted bool, err error) {
 	if r.assess == nil {
 		return false, nil
 	}
@@ -178,7 +178,7 @@ func (r *reassessor) renewAll(ctx context.Context) (err error) {
 
 // reassessed assesses the call of a decision with edited arguments; nil where this
 // desk assesses nothing, so that whoever claims the call does.
-func (r *reassessor) reassessed(ctx context.Context, id string, args []byte) (*risk.Assessment, error) {
+func (r *reassessor) reassessed(ctx context.Context, id schema.ApprovalID, args []byte) (*risk.Assessment, error) {
 	if r.assess == nil {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func Took(a *ledger.Approval, who schema.Principal) bool {
 // assessFor assesses the call before an answer that may let it run: with the
 // arguments of an edit (now), or as it is, beginning the approval again where its
 // rule is not enough any more.
-func (r *reassessor) assessFor(ctx context.Context, id string, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
+func (r *reassessor) assessFor(ctx context.Context, id schema.ApprovalID, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
 	switch answer.Kind {
 	case ledger.Approve:
 		restarted, err = r.renew(ctx, id)
@@ -243,7 +243,7 @@ func (r *reassessor) restartEdited(a *ledger.Approval, now *risk.Assessment, ans
 
 // renewForCaller is renew for a call that the caller confirms. What is wrong with the
 // confirmation itself is said later.
-func (r *reassessor) renewForCaller(ctx context.Context, id string, who schema.Principal) error {
+func (r *reassessor) renewForCaller(ctx context.Context, id schema.ApprovalID, who schema.Principal) error {
 	if r.assess == nil || id == "" {
 		return nil
 	}

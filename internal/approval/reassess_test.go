@@ -26,13 +26,13 @@ type bank struct {
 	approver, door *approval.Desk
 	policy         *risk.Policy
 	trust          *warrant.Trust
-	fresh          map[string][]bool // by approval: which of its decisions came from a fresh sign-in
+	fresh          map[schema.ApprovalID][]bool // by approval: which of its decisions came from a fresh sign-in
 }
 
 // openBank returns a bank; blind says that the approver has no policy.
 func openBank(t *testing.T, blind bool) *bank {
 	t.Helper()
-	b := &bank{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[string][]bool{}}
+	b := &bank{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[schema.ApprovalID][]bool{}}
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func (b *bank) ask(amount int) *ledger.Approval {
 }
 
 // says has a person approve what is shown, or edit it into another amount.
-func (b *bank) says(id string, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
+func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
 	b.t.Helper()
 	a, err := b.ledger.Current(b.t.Context(), id)
 	if err != nil {

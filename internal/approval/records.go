@@ -23,7 +23,7 @@ type records struct {
 
 // change is [ledger.Ledger.Change] with the end of the approval and the audit
 // record looked after. result is that of the call, nil for none.
-func (r *records) change(ctx context.Context, id string, result []byte, f func(*ledger.Approval) error) (*ledger.Approval, error) {
+func (r *records) change(ctx context.Context, id schema.ApprovalID, result []byte, f func(*ledger.Approval) error) (*ledger.Approval, error) {
 	var was ledger.Approval
 	is, err := r.ledger.End(ctx, id, result, func(a *ledger.Approval) error {
 		was = *a
@@ -64,7 +64,7 @@ func (r *records) sign(a *ledger.Approval) error {
 
 // over reports whether the approval has expired.
 func (r *records) over(a *ledger.Approval) bool {
-	return r.patience.over(a.ID, a.Created, a.Expires, r.now())
+	return r.patience.over(string(a.ID), a.Created, a.Expires, r.now())
 }
 
 // wall is the time as records have it.

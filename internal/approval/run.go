@@ -11,7 +11,7 @@ import (
 // Claim gives an approved call to a runner. Of all who claim one wins; the
 // others get KindConflict. Where the policy in force requires more than was
 // satisfied, the approval begins again and nobody gets the call: KindConflict.
-func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, error) {
+func (d *Desk) Claim(ctx context.Context, id schema.ApprovalID, runner string) (*ledger.Approval, error) {
 	switch restarted, err := d.reassessor.renew(ctx, id); {
 	case restarted:
 		return nil, schema.Errorf(schema.KindConflict, "Approval %s started again: the policy in force has stricter requirements.", id)
@@ -33,7 +33,7 @@ func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, 
 // Cancel takes a call back for the one who asked for it: it never runs. Errors:
 // KindNotFound when there is no such call that is who's; KindConflict when it runs
 // or has ended.
-func (d *Desk) Cancel(ctx context.Context, callID string, who schema.Principal) (*ledger.Approval, error) {
+func (d *Desk) Cancel(ctx context.Context, callID schema.CallID, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
@@ -70,7 +70,7 @@ func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, erro
 
 // Finish records how a running call ended. It is written once; a late word for a
 // call that was given up as unknown still counts.
-func (d *Desk) Finish(ctx context.Context, id string, res *schema.Result, callErr error) (*ledger.Approval, error) {
+func (d *Desk) Finish(ctx context.Context, id schema.ApprovalID, res *schema.Result, callErr error) (*ledger.Approval, error) {
 	var result []byte
 	if callErr == nil {
 		if result = res.Body; result == nil {
@@ -98,7 +98,7 @@ func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (c
 	open := d.records.ledger.Where(func(a *ledger.Approval) bool { return !a.State.Ended() })
 	waits := make(map[string]bool, len(open))
 	for _, a := range open {
-		waits[a.ID] = true
+		waits[string(a.ID)] = true
 		next := d.due(a, now, alive)
 		if next == nil {
 			continue

@@ -198,11 +198,11 @@ func (a *Approver) Base() string { return listen.Scheme(a.o.Config.CertFile) + "
 
 // URL is the address of the page of an approval, as people reach it; with an
 // empty id it is that of the list.
-func (a *Approver) URL(id string) string { return PageURL(a.o.Config, a.Addr(), id) }
+func (a *Approver) URL(id schema.ApprovalID) string { return PageURL(a.o.Config, a.Addr(), id) }
 
 // PageURL is [Approver.URL] for processes that only know the configuration; address is
 // the one that is listened on.
-func PageURL(c settings.Approver, address, id string) string {
+func PageURL(c settings.Approver, address string, id schema.ApprovalID) string {
 	base := strings.TrimSuffix(c.PublicURL, "/")
 	if base == "" {
 		base = listen.Scheme(c.CertFile) + "://" + address
@@ -210,7 +210,7 @@ func PageURL(c settings.Approver, address, id string) string {
 	if id == "" {
 		return base + "/"
 	}
-	return base + "/a/" + url.PathEscape(id)
+	return base + "/a/" + url.PathEscape(string(id))
 }
 
 // Ready returns nil while answers can be taken, else what is missing.

@@ -233,17 +233,17 @@ func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if page := signedIn(first); !strings.Contains(page, held.Approval.ID) {
+	if page := signedIn(first); !strings.Contains(page, string(held.Approval.ID)) {
 		t.Fatalf("signed in, and it is not there: %s", page)
 	}
 	stop(t, first)
 
 	second, _ := run()
 	defer stop(t, second)
-	if page := signedIn(second); strings.Contains(page, held.Approval.ID) || !strings.Contains(page, `action="/sign-in"`) {
+	if page := signedIn(second); strings.Contains(page, string(held.Approval.ID)) || !strings.Contains(page, `action="/sign-in"`) {
 		t.Errorf("the session of before still counts: %s", page)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+second.Addr()+"/approvals/"+held.Approval.ID+"/decisions",
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+second.Addr()+"/approvals/"+string(held.Approval.ID)+"/decisions",
 		strings.NewReader(`{"kind":"approve","digest":"`+held.Approval.Binding.ArgumentsDigest+`"}`))
 	if err != nil {
 		t.Fatal(err)

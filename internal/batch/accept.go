@@ -90,7 +90,7 @@ func notStored(err error) error {
 // stored.
 type accepted struct {
 	ticket *Ticket
-	id     string
+	id     schema.CallID
 	err    error
 }
 

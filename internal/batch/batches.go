@@ -35,7 +35,7 @@ type Batches struct {
 }
 
 // CallID returns the id of a call of a journal, which is the named principal's.
-func (b *Batches) CallID(journalID string, index uint64, principal string) string {
+func (b *Batches) CallID(journalID schema.BatchID, index uint64, principal string) schema.CallID {
 	return b.ids.CallID(journalID, index, principal)
 }
 
@@ -113,9 +113,9 @@ func (b *Batches) sameBatch(ctx context.Context, kept journal.Entry, fingerprint
 }
 
 // Get returns the manifest of a batch of the principal's.
-func (b *Batches) Get(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Principal) (*journal.Manifest, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no batch %q.", id)
-	if !strings.HasPrefix(id, batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(id[len(batchPrefix):]) {
+	if !strings.HasPrefix(string(id), batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(string(id[len(batchPrefix):])) {
 		return nil, none
 	}
 	m, err := b.o.Store.Get(ctx, id)
@@ -148,7 +148,7 @@ func (b *Batches) List(who schema.Principal, states []journal.State, limit int, 
 
 // Cancel lets nothing more of a batch start; what runs may finish. A batch that has
 // ended stays as it is.
-func (b *Batches) Cancel(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+func (b *Batches) Cancel(ctx context.Context, id schema.BatchID, who schema.Principal) (*journal.Manifest, error) {
 	return b.End(ctx, id, who, canceledByCaller)
 }
 
@@ -156,7 +156,7 @@ func (b *Batches) Cancel(ctx context.Context, id string, who schema.Principal) (
 const canceledByCaller = "its caller canceled it"
 
 // End is Cancel with another reason, which the batch shows from then on.
-func (b *Batches) End(ctx context.Context, id string, who schema.Principal, reason string) (*journal.Manifest, error) {
+func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Principal, reason string) (*journal.Manifest, error) {
 	if _, err := b.Get(ctx, id, who); err != nil {
 		return nil, err
 	}
@@ -175,24 +175,24 @@ func (b *Batches) End(ctx context.Context, id string, who schema.Principal, reas
 
 // ResultBody returns the bytes that the tool of a call of the batch answered, wherever
 // they lie.
-func (b *Batches) ResultBody(ctx context.Context, id string, rec *journal.ResultRecord) ([]byte, error) {
+func (b *Batches) ResultBody(ctx context.Context, id schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
 	return resultBody(ctx, b.o.Store, id, rec)
 }
 
 // Results returns a page of the results of a batch; see [journal.Store.Results].
-func (b *Batches) Results(ctx context.Context, id string, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
+func (b *Batches) Results(ctx context.Context, id schema.BatchID, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
 	return b.o.Store.Results(ctx, id, after, most)
 }
 
 // Follow passes on the results of a batch as they come; see
 // [journal.Store.Follow].
-func (b *Batches) Follow(ctx context.Context, id string, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
+func (b *Batches) Follow(ctx context.Context, id schema.BatchID, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
 	return b.o.Store.Follow(ctx, id, after, f)
 }
 
 // Changes returns a channel that gets a word after each change of a batch; words
 // that nobody reads are dropped. stop ends it.
-func (b *Batches) Changes(id string) (changed <-chan struct{}, stop func()) {
+func (b *Batches) Changes(id schema.BatchID) (changed <-chan struct{}, stop func()) {
 	words := make(chan struct{}, 1)
 	return words, b.o.Store.WatchOne(id, func(*journal.Manifest) { notify(words) })
 }

@@ -41,7 +41,7 @@ func (c *Calls) Wait(ctx context.Context, t *Ticket) (*journal.ResultRecord, err
 // Status returns the state of a durable call of the principal. It waits for the call to end
 // until ctx ends or the time wait has passed. KindNotFound: the call does not exist, is not
 // kept any more, or belongs to another principal.
-func (c *Calls) Status(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
+func (c *Calls) Status(ctx context.Context, id schema.CallID, who schema.Principal, wait time.Duration) (*Status, error) {
 	s, err := c.finder.standing(ctx, id, who, wait)
 	if err != nil || s.Result == nil || !s.Result.Input {
 		return s, err
@@ -51,14 +51,14 @@ func (c *Calls) Status(ctx context.Context, id string, who schema.Principal, wai
 
 // ResultBody returns the bytes that the tool of the call with the id answered, wherever
 // they lie.
-func (c *Calls) ResultBody(ctx context.Context, id string, rec *journal.ResultRecord) ([]byte, error) {
+func (c *Calls) ResultBody(ctx context.Context, id schema.CallID, rec *journal.ResultRecord) ([]byte, error) {
 	journalID, _, _ := ParseCallID(id)
 	return resultBody(ctx, c.o.Store, journalID, rec)
 }
 
 // Cancel takes back a durable call that has not left, whether it waits for its
 // turn, for its server, for its quota or for an approval; one that runs is asked to stop.
-func (c *Calls) Cancel(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	s, err := c.Status(ctx, id, who, 0)
 	if err != nil || s.Ended() {
 		return s, err
@@ -91,7 +91,7 @@ const cancelWait = 2 * time.Second
 // Confirm takes the caller's yes or no to a call of its own that is held, where no
 // token for it was given to anybody; see [approval.Desk.ConfirmOwn]. A call that was
 // held before its caller's eyes is confirmed with its token: KindForbidden.
-func (c *Calls) Confirm(ctx context.Context, callID string, approve bool, who schema.Principal) error {
+func (c *Calls) Confirm(ctx context.Context, callID schema.CallID, approve bool, who schema.Principal) error {
 	if _, _, ok := ParseCallID(callID); !ok {
 		return schema.Errorf(schema.KindForbidden, "This call is not part of a batch; confirm it with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
 	}
@@ -107,7 +107,7 @@ func (c *Calls) Confirm(ctx context.Context, callID string, approve bool, who sc
 // While questions are left, the call keeps waiting; otherwise the next round runs. Errors:
 // KindNotFound as [Calls.Status]; KindTooLarge; and those of [admission.Gate.Check], after
 // which the question is still open.
-func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
+func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	for range answerTries {
 		s, err := c.Status(ctx, id, who, 0)
 		if err != nil || s.State != schema.StateSuspended || s.Round != round {
@@ -128,7 +128,7 @@ func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, rou
 const answerTries = 8
 
 // resultBody reads what a call of a journal was answered.
-func resultBody(ctx context.Context, store *journal.Store, journalID string, rec *journal.ResultRecord) ([]byte, error) {
+func resultBody(ctx context.Context, store *journal.Store, journalID schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
 	if rec.BodyObject.Name != "" {
 		if own, _, ok := ParseCallID(rec.CallID); ok {
 			journalID = own // a conversation may have gone on in another journal

@@ -264,7 +264,7 @@ func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
 	defer context.AfterFunc(x.l.life.stopping, recall)()
 	defer context.AfterFunc(it.taken, recall)()
 	it.call.Bulk = !it.waited
-	it.call.Chosen = func(worker string) {
+	it.call.Chosen = func(worker schema.WorkerID) {
 		mu.Lock()
 		defer mu.Unlock()
 		left = false // an attempt before this one did not start, or may be repeated

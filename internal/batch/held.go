@@ -23,11 +23,11 @@ type HeldCall struct {
 
 // Held says how many calls of each of the batches wait for an approval, as of a moment
 // ago. Batches of which none does are left out.
-func (b *Batches) Held(batches ...string) map[string]int {
+func (b *Batches) Held(batches ...schema.BatchID) map[schema.BatchID]int {
 	if len(batches) == 0 {
 		return nil
 	}
-	held := make(map[string]int, len(batches))
+	held := make(map[schema.BatchID]int, len(batches))
 	b.o.Ledger.Where(func(a *ledger.Approval) bool {
 		if a.State != ledger.Pending {
 			return false
@@ -42,7 +42,7 @@ func (b *Batches) Held(batches ...string) map[string]int {
 
 // HeldCalls returns calls of a batch of the principal's that wait for an approval, in
 // order: at most that many.
-func (b *Batches) HeldCalls(ctx context.Context, id string, who schema.Principal, most int) ([]HeldCall, error) {
+func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.Principal, most int) ([]HeldCall, error) {
 	m, err := b.Get(ctx, id, who)
 	if err != nil || m.State == journal.Ended {
 		return nil, err
@@ -70,7 +70,7 @@ func (b *Batches) HeldCalls(ctx context.Context, id string, who schema.Principal
 
 // customID is the caller's own name of a held call; the one who runs the batch has
 // it at hand.
-func (b *Batches) customID(ctx context.Context, j *job, id string, index uint64) (string, error) {
+func (b *Batches) customID(ctx context.Context, j *job, id schema.BatchID, index uint64) (string, error) {
 	if j != nil {
 		if it := j.l.calls.heldCall(index); it != nil {
 			return it.rec.CustomID, nil

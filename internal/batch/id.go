@@ -34,7 +34,7 @@ var (
 )
 
 // newJournalID returns the id of a new journal: its prefix is its kind.
-func newJournalID(k journal.Kind) string { return schema.NewID(string(k)) }
+func newJournalID(k journal.Kind) schema.BatchID { return schema.BatchID(schema.NewID(string(k))) }
 
 // IDs makes and checks the ids of durable calls. All front doors must have the same
 // secret; see [journal.Store.Secret]. It is safe for concurrent use.
@@ -50,9 +50,9 @@ func NewIDs(secret []byte) *IDs {
 }
 
 // CallID returns the id of a call of a journal, which is the named principal's.
-func (i *IDs) CallID(journalID string, index uint64, principal string) string {
-	letter, tail := letters[journal.Lane], strings.TrimPrefix(journalID, lanePrefix)
-	if after, ok := strings.CutPrefix(journalID, batchPrefix); ok {
+func (i *IDs) CallID(journalID schema.BatchID, index uint64, principal string) schema.CallID {
+	letter, tail := letters[journal.Lane], strings.TrimPrefix(string(journalID), lanePrefix)
+	if after, ok := strings.CutPrefix(string(journalID), batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
 	var space [80]byte // more than an id takes
@@ -61,12 +61,12 @@ func (i *IDs) CallID(journalID string, index uint64, principal string) string {
 	buf = append(buf, '-', letter)
 	buf = strconv.AppendUint(buf, index, 36)
 	buf = append(buf, '-')
-	return string(i.check(buf, journalID, index, principal))
+	return schema.CallID(string(i.check(buf, journalID, index, principal)))
 }
 
 // Find returns where the durable call with the id stands. ok is false for any other id,
 // and for that of another principal's call. It reads nothing.
-func (i *IDs) Find(id, principal string) (journalID string, index uint64, ok bool) {
+func (i *IDs) Find(id schema.CallID, principal string) (journalID schema.BatchID, index uint64, ok bool) {
 	journalID, index, ok = ParseCallID(id)
 	if !ok {
 		return "", 0, false
@@ -80,7 +80,7 @@ func (i *IDs) Find(id, principal string) (journalID string, index uint64, ok boo
 }
 
 // check appends the check of an id.
-func (i *IDs) check(dst []byte, journalID string, index uint64, principal string) []byte {
+func (i *IDs) check(dst []byte, journalID schema.BatchID, index uint64, principal string) []byte {
 	mac := i.macs.Get().(hash.Hash) // nothing else is put there
 	defer i.macs.Put(mac)
 	mac.Reset()
@@ -95,8 +95,8 @@ func (i *IDs) check(dst []byte, journalID string, index uint64, principal string
 // ParseCallID returns where a durable call stands, as its id says; ok is false for the
 // id of a call that stands in no journal. It proves nothing: who is told of the call must
 // be found with [IDs.Find].
-func ParseCallID(id string) (journalID string, index uint64, ok bool) {
-	rest, ok := strings.CutPrefix(id, callPrefix)
+func ParseCallID(id schema.CallID) (journalID schema.BatchID, index uint64, ok bool) {
+	rest, ok := strings.CutPrefix(string(id), callPrefix)
 	if !ok {
 		return "", 0, false
 	}
@@ -120,7 +120,7 @@ func ParseCallID(id string) (journalID string, index uint64, ok bool) {
 	if err != nil || strconv.FormatUint(index, 36) != place[1:] {
 		return "", 0, false // one call has one id
 	}
-	return prefix + tail, index, true
+	return schema.BatchID(prefix + tail), index, true
 }
 
 func plain(s string) bool {
@@ -141,6 +141,6 @@ func asker(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
 }
 
 // of returns the id of a call of the journal.
-func (i *IDs) of(m *journal.Manifest, c *journal.CallRecord) string {
+func (i *IDs) of(m *journal.Manifest, c *journal.CallRecord) schema.CallID {
 	return i.CallID(m.ID, c.Index, asker(m, c).Name)
 }

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 var testIDs = NewIDs([]byte("a secret of 32 bytes, for tests."))
 
 func TestTheIDOfADurableCallSaysWhereItStands(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[schema.CallID]bool{}
 	for _, kind := range []journal.Kind{journal.Batch, journal.Lane} {
 		id := newJournalID(kind)
 		for _, index := range []uint64{0, 1, 35, 36, 1 << 40, 1<<64 - 1} {
@@ -40,14 +41,14 @@ func TestAnIDIsFoundByItsPrincipalAloneAndCannotBeMade(t *testing.T) {
 	if _, _, ok := again.Find(call, "ann"); !ok {
 		t.Error("another front door does not find the call")
 	}
-	counted := strings.Replace(call, "-s7-", "-s8-", 1)
-	batch := strings.Replace(call, "-s7-", "-b7-", 1)
+	counted := schema.CallID(strings.Replace(string(call), "-s7-", "-s8-", 1))
+	batch := schema.CallID(strings.Replace(string(call), "-s7-", "-b7-", 1))
 	for what, found := range map[string]bool{
 		"by another principal":          finds(testIDs, call, "bob"),
 		"by nobody":                     finds(testIDs, call, ""),
 		"counted up":                    finds(testIDs, counted, "ann"),
 		"of another kind":               finds(testIDs, batch, "ann"),
-		"of another journal":            finds(testIDs, strings.Replace(call, call[5:31], newJournalID(journal.Lane)[5:], 1), "ann"),
+		"of another journal":            finds(testIDs, schema.CallID(strings.Replace(string(call), string(call[5:31]), string(newJournalID(journal.Lane)[5:]), 1)), "ann"),
 		"with another secret":           finds(NewIDs([]byte("another secret")), call, "ann"),
 		"with the check of another one": finds(testIDs, call[:len(call)-checkLen]+testIDs.CallID(id, 8, "ann")[len(call)-checkLen:], "ann"),
 	} {
@@ -57,13 +58,13 @@ func TestAnIDIsFoundByItsPrincipalAloneAndCannotBeMade(t *testing.T) {
 	}
 }
 
-func finds(i *IDs, id, principal string) bool {
+func finds(i *IDs, id schema.CallID, principal string) bool {
 	_, _, ok := i.Find(id, principal)
 	return ok
 }
 
 func TestOtherIDsAreOfNoJournal(t *testing.T) {
-	for _, id := range []string{
+	for _, id := range []schema.CallID{
 		"", "call_", "call_06b2t8m3c0w3v2q5n7k9a1d4fz", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-x1",
 		"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-0123456789a", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-0123456789abc",
 		"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-0123456789A0", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-01234-56789a", "call_06b2t8m3c0w3v2q5n7k9a1d4fz--0123456789ab", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-x1-0123456789ab",
@@ -79,7 +80,7 @@ func TestOtherIDsAreOfNoJournal(t *testing.T) {
 func FuzzParseCallID(f *testing.F) {
 	f.Add("call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1z-0123456789ab", "ann")
 	f.Add(testIDs.CallID("lane_06b2t8m3c0w3v2q5n7k9a1d4fz", 71, "ann"), "ann")
-	f.Fuzz(func(t *testing.T, id, principal string) {
+	f.Fuzz(func(t *testing.T, id schema.CallID, principal string) {
 		j, i, ok := ParseCallID(id)
 		if found := finds(testIDs, id, principal); found && (!ok || testIDs.CallID(j, i, principal) != id) {
 			t.Errorf("%q is found for %q", id, principal)

@@ -131,8 +131,8 @@ func (it *item) isNote() bool {
 
 // nextOf names the entry of the call that follows one in its conversation. No caller
 // can use such a key: a header cannot hold it.
-func nextOf(who schema.Principal, callID string) string {
-	return journal.KeyHash(who.Name, "\x00next\x00"+callID)
+func nextOf(who schema.Principal, callID schema.CallID) string {
+	return journal.KeyHash(who.Name, "\x00next\x00"+string(callID))
 }
 
 // conversations follows the calls that belong together, and continues them. It is safe for

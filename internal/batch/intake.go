@@ -31,7 +31,7 @@ type Intake struct {
 	intakes *intakes
 	backlog *backlog
 
-	id     string
+	id     schema.BatchID
 	who    schema.Principal
 	stored atomic.Uint64
 	writer *journal.Writer
@@ -63,13 +63,13 @@ const keepNames = 10 * time.Minute
 // intakes are the batches whose calls come in here. It is safe for concurrent use.
 type intakes struct {
 	mu     sync.Mutex
-	open   map[string]*Intake // by the id of the batch
-	names  map[string]*names  // of open batches whose calls came here
-	forgot time.Time          // when names were last looked at to forget some
+	open   map[schema.BatchID]*Intake // by the id of the batch
+	names  map[schema.BatchID]*names  // of open batches whose calls came here
+	forgot time.Time                  // when names were last looked at to forget some
 }
 
 func newIntakes() *intakes {
-	return &intakes{open: make(map[string]*Intake), names: make(map[string]*names)}
+	return &intakes{open: make(map[schema.BatchID]*Intake), names: make(map[schema.BatchID]*names)}
 }
 
 // begin notes that the intake is open, and gives it the names of the batch as far as they
@@ -105,7 +105,7 @@ func (is *intakes) end(in *Intake, keep bool) {
 }
 
 // accepted returns how many calls of the batch are known here to be stored.
-func (is *intakes) accepted(id string) uint64 {
+func (is *intakes) accepted(id schema.BatchID) uint64 {
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	if in := is.open[id]; in != nil {
@@ -133,7 +133,7 @@ func (is *intakes) forgetLocked() {
 
 // Intake opens the intake of a batch of the principal's. Only one is open at a
 // time; who comes later takes over. Close must be called.
-func (b *Batches) Intake(ctx context.Context, id string, who schema.Principal) (*Intake, error) {
+func (b *Batches) Intake(ctx context.Context, id schema.BatchID, who schema.Principal) (*Intake, error) {
 	m, err := b.Get(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (b *Batches) Intake(ctx context.Context, id string, who schema.Principal) (
 }
 
 // noIntake is for who adds calls to a batch of which nobody knows which came.
-func noIntake(id string) error {
+func noIntake(id schema.BatchID) error {
 	return schema.Errorf(schema.KindConflict, "Call records were lost with a damaged data folder, so it is unknown which calls of batch %s arrived; the batch accepts no more calls. Its results list the known calls; send the others as a new batch.", id)
 }
 

@@ -34,7 +34,7 @@ func taking(t *testing.T, rules ...settings.PrincipalRule) *Batches {
 }
 
 // empty makes a batch of ann's that nobody runs.
-func (b *Batches) empty(t *testing.T) (id string) {
+func (b *Batches) empty(t *testing.T) (id schema.BatchID) {
 	t.Helper()
 	m := &journal.Manifest{ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: ann, Expires: time.Now().Add(time.Hour)}
 	if err := b.o.Store.Create(t.Context(), m); err != nil {
@@ -43,7 +43,7 @@ func (b *Batches) empty(t *testing.T) (id string) {
 	return m.ID
 }
 
-func (b *Batches) mustTake(t *testing.T, id string) *Intake {
+func (b *Batches) mustTake(t *testing.T, id schema.BatchID) *Intake {
 	t.Helper()
 	in, err := b.Intake(t.Context(), id, ann)
 	if err != nil {
@@ -64,7 +64,7 @@ func add(t *testing.T, in *Intake, names ...string) {
 
 // stored returns what stands in the journal, a word for each call: its custom id, and
 // "refused" before it where it does not run.
-func (b *Batches) stored(t *testing.T, id string) (words []string) {
+func (b *Batches) stored(t *testing.T, id schema.BatchID) (words []string) {
 	t.Helper()
 	for {
 		found, err := b.o.Store.Calls(t.Context(), id, uint64(len(words)), 1000)
@@ -176,7 +176,7 @@ func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
 
 func TestNamesOfBatchesThatAreNotUsedAreForgotten(t *testing.T) {
 	is := newIntakes()
-	put := func(id string, used time.Time) {
+	put := func(id schema.BatchID, used time.Time) {
 		in := &Intake{id: id}
 		if err := is.begin(in); err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestNamesOfBatchesThatAreNotUsedAreForgotten(t *testing.T) {
 		is.names[id].used = used
 	}
 	for n := range 5 {
-		put(fmt.Sprint("old-", n), time.Now().Add(-2*keepNames))
+		put(schema.BatchID(fmt.Sprint("old-", n)), time.Now().Add(-2*keepNames))
 	}
 	put("new", time.Now())
 	is.forgot = time.Time{}

@@ -17,16 +17,16 @@ import (
 type item struct {
 	rec     *journal.CallRecord
 	call    *schema.Call
-	attempt int    // the last one that was begun
-	worker  string // the one that took it last
+	attempt int             // the last one that was begun
+	worker  schema.WorkerID // the one that took it last
 	// noted is the id under which the execution log has the call.
-	noted string
+	noted schema.CallID
 	// waited says that a caller waits for this very call.
 	waited bool
 	// keyed says that it is known which call the key of this one stands for: twin,
 	// or this one where that is empty.
 	keyed bool
-	twin  string
+	twin  schema.CallID
 	// checked says that the gate has looked at the call a moment ago.
 	checked bool
 	// sentBack is how often its server put it off; see bare.

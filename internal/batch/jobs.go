@@ -29,18 +29,18 @@ type jobs struct {
 	ctx   context.Context // ends when no more work is taken
 	work  *sync.WaitGroup // everything that the runner started
 	wake  chan struct{}
-	takes chan string // ids of calls that were canceled elsewhere
+	takes chan schema.CallID // ids of calls that were canceled elsewhere
 
 	mu    sync.Mutex
-	owned map[string]*job // by the id of the journal
+	owned map[schema.BatchID]*job // by the id of the journal
 }
 
 func newJobs(ctx context.Context, o *Options, ids *IDs, work *sync.WaitGroup) *jobs {
-	return &jobs{o: o, ids: ids, ctx: ctx, work: work, wake: make(chan struct{}, 1), takes: make(chan string, 1024), owned: make(map[string]*job)}
+	return &jobs{o: o, ids: ids, ctx: ctx, work: work, wake: make(chan struct{}, 1), takes: make(chan schema.CallID, 1024), owned: make(map[schema.BatchID]*job)}
 }
 
 // find returns the job that runs the journal with the id here, or nil.
-func (js *jobs) find(id string) *job {
+func (js *jobs) find(id schema.BatchID) *job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	return js.owned[id]
@@ -99,7 +99,7 @@ func (js *jobs) nudge() { notify(js.wake) }
 func (js *jobs) adopt() {
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
-	began, tried := time.Now(), make(map[string]time.Time)
+	began, tried := time.Now(), make(map[schema.BatchID]time.Time)
 	for reminded := false; ; {
 		select {
 		case <-js.ctx.Done():
@@ -176,7 +176,7 @@ func (js *jobs) take(m *journal.Manifest) {
 }
 
 // sealLane ends the intake of a lane whose front door is gone.
-func (js *jobs) sealLane(ctx context.Context, id string) {
+func (js *jobs) sealLane(ctx context.Context, id schema.BatchID) {
 	w, err := js.o.Store.Write(ctx, id)
 	if err == nil {
 		_, err = w.Seal(ctx)
@@ -227,7 +227,7 @@ func (js *jobs) takeBacks() {
 }
 
 // canceled is told of the id of each call that is canceled, here or elsewhere.
-func (js *jobs) canceled(id string) {
+func (js *jobs) canceled(id schema.CallID) {
 	journalID, _, ok := ParseCallID(id)
 	if !ok || js.find(journalID) == nil {
 		return
@@ -238,7 +238,7 @@ func (js *jobs) canceled(id string) {
 	}
 }
 
-func (js *jobs) takeBack(id string) {
+func (js *jobs) takeBack(id schema.CallID) {
 	journalID, index, ok := ParseCallID(id)
 	if !ok {
 		return

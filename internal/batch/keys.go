@@ -9,7 +9,7 @@ import (
 )
 
 // remember ties a key to a call; without a key the call is its own.
-func remember(ctx context.Context, store *journal.Store, hash, fingerprint, callID, journalID string, index uint64) (journal.Entry, bool, error) {
+func remember(ctx context.Context, store *journal.Store, hash, fingerprint string, callID schema.CallID, journalID schema.BatchID, index uint64) (journal.Entry, bool, error) {
 	if hash == "" {
 		return journal.Entry{}, true, nil
 	}

@@ -39,7 +39,7 @@ func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 	o, js, stop, work := working(t)
 	o.LaneCalls = 2
 	ls := newLanes(js.ctx, o, js, work)
-	var ids []string
+	var ids []schema.BatchID
 	for range 3 {
 		l, leave, err := ls.use(t.Context())
 		if err != nil {

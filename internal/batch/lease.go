@@ -23,7 +23,7 @@ type lease struct {
 // lost reports whether the journal is from before a loss of records.
 func (l *lease) lost() bool { return l.o.lost(l.m) }
 
-func (l *lease) id(c *journal.CallRecord) string { return l.ids.of(l.m, c) }
+func (l *lease) id(c *journal.CallRecord) schema.CallID { return l.ids.of(l.m, c) }
 
 func (l *lease) item(c *journal.CallRecord, attempt int) *item {
 	taken, takeBack := context.WithCancel(context.Background())

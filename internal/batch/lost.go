@@ -27,8 +27,8 @@ func (o *Options) lost(m *journal.Manifest) bool {
 
 // lostBefore says that a journal of which nothing is known would be from before a loss
 // of records, by its id.
-func (o *Options) lostBefore(journalID string) bool {
-	made, ok := schema.IDTime(journalID)
+func (o *Options) lostBefore(journalID schema.BatchID) bool {
+	made, ok := schema.IDTime(string(journalID))
 	return ok && made.Before(o.LostBefore)
 }
 
@@ -39,7 +39,7 @@ func notKnown() *schema.Error {
 
 // lostResult is the end of the call with an index whose record is lost. id is "" where it
 // is not known whose the call was.
-func lostResult(id string, index uint64) journal.ResultRecord {
+func lostResult(id schema.CallID, index uint64) journal.ResultRecord {
 	return journal.ResultRecord{Index: index, CallID: id, Outcome: journal.Unknown, Ended: time.Now(), Error: encodeError(journal.LostCall(id))}
 }
 
@@ -63,7 +63,7 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 			until = min(until, next+endMost)
 			for i := next; i < until; i++ {
 				if !progress.Ended(i) {
-					id := ""
+					id := schema.CallID("")
 					if m.Kind == journal.Batch {
 						id = ids.CallID(m.ID, i, m.Principal.Name)
 					}

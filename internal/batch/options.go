@@ -110,8 +110,8 @@ type End struct {
 	// Batch is the manifest of a batch that ended.
 	Batch *journal.Manifest
 	// CallID, Journal and Principal are of either.
-	CallID    string
-	Journal   string
+	CallID    schema.CallID
+	Journal   schema.BatchID
 	Principal schema.Principal
 }
 

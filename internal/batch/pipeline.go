@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // pipeline sends the plain calls of one journal: those that nothing holds up and nobody
@@ -158,7 +159,7 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 
 // departure is attempt number attempt of a call, at the worker.
 type departure struct {
-	worker  string
+	worker  schema.WorkerID
 	attempt int
 }
 

@@ -36,18 +36,18 @@ type backlog struct {
 	ctx     context.Context // ends when no more work is taken
 
 	mu      sync.Mutex
-	opening map[string]string  // batches that are being made, and whose they are
-	counts  map[string]counted // of lines that wait, by principal
+	opening map[schema.BatchID]string // batches that are being made, and whose they are
+	counts  map[string]counted        // of lines that wait, by principal
 }
 
 func newBacklog(ctx context.Context, o *Options, js *jobs, is *intakes) *backlog {
-	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[string]string), counts: make(map[string]counted)}
+	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[schema.BatchID]string), counts: make(map[string]counted)}
 }
 
 // lines says how many lines of the principal's batches have not ended, and whether
 // the batch id takes calls. What runs or comes in here is counted to the last call,
 // what does so elsewhere as of a second ago.
-func (b *backlog) lines(principal, id string) (lines int, receiving bool) {
+func (b *backlog) lines(principal string, id schema.BatchID) (lines int, receiving bool) {
 	for m := range b.o.journals(journal.Filter{Kind: journal.Batch, States: unended, Principal: principal}) {
 		receiving = receiving || m.ID == id && m.State == journal.Receiving
 		lines += b.linesOf(m)
@@ -96,7 +96,7 @@ const openAgain = 5 * time.Second
 // reserve takes a place among the open batches, for one with the id and the calls
 // that are known of it. done gives the place back and must be called once: when the
 // batch is stored, and so counted as open, or was not made.
-func (b *backlog) reserve(o *Order, id string) (done func(), err error) {
+func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all, own := b.openLocked(o.Principal.Name)

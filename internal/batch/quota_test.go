@@ -50,7 +50,7 @@ func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog
 }
 
 // place reserves a place for a batch of the principal's.
-func (b *backlog) place(name, id string) (func(), error) {
+func (b *backlog) place(name string, id schema.BatchID) (func(), error) {
 	return b.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
 }
 
@@ -87,7 +87,7 @@ func TestOnePrincipalLeavesPlacesToTheOthers(t *testing.T) {
 	fill := func(name string, want int, kind schema.Kind) {
 		t.Helper()
 		for n := 0; ; n++ {
-			if _, err := b.place(name, name+"-"+time.Duration(n).String()); err != nil {
+			if _, err := b.place(name, schema.BatchID(name+"-"+time.Duration(n).String())); err != nil {
 				if n != want || schema.KindOf(err) != kind {
 					t.Errorf("%s has %d places, and then %v", name, n, err)
 				}

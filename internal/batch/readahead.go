@@ -1,6 +1,9 @@
 package batch
 
-import "github.com/callyard/callyard/internal/store/journal"
+import (
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 const (
 	// aheadCalls and aheadBytes (of arguments) are how much of a journal is read ahead.
@@ -13,18 +16,18 @@ const (
 // servers is most of what a call costs. The servers take turns; those of one server
 // stay in their order. It is not safe for concurrent use.
 type readAhead struct {
-	queues map[string]*serverQueue
+	queues map[schema.ServerID]*serverQueue
 	turn   []*serverQueue // those with calls; the first one's turn it is
 	calls  int
 	bytes  int
 }
 
 type serverQueue struct {
-	server string
+	server schema.ServerID
 	calls  []*journal.CallRecord
 }
 
-func newReadAhead() *readAhead { return &readAhead{queues: make(map[string]*serverQueue)} }
+func newReadAhead() *readAhead { return &readAhead{queues: make(map[schema.ServerID]*serverQueue)} }
 
 // put adds a call.
 func (b *readAhead) put(c *journal.CallRecord) {
@@ -43,7 +46,7 @@ func (b *readAhead) put(c *journal.CallRecord) {
 
 // short says that reading on may make the next run longer. run is how many calls in a
 // row a server is given.
-func (b *readAhead) short(run func(server string) int) bool {
+func (b *readAhead) short(run func(server schema.ServerID) int) bool {
 	if b.calls >= aheadCalls || b.bytes >= aheadBytes {
 		return false
 	}
@@ -51,7 +54,7 @@ func (b *readAhead) short(run func(server string) int) bool {
 }
 
 // take takes out the calls whose turn it is; nil means that there are none.
-func (b *readAhead) take(run func(server string) int) []*journal.CallRecord {
+func (b *readAhead) take(run func(server schema.ServerID) int) []*journal.CallRecord {
 	if b.calls == 0 {
 		return nil
 	}

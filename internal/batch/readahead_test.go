@@ -7,18 +7,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
-func fill(s *readAhead, servers ...string) {
+func fill(s *readAhead, servers ...schema.ServerID) {
 	for i, server := range servers {
 		s.put(&journal.CallRecord{Index: uint64(i), Server: server, Arguments: []byte("{}")})
 	}
 }
 
 // taken says in which order the calls leave the read-ahead buffer, a run in each line.
-func taken(s *readAhead, run func(string) int) (runs []string) {
+func taken(s *readAhead, run func(schema.ServerID) int) (runs []string) {
 	for calls := s.take(run); calls != nil; calls = s.take(run) {
-		line := calls[0].Server
+		line := string(calls[0].Server)
 		for _, c := range calls {
 			line += fmt.Sprint(" ", c.Index)
 		}
@@ -30,7 +31,7 @@ func taken(s *readAhead, run func(string) int) (runs []string) {
 func TestServersTakeTurnsAndEachKeepsItsOrder(t *testing.T) {
 	s := newReadAhead()
 	fill(s, "a", "b", "a", "slow", "a", "b", "a", "slow", "a")
-	run := func(server string) int {
+	run := func(server schema.ServerID) int {
 		if server == "slow" {
 			return 1
 		}
@@ -48,13 +49,13 @@ func TestServersTakeTurnsAndEachKeepsItsOrder(t *testing.T) {
 func TestAServerThatIsGivenNothingInARowIsGivenOne(t *testing.T) {
 	s := newReadAhead()
 	fill(s, "a", "a")
-	if diff := cmp.Diff([]string{"a 0", "a 1"}, taken(s, func(string) int { return 0 })); diff != "" {
+	if diff := cmp.Diff([]string{"a 0", "a 1"}, taken(s, func(schema.ServerID) int { return 0 })); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
 }
 
 func TestTheReadAheadBufferIsShortUntilItHoldsARunOrIsFull(t *testing.T) {
-	run := func(string) int { return 3 }
+	run := func(schema.ServerID) int { return 3 }
 	s := newReadAhead()
 	if !s.short(run) {
 		t.Error("an empty buffer is not short")
@@ -70,7 +71,7 @@ func TestTheReadAheadBufferIsShortUntilItHoldsARunOrIsFull(t *testing.T) {
 		if !s.short(run) {
 			t.Fatalf("it is full with %d calls", i)
 		}
-		fill(s, fmt.Sprint("server", i))
+		fill(s, schema.ServerID(fmt.Sprint("server", i)))
 	}
 	if s.short(run) {
 		t.Errorf("%d calls are too few", s.calls)

@@ -32,7 +32,7 @@ type recovery struct {
 // to repeat; what nobody can tell becomes unknown. open are those calls. A batch that
 // is canceled meanwhile has them settled all the same: they may have run.
 func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
-	byWorker := make(map[string][]*item)
+	byWorker := make(map[schema.WorkerID][]*item)
 	for index, was := range open {
 		if r.l.owned.Progress().Ended(index) {
 			continue
@@ -99,8 +99,8 @@ func (r *recovery) remind() error {
 }
 
 // ask settles the calls that went to one worker.
-func (r *recovery) ask(worker string, items []*item, within time.Duration) error {
-	ids := make([]string, len(items))
+func (r *recovery) ask(worker schema.WorkerID, items []*item, within time.Duration) error {
+	ids := make([]schema.CallID, len(items))
 	for i, it := range items {
 		ids[i] = it.call.ID
 	}
@@ -130,7 +130,7 @@ func (r *recovery) ask(worker string, items []*item, within time.Duration) error
 }
 
 // outcomes asks until the worker answers or is known to be gone.
-func (r *recovery) outcomes(worker string, ids []string, within time.Duration) ([]dispatch.Outcome, error) {
+func (r *recovery) outcomes(worker schema.WorkerID, ids []schema.CallID, within time.Duration) ([]dispatch.Outcome, error) {
 	for began := time.Now(); ; {
 		ctx, cancel := bound(r.l.life.gone)
 		outcomes, err := r.l.o.Router.AskWithin(ctx, worker, ids, within)
@@ -149,7 +149,7 @@ func (r *recovery) outcomes(worker string, ids []string, within time.Duration) (
 	}
 }
 
-func (r *recovery) alive(worker string) bool {
+func (r *recovery) alive(worker schema.WorkerID) bool {
 	for _, w := range r.l.o.Catalog.Workers() {
 		if w.ID == worker {
 			return true
@@ -250,7 +250,7 @@ func (r *recovery) lastOutcome(it *item, outcome dispatch.Outcome, within, pause
 		case <-r.l.life.leaving.Done():
 			return outcome, errStopped
 		}
-		outcomes, err := r.outcomes(it.worker, []string{it.call.ID}, within)
+		outcomes, err := r.outcomes(it.worker, []schema.CallID{it.call.ID}, within)
 		if err != nil {
 			return outcome, err
 		}

@@ -20,7 +20,7 @@ type Verdict struct {
 // Settle takes a person's word about a call that is unknown or dead. Errors:
 // KindNotFound; KindConflict for a call in another state, or when another front
 // door has its journal at the moment; KindInvalidRequest without a reason.
-func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, v Verdict) (*Status, error) {
+func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, v Verdict) (*Status, error) {
 	if v.Reason == "" {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A reason is required; it is stored with the outcome.")
 	}

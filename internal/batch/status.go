@@ -12,8 +12,8 @@ import (
 
 // Status is what is known of a durable call.
 type Status struct {
-	CallID string
-	Batch  string // "" for a single call
+	CallID schema.CallID
+	Batch  schema.BatchID // "" for a single call
 	Index  uint64
 	State  schema.State
 	Call   *journal.CallRecord
@@ -25,7 +25,7 @@ type Status struct {
 	InputRequest []byte
 	Asked        time.Time
 	Round        int
-	Head         string
+	Head         schema.CallID
 	head         *journal.CallRecord
 	lost         bool // its record is
 	// Principal is who asked.
@@ -44,7 +44,7 @@ type finder struct {
 }
 
 // standing is how one call of a conversation stands by itself.
-func (f *finder) standing(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
+func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Principal, wait time.Duration) (*Status, error) {
 	s, err := f.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func StateOf(o journal.Outcome) schema.State {
 }
 
 // ErrorOf returns why the durable call with the id did not succeed.
-func ErrorOf(id string, r *journal.ResultRecord) *schema.Error {
+func ErrorOf(id schema.CallID, r *journal.ResultRecord) *schema.Error {
 	e := &schema.Error{}
 	if json.Unmarshal(r.Error, e) != nil || e.Kind == "" {
 		e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", r.Outcome)
@@ -114,7 +114,7 @@ func ErrorOf(id string, r *journal.ResultRecord) *schema.Error {
 	return e.WithCall(id)
 }
 
-func journalOf(s *Status) string {
+func journalOf(s *Status) schema.BatchID {
 	id, _, _ := ParseCallID(s.CallID)
 	return id
 }
@@ -139,7 +139,7 @@ func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultReco
 }
 
 // find reads the call and checks that it is the principal's.
-func (f *finder) find(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", id)
 	journalID, index, ok := f.ids.Find(id, who.Name)
 	if !ok && f.lostID(id) {
@@ -211,13 +211,13 @@ func (f *finder) local(s *Status) *item {
 	return j.l.calls.find(s.Index)
 }
 
-func (f *finder) isHeld(ctx context.Context, id string) bool {
+func (f *finder) isHeld(ctx context.Context, id schema.CallID) bool {
 	a, _, err := f.o.Ledger.ByCall(ctx, id)
 	return err == nil && !a.State.Ended()
 }
 
 // awaitResult follows the journal of a call until its result is there.
-func (f *finder) awaitResult(ctx context.Context, id string) (*journal.ResultRecord, error) {
+func (f *finder) awaitResult(ctx context.Context, id schema.CallID) (*journal.ResultRecord, error) {
 	journalID, index, ok := ParseCallID(id)
 	if !ok {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q.", id)
@@ -243,11 +243,11 @@ func (f *finder) awaitResult(ctx context.Context, id string) (*journal.ResultRec
 }
 
 // lostID says that an id may have been told before a loss, with a secret that was lost too.
-func (f *finder) lostID(id string) bool {
+func (f *finder) lostID(id schema.CallID) bool {
 	journalID, _, ok := ParseCallID(id)
 	if !ok || !f.o.lostBefore(journalID) {
 		return false
 	}
-	made, _ := schema.IDTime(journalID)
+	made, _ := schema.IDTime(string(journalID))
 	return made.Before(f.o.Store.SecretMade())
 }

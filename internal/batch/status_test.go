@@ -9,7 +9,7 @@ import (
 )
 
 // storedCall appends a call of ann's to a batch of hers that nobody runs.
-func storedCall(t *testing.T, o *Options) (batch, id string) {
+func storedCall(t *testing.T, o *Options) (batch schema.BatchID, id schema.CallID) {
 	t.Helper()
 	m := &journal.Manifest{ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: ann, Expires: time.Now().Add(time.Hour)}
 	if err := o.Store.Create(t.Context(), m); err != nil {
@@ -39,7 +39,7 @@ func TestACallIsFoundByItsPrincipalOnly(t *testing.T) {
 		t.Errorf("it stands so: %+v", s)
 	}
 	for what, c := range map[string]struct {
-		id  string
+		id  schema.CallID
 		who schema.Principal
 	}{
 		"somebody else":        {id, ben},

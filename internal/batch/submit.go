@@ -30,7 +30,7 @@ const keepKeys = 24 * time.Hour
 
 // Ticket is an accepted call.
 type Ticket struct {
-	CallID string
+	CallID schema.CallID
 	// Held says that the call waits for an approval, or has one already; it is stored
 	// with the approval, and nothing else of the ticket is set.
 	Held *approval.Held

@@ -19,12 +19,12 @@ func (l *lease) span(it *item) *telemetry.Span {
 	var span *telemetry.Span
 	if l.m.Kind == journal.Batch {
 		span = t.Share(schema.Trace{Parent: l.m.Trace}, "run batch call")
-		span.Text(telemetry.KeyBatch, l.m.ID)
+		span.Text(telemetry.KeyBatch, string(l.m.ID))
 	} else {
 		span = t.Begin(it.rec.Trace, telemetry.Internal, "run stored call")
 	}
-	span.Text(telemetry.KeyCall, it.call.ID)
-	span.Text(telemetry.KeyServer, it.call.Server)
+	span.Text(telemetry.KeyCall, string(it.call.ID))
+	span.Text(telemetry.KeyServer, string(it.call.Server))
 	span.Text(telemetry.KeyTool, it.call.Tool)
 	it.call.Trace = span.Trace()
 	return span

@@ -19,7 +19,7 @@ func untold(a *ledger.Approval) bool {
 // WatchCallbacks calls ended, which must not block, with each held call that ends and
 // whose callback is to be told; stop ends that. The id is for [Calls.TellCallback]. Every
 // front door sees every end. Calls must be able to hold calls.
-func (c *Calls) WatchCallbacks(ended func(id string)) (stop func()) {
+func (c *Calls) WatchCallbacks(ended func(id schema.ApprovalID)) (stop func()) {
 	return c.o.Ledger.Watch(func(a *ledger.Approval) {
 		if untold(a) {
 			ended(a.ID)
@@ -29,7 +29,7 @@ func (c *Calls) WatchCallbacks(ended func(id string)) (stop func()) {
 
 // DueCallbacks returns the held calls that ended at least the time after ago and whose
 // callbacks nobody has told yet; those that ended a day ago or earlier are left out.
-func (c *Calls) DueCallbacks(after time.Duration) (ids []string) {
+func (c *Calls) DueCallbacks(after time.Duration) (ids []schema.ApprovalID) {
 	for _, a := range c.o.Ledger.Where(func(a *ledger.Approval) bool {
 		return untold(a) && time.Since(a.Ended) > after && time.Since(a.Ended) < toldWithin
 	}) {
@@ -41,7 +41,7 @@ func (c *Calls) DueCallbacks(after time.Duration) (ids []string) {
 // TellCallback has send tell the callback URL how a held call ended, unless it was told,
 // and stores that it was. Several front doors may tell at once: what send makes of a
 // status must be the same each time.
-func (c *Calls) TellCallback(ctx context.Context, id string, send func(s *Status, url string) error) error {
+func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send func(s *Status, url string) error) error {
 	a, _, err := c.o.Ledger.Get(ctx, id)
 	if err != nil {
 		return err

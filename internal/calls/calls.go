@@ -32,7 +32,7 @@ type Options struct {
 	CheckCallback func(url string) error
 	// ApprovalLost reports whether the approval of a call may have been lost with a
 	// damaged data folder; nil: none was.
-	ApprovalLost func(callID string) bool
+	ApprovalLost func(callID schema.CallID) bool
 	// FrontDoor is the id of this front door.
 	FrontDoor string
 }
@@ -91,7 +91,7 @@ type Outcome struct {
 
 // Accepted is a call that is stored.
 type Accepted struct {
-	CallID string
+	CallID schema.CallID
 	// Replayed says that it was accepted before, under the same idempotency key.
 	Replayed bool
 
@@ -209,7 +209,7 @@ const noDeadline = 24 * 365 * time.Hour
 
 // UnderWay is the error for a request that came again with its idempotency key while its
 // call has not ended.
-func UnderWay(id string) error {
+func UnderWay(id schema.CallID) error {
 	e := schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id)
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e

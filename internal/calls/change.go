@@ -28,7 +28,8 @@ type Confirmation struct {
 
 // Confirmed is what came of a confirmation.
 type Confirmed struct {
-	CallID, ApprovalID string
+	CallID     schema.CallID
+	ApprovalID schema.ApprovalID
 	// Replayed says that the same attempt had spent the token before.
 	Replayed bool
 	// Denied says that the call was denied and never runs.
@@ -94,7 +95,7 @@ func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal err
 // ConfirmHeld confirms or denies a held call of a batch of the principal, for which no
 // token was given to anybody. Errors as those of [Calls.Confirm]; KindForbidden for a
 // call that has a token.
-func (c *Calls) ConfirmHeld(ctx context.Context, id string, confirm bool, who schema.Principal) error {
+func (c *Calls) ConfirmHeld(ctx context.Context, id schema.CallID, confirm bool, who schema.Principal) error {
 	return c.o.Durable.Calls.Confirm(ctx, id, confirm, who)
 }
 
@@ -111,7 +112,7 @@ type HeldCall struct {
 
 // ListHeld returns the calls of a batch of the principal that wait for an approval, in
 // their order: at most limit.
-func (c *Calls) ListHeld(ctx context.Context, batchID string, who schema.Principal, limit int) ([]HeldCall, error) {
+func (c *Calls) ListHeld(ctx context.Context, batchID schema.BatchID, who schema.Principal, limit int) ([]HeldCall, error) {
 	found, err := c.o.Durable.Batches.HeldCalls(ctx, batchID, who, limit)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (c *Calls) ListHeld(ctx context.Context, batchID string, who schema.Princip
 // Cancel cancels a call of the principal. One that is held or was not sent ends as
 // canceled and never runs; one that runs is asked to stop and ends as what it was, or as
 // unknown. Errors: KindNotFound; KindConflict for a held call that runs or has ended.
-func (c *Calls) Cancel(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	if c.stored(id) {
 		b, err := c.o.Durable.Calls.Cancel(ctx, id, who)
 		if err != nil {
@@ -155,7 +156,7 @@ type Settlement struct {
 // Settle records what a person says about a durable call of the principal. Errors:
 // KindNotFound; KindConflict for a call in another state; KindInvalidRequest without a
 // reason or for another state.
-func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s Settlement) (*Status, error) {
+func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, s Settlement) (*Status, error) {
 	v := batch.Verdict{Reason: s.Reason}
 	switch s.As {
 	case schema.StateSucceeded:
@@ -177,6 +178,6 @@ func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s S
 // Answer gives the server of a suspended call the caller's answers to the questions of a
 // round, by the server's ids. Answers to anything else change nothing. Errors:
 // KindNotFound; KindTooLarge; and refusals of the gate, after which the questions stand.
-func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
+func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	return c.o.Durable.Calls.Answer(ctx, id, who, round, answers)
 }

@@ -15,28 +15,28 @@ import (
 // that does not exist, is not kept any more, or is not the principal's;
 // KindOutcomeUnknown for one whose records were lost with a damaged data folder;
 // KindUnavailable.
-func (c *Calls) Get(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+func (c *Calls) Get(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	return c.wait(ctx, id, who, 0, false)
 }
 
 // Wait is Get, but returns once the call has ended, d has passed or ctx ends.
-func (c *Calls) Wait(ctx context.Context, id string, who schema.Principal, d time.Duration) (*Status, error) {
+func (c *Calls) Wait(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*Status, error) {
 	return c.wait(ctx, id, who, d, false)
 }
 
 // WaitSuspended is Wait, but returns a call that is suspended as well.
-func (c *Calls) WaitSuspended(ctx context.Context, id string, who schema.Principal, d time.Duration) (*Status, error) {
+func (c *Calls) WaitSuspended(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*Status, error) {
 	return c.wait(ctx, id, who, d, true)
 }
 
 // stored reports whether the call with the id is in a journal. It is the one place that
 // reads ids.
-func (c *Calls) stored(id string) bool {
+func (c *Calls) stored(id schema.CallID) bool {
 	_, _, ok := batch.ParseCallID(id)
 	return ok && c.o.Durable != nil
 }
 
-func (c *Calls) wait(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
+func (c *Calls) wait(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
 	if c.stored(id) {
 		return c.waitStored(ctx, id, who, d, suspended)
 	}
@@ -57,7 +57,7 @@ func (c *Calls) wait(ctx context.Context, id string, who schema.Principal, d tim
 // nothing announces that it has been resumed.
 const lookEvery = 500 * time.Millisecond
 
-func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
+func (c *Calls) waitStored(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
 	until := time.Now().Add(d)
 	for {
 		b, err := c.o.Durable.Calls.Status(ctx, id, who, max(time.Until(until), 0))
@@ -79,7 +79,7 @@ func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal,
 
 // waitApproval returns the approval of a call of the principal that is held, once it has
 // ended or d has ended.
-func (c *Calls) waitApproval(ctx context.Context, id string, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
+func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held or durable call %q.", id)
 	if c.o.Ledger == nil || id == "" || len(id) > maxID {
 		return nil, none
@@ -119,7 +119,7 @@ const maxID = 256
 // neverHeld returns KindNotFound for a call that the execution log proves was not held,
 // and that its record was lost for all others: it is for calls from before a loss of
 // approvals.
-func (c *Calls) neverHeld(ctx context.Context, id string, who schema.Principal) error {
+func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Principal) error {
 	if c.o.Records != nil {
 		rec, err := c.o.Records.Get(ctx, id)
 		if err == nil && (rec.Principal != who.Name || rec.State != schema.StateHeld && rec.Approval == "") {
@@ -134,7 +134,7 @@ func (c *Calls) neverHeld(ctx context.Context, id string, who schema.Principal) 
 
 // recorded returns what the execution log has of a call that nothing else knows, or the
 // error none.
-func (c *Calls) recorded(ctx context.Context, id string, who schema.Principal, none error) (*Status, error) {
+func (c *Calls) recorded(ctx context.Context, id schema.CallID, who schema.Principal, none error) (*Status, error) {
 	rec, err := c.o.Records.Get(ctx, id)
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound, err == nil && rec.Principal != who.Name:
@@ -148,7 +148,7 @@ func (c *Calls) recorded(ctx context.Context, id string, who schema.Principal, n
 // Watch calls changed, which must not block, after each change of a held call; stop ends
 // that. announced is false for a call whose changes are not announced: who waits for it
 // looks at it now and then. Watch does not check whose call it is.
-func (c *Calls) Watch(id string, changed func()) (announced bool, stop func()) {
+func (c *Calls) Watch(id schema.CallID, changed func()) (announced bool, stop func()) {
 	if c.o.Ledger == nil {
 		return false, func() {}
 	}

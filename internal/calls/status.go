@@ -26,16 +26,17 @@ type Value = ledger.Value
 
 // Status is what is known of a call, wherever it is stored. It does not change.
 type Status struct {
-	ID    string
+	ID    schema.CallID
 	State schema.State
 	// Server and Tool are empty where the record of the call is not kept any more.
-	Server, Tool string
+	Server schema.ServerID
+	Tool   string
 	// Batch is the batch that the call is part of, at Index; "" for a single call.
-	Batch    string
+	Batch    schema.BatchID
 	Index    uint64
 	CustomID string
 	// ApprovalID names the approval that the call waits or ran under, "" for none.
-	ApprovalID string
+	ApprovalID schema.ApprovalID
 	// Held is what was asked of approvers, nil where the call was not held as a single
 	// call.
 	Held      *Held
@@ -50,7 +51,7 @@ type Status struct {
 	Expires time.Time // until then it may be approved, or sent
 	Ended   time.Time
 
-	Worker    string
+	Worker    schema.WorkerID
 	Attempt   int
 	ToolError bool   // the tool answered with an error of its own
 	GivenUp   bool   // every attempt failed
@@ -71,11 +72,13 @@ type Status struct {
 
 // Held describes a call that was held for an approval.
 type Held struct {
-	CallID, ApprovalID string
+	CallID     schema.CallID
+	ApprovalID schema.ApprovalID
 	// Token is the single-use confirmation token, "" where people decide. It is known
 	// here and to the caller, and to nobody else.
-	Token        string
-	Server, Tool string
+	Token  string
+	Server schema.ServerID
+	Tool   string
 	// Level is the risk level, Reasons say why an approval is required.
 	Level   int
 	Reasons []string

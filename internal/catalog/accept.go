@@ -24,7 +24,7 @@ const (
 
 // Pins are the accepted and the current definitions of a server.
 type Pins struct {
-	Server string
+	Server schema.ServerID
 	// Mode is schema.PinWarn or PinQuarantine.
 	Mode string
 	// Recorded is when the definitions were first recorded; zero: they were not.
@@ -53,7 +53,7 @@ const acceptTries = 10
 // Pins returns what was accepted of a server's tools. The error is of KindNotFound for an
 // unknown server, of KindConflict for one without pin, and of KindUnavailable while its
 // tools are not known.
-func (c *Catalog) Pins(id string) (Pins, error) {
+func (c *Catalog) Pins(id schema.ServerID) (Pins, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, err := pinnedServer(c, id)
@@ -86,7 +86,7 @@ func (c *Catalog) Pins(id string) (Pins, error) {
 }
 
 // pinnedServer returns a server that has pin set and whose tools are known; c.mu is held.
-func pinnedServer(c *Catalog, id string) (*server, error) {
+func pinnedServer(c *Catalog, id schema.ServerID) (*server, error) {
 	s, err := c.known(id)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func pinnedServer(c *Catalog, id string) (*server, error) {
 // returns the tools that had another accepted definition before. by is the principal. The
 // error is of KindConflict where a tool has another definition by now than the one that is
 // accepted; other errors as [Catalog.Pins].
-func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by string) (changed []Acceptance, err error) {
+func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptance, by string) (changed []Acceptance, err error) {
 	c := o.c
 	unstored := func(err error) error { return notStored("acceptance", err) }
 	for range acceptTries {
@@ -149,7 +149,7 @@ func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by st
 }
 
 // acceptable returns the current definitions of the tools, which must have the digests.
-func acceptable(c *Catalog, id string, all []Acceptance) (map[string]json.RawMessage, error) {
+func acceptable(c *Catalog, id schema.ServerID, all []Acceptance) (map[string]json.RawMessage, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, err := pinnedServer(c, id)

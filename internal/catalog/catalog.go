@@ -58,12 +58,12 @@ type Catalog struct {
 	standing atomic.Pointer[standing]
 
 	mu      sync.RWMutex
-	workers map[string]*seenWorker
+	workers map[schema.WorkerID]*seenWorker
 	defs    map[string]*definitions // by server and digest
-	servers map[string]*server
+	servers map[schema.ServerID]*server
 	// addedIDs are the servers that were added over the API, removed those of them
 	// that were removed and that some worker still reports.
-	addedIDs, removed map[string]struct{}
+	addedIDs, removed map[schema.ServerID]struct{}
 }
 
 type seenWorker struct {
@@ -74,11 +74,11 @@ type seenWorker struct {
 // server is what all workers together say of one server.
 type server struct {
 	view Server
-	defs *definitions // the newest that was read; kept when all workers fail
-	want string       // the digest that is announced, "" when none
-	from string       // a worker that has it
-	lost time.Time    // since when no live worker has it; zero while one does
-	pins *pinned      // nil where definitions may change
+	defs *definitions    // the newest that was read; kept when all workers fail
+	want string          // the digest that is announced, "" when none
+	from schema.WorkerID // a worker that has it
+	lost time.Time       // since when no live worker has it; zero while one does
+	pins *pinned         // nil where definitions may change
 }
 
 // Open starts to follow the fleet as the router id and waits a moment for the
@@ -87,7 +87,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	c := &Catalog{
 		conn: conn, router: router, peers: newPeers(id), finding: finding, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
-		workers: make(map[string]*seenWorker), defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
+		workers: make(map[schema.WorkerID]*seenWorker), defs: make(map[string]*definitions), servers: make(map[schema.ServerID]*server), removed: make(map[schema.ServerID]struct{}),
 	}
 	var err error
 	// Changes may be announced before both tables are here; they are read below.
@@ -215,7 +215,7 @@ func (c *Catalog) follow(ctx context.Context) {
 }
 
 func (c *Catalog) expire(now time.Time) {
-	var gone []string
+	var gone []schema.WorkerID
 	// While our own connection is down everybody is silent; nobody is dropped
 	// for that.
 	down := c.conn.Ready() != nil

@@ -26,7 +26,7 @@ type herald struct {
 	conn      *bus.Conn
 	l         *bus.Listener
 	ready     chan struct{}
-	defs      map[string]*schema.Definitions
+	defs      map[schema.ServerID]*schema.Definitions
 	described atomic.Int64
 	mu        sync.Mutex
 	me        schema.Worker
@@ -71,9 +71,9 @@ func (h *herald) change(f func(*schema.Worker)) {
 	h.announce()
 }
 
-func newHerald(t *testing.T, srv *bustest.Server, id string, defs map[string]*schema.Definitions) *herald {
+func newHerald(t *testing.T, srv *bustest.Server, id schema.WorkerID, defs map[schema.ServerID]*schema.Definitions) *herald {
 	t.Helper()
-	h := &herald{t: t, conn: srv.Connect(t, id), ready: make(chan struct{}), defs: defs, me: schema.Worker{ID: id, Started: time.Now()}}
+	h := &herald{t: t, conn: srv.Connect(t, string(id)), ready: make(chan struct{}), defs: defs, me: schema.Worker{ID: id, Started: time.Now()}}
 	var err error
 	if h.l, err = h.conn.Listen(id, h); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func await(t *testing.T, c *Catalog, what string, ok func() bool) {
 	}
 }
 
-func has(c *Catalog, server, tool string) func() bool {
+func has(c *Catalog, server schema.ServerID, tool string) func() bool {
 	return func() bool {
 		_, err := c.Tool(server, tool)
 		return err == nil
@@ -183,7 +183,7 @@ const oddTool = `{ "name":"a/b c", "x":9007199254740993, "inputSchema":{"type":"
 func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
 	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a/b c"))
 	all, err := c.Tools("s")
@@ -201,7 +201,7 @@ func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
 	whole, own := &schema.Retry{Attempts: 2}, &schema.Retry{Attempts: 5}
 	h.change(func(w *schema.Worker) {
 		w.Servers[0].TrustAnnotations, w.Servers[0].SafeTools = true, []string{"li*"}
@@ -225,7 +225,7 @@ func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
 func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
 	h.change(func(w *schema.Worker) {
@@ -251,7 +251,7 @@ func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
 func TestWorkersWithTheSameServerShareOneReading(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	defs := map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)}
+	defs := map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)}
 	one, two := newHerald(t, srv, "w1", defs), newHerald(t, srv, "w2", defs)
 	one.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
@@ -265,16 +265,16 @@ func TestWorkersWithTheSameServerShareOneReading(t *testing.T) {
 func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	old := newHerald(t, srv, "old", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	old := newHerald(t, srv, "old", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	old.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
-	newer := newHerald(t, srv, "newer", map[string]*schema.Definitions{"s": tools(`{"name":"b"}`)})
+	newer := newHerald(t, srv, "newer", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"b"}`)})
 	newer.heartbeat()
 	await(t, c, "the new tools", has(c, "s", "b"))
 	// And when one worker's server changes under it.
 	changed := tools(`{"name":"c"}`)
 	newer.mu.Lock()
-	newer.defs = map[string]*schema.Definitions{"s": changed}
+	newer.defs = map[schema.ServerID]*schema.Definitions{"s": changed}
 	newer.mu.Unlock()
 	newer.change(func(w *schema.Worker) { w.Servers[0].Digest = changed.Digest() })
 	await(t, c, "the changed tools", has(c, "s", "c"))
@@ -283,7 +283,7 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.announceUntil(c, "the tools", has(c, "s", "a"))
 	began := time.Now()
 	await(t, c, "its end", func() bool { return len(c.Workers()) == 0 })
@@ -297,10 +297,10 @@ func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 	if _, err := c.Tool("s", "a"); err != nil {
 		t.Errorf("its tools must still be known: %v", err)
 	}
-	later := newHerald(t, srv, "later", map[string]*schema.Definitions{"other": tools(`{"name":"b"}`)})
+	later := newHerald(t, srv, "later", map[schema.ServerID]*schema.Definitions{"other": tools(`{"name":"b"}`)})
 	later.heartbeat()
 	await(t, c, "another worker", has(c, "other", "b"))
-	back := newHerald(t, srv, "back", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	back := newHerald(t, srv, "back", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	back.heartbeat()
 	await(t, c, "its return", func() bool { s, _ := c.Server("s"); return s.Connected })
 	back.change(func(w *schema.Worker) { w.Servers = nil })
@@ -313,7 +313,7 @@ func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	await(t, one, "the tools", has(one, "s", "a"))
 	await(t, two, "the tools", has(two, "s", "a"))
@@ -345,7 +345,7 @@ func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
 func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`, `{"name":"b"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`, `{"name":"b"}`)})
 	h.change(func(w *schema.Worker) { w.APIServers = true })
 	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
@@ -400,7 +400,7 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
 		await(t, c, "the tools", has(c, "s", "a"))

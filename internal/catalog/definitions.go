@@ -27,7 +27,7 @@ type definitions struct {
 type LabelsFunc func(server, tool string) search.Labels
 
 // read takes a server's definitions apart just far enough to find its tools.
-func read(server string, raw *schema.Definitions, labels LabelsFunc, log *slog.Logger) *definitions {
+func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, log *slog.Logger) *definitions {
 	d := &definitions{raw: raw, tools: make(map[string]*schema.Tool, len(raw.Tools))}
 	var twice, nameless int
 	var again string // a name that came twice
@@ -75,7 +75,7 @@ func read(server string, raw *schema.Definitions, labels LabelsFunc, log *slog.L
 	}
 	var own func(tool string) search.Labels
 	if labels != nil {
-		own = func(tool string) search.Labels { return labels(server, tool) }
+		own = func(tool string) search.Labels { return labels(string(server), tool) }
 	}
 	d.found = search.NewSegment(d.order, own)
 	return d
@@ -105,7 +105,7 @@ type reader struct{ c *Catalog }
 // run fetches definitions that were announced and are not here yet.
 func (r *reader) run(ctx context.Context) {
 	c := r.c
-	pins := &pinner{c: c, told: make(map[string]string)}
+	pins := &pinner{c: c, told: make(map[schema.ServerID]string)}
 	retry := time.NewTicker(bus.AnnounceEvery)
 	defer retry.Stop()
 	for {
@@ -131,11 +131,11 @@ func (r *reader) run(ctx context.Context) {
 
 // missing returns the servers whose announced definitions are not here, and a worker that
 // has them.
-func (r *reader) missing() map[string]string {
+func (r *reader) missing() map[schema.ServerID]schema.WorkerID {
 	c := r.c
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	missing := make(map[string]string)
+	missing := make(map[schema.ServerID]schema.WorkerID)
 	for id, s := range c.servers {
 		if s.want != "" && c.defs[defsKey(id, s.want)] == nil {
 			missing[id] = s.from
@@ -144,7 +144,7 @@ func (r *reader) missing() map[string]string {
 	return missing
 }
 
-func (r *reader) read(ctx context.Context, id, worker string) error {
+func (r *reader) read(ctx context.Context, id schema.ServerID, worker schema.WorkerID) error {
 	c := r.c
 	body, err := c.router.Request(ctx, worker, bus.MethodDescribe, id, nil, describeTimeout)
 	if err != nil {
@@ -167,4 +167,4 @@ func (r *reader) read(ctx context.Context, id, worker string) error {
 	return nil
 }
 
-func defsKey(server, digest string) string { return server + "\x00" + digest }
+func defsKey(server schema.ServerID, digest string) string { return string(server) + "\x00" + digest }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ChangeType says what became different.
@@ -32,7 +33,7 @@ const (
 type FleetChange struct {
 	Type   ChangeType
 	At     time.Time
-	Server string // of the server or the tool
+	Server schema.ServerID // of the server or the tool
 	Tool   string
 	Set    string
 	Actor  string // who enabled, disabled or stored it; "" where nobody did
@@ -47,7 +48,7 @@ type Follower struct {
 
 // followed is what a follower compares.
 type followed struct {
-	servers map[string]string // why it is offline, "" where it is not
+	servers map[schema.ServerID]string // why it is offline, "" where it is not
 	tools   map[toolName]followedTool
 	sets    map[string]Set
 }
@@ -61,7 +62,7 @@ type followedTool struct {
 func (c *Catalog) Follow() *Follower { return &Follower{c: c, last: follow(c)} }
 
 func follow(c *Catalog) followed {
-	now := followed{servers: make(map[string]string), tools: make(map[toolName]followedTool), sets: make(map[string]Set)}
+	now := followed{servers: make(map[schema.ServerID]string), tools: make(map[toolName]followedTool), sets: make(map[string]Set)}
 	for _, s := range c.Sets().List() {
 		now.sets[s.Name] = s
 	}
@@ -150,7 +151,7 @@ func (f *Follower) Next() []FleetChange {
 		all[i].At = at
 	}
 	slices.SortFunc(all, func(a, b FleetChange) int {
-		return cmp.Or(strings.Compare(a.Set, b.Set), strings.Compare(a.Server, b.Server), strings.Compare(a.Tool, b.Tool), strings.Compare(string(a.Type), string(b.Type)))
+		return cmp.Or(strings.Compare(a.Set, b.Set), strings.Compare(string(a.Server), string(b.Server)), strings.Compare(a.Tool, b.Tool), strings.Compare(string(a.Type), string(b.Type)))
 	})
 	return all
 }

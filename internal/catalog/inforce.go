@@ -30,7 +30,7 @@ func (c *Catalog) Processes() []Process {
 	all := c.peers.processes()
 	for _, w := range c.Workers() {
 		if !w.Draining {
-			all = append(all, Process{w.ID, RoleWorker, w.InForce})
+			all = append(all, Process{string(w.ID), RoleWorker, w.InForce})
 		}
 	}
 	return all
@@ -40,7 +40,7 @@ func (c *Catalog) Processes() []Process {
 // in force.
 type Disagreement struct {
 	Part     string              // see [schema.InForce]
-	Server   string              // of PartServers
+	Server   schema.ServerID     // of PartServers
 	Versions map[string][]string // the ids of processes by their version
 }
 
@@ -73,9 +73,11 @@ func Disagreements(processes []Process) []Disagreement {
 	var all []Disagreement
 	for s, versions := range found {
 		if len(versions) > 1 {
-			all = append(all, Disagreement{s.part, s.server, versions})
+			all = append(all, Disagreement{s.part, schema.ServerID(s.server), versions})
 		}
 	}
-	slices.SortFunc(all, func(a, b Disagreement) int { return strings.Compare(a.Part+" "+a.Server, b.Part+" "+b.Server) })
+	slices.SortFunc(all, func(a, b Disagreement) int {
+		return strings.Compare(a.Part+" "+string(a.Server), b.Part+" "+string(b.Server))
+	})
 	return all
 }

@@ -30,10 +30,10 @@ func (c *Catalog) Operator() Operator { return Operator{c} }
 // says that it failed. entry is its entry in the shape of the servers file,
 // without the id. Errors: KindConflict for an id that exists, KindUnavailable
 // when no worker takes servers, and what the worker says of the entry.
-func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage) (Server, error) {
+func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry json.RawMessage) (Server, error) {
 	c := o.c
 	if _, err := c.Server(id); err == nil {
-		return Server{}, schema.Errorf(schema.KindConflict, "Server %q already exists. DELETE /servers/%s removes a server that was added over the API.", id, url.PathEscape(id))
+		return Server{}, schema.Errorf(schema.KindConflict, "Server %q already exists. DELETE /servers/%s removes a server that was added over the API.", id, url.PathEscape(string(id)))
 	}
 	changes, cancel := c.Changes()
 	defer cancel()
@@ -67,13 +67,13 @@ func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage)
 }
 
 // Entry returns the entry of a server that was added over the API, as it was sent.
-func (o Operator) Entry(id string) (json.RawMessage, bool) {
+func (o Operator) Entry(id schema.ServerID) (json.RawMessage, bool) {
 	row, ok := o.c.added.Get(servertable.Key(id))
 	return row.Definition, ok
 }
 
 // startOn starts the server on every worker that takes servers over the API.
-func (o Operator) startOn(ctx context.Context, id string, entry json.RawMessage) error {
+func (o Operator) startOn(ctx context.Context, id schema.ServerID, entry json.RawMessage) error {
 	c := o.c
 	err := error(schema.Errorf(schema.KindUnavailable, "No worker accepts servers over the API: set worker.api_servers on at least one."))
 	started := false
@@ -95,7 +95,7 @@ func (o Operator) startOn(ctx context.Context, id string, entry json.RawMessage)
 
 // Remove ends a server that was added over the API, everywhere and for
 // good. The error is of KindNotFound, or KindConflict for one from a servers file.
-func (o Operator) Remove(ctx context.Context, id string) error {
+func (o Operator) Remove(ctx context.Context, id schema.ServerID) error {
 	c := o.c
 	if _, ok := c.added.Get(servertable.Key(id)); !ok {
 		if _, err := c.Server(id); err != nil {
@@ -122,7 +122,7 @@ func (o Operator) Remove(ctx context.Context, id string) error {
 // Restart has every worker that holds the server replace it by a new start of
 // itself, without failing calls. It returns when they have begun. The error is of
 // KindNotFound for a server that no worker holds, else the first that a worker gave.
-func (o Operator) Restart(ctx context.Context, id string) error {
+func (o Operator) Restart(ctx context.Context, id schema.ServerID) error {
 	c := o.c
 	if _, err := c.Server(id); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (o Operator) spread(ctx context.Context) {
 	}
 }
 
-func holds(w *schema.Worker, id string) bool {
+func holds(w *schema.Worker, id schema.ServerID) bool {
 	for i := range w.Servers {
 		if w.Servers[i].ID == id {
 			return true

@@ -49,7 +49,7 @@ func (c *Change) Text() string {
 }
 
 // refusal is the error of calls of a tool in quarantine.
-func (c *Change) refusal(server, tool string) error {
+func (c *Change) refusal(server schema.ServerID, tool string) error {
 	if c.pending {
 		e := schema.Errorf(schema.KindUnavailable, "The tool definitions of server %q were not compared with the accepted ones yet, and it has pin: quarantine; the call did not start. Send it again.", server)
 		e.Retryable, e.RetryAfter = true, time.Second
@@ -83,7 +83,7 @@ func (p *pinned) of(tool string) *Change {
 
 // mayLeave returns why a call must not leave that was checked against the definition with
 // the digest; nil where it may. Only calls of servers in quarantine are looked at.
-func (p *pinned) mayLeave(server, tool, digest string) error {
+func (p *pinned) mayLeave(server schema.ServerID, tool, digest string) error {
 	accepted, ok := p.accepted[tool]
 	switch {
 	case ok && accepted == digest:
@@ -194,7 +194,7 @@ func (c *Catalog) pinsChanged() {
 }
 
 // pinLocked compares the definitions of a server with the accepted ones.
-func (c *Catalog) pinLocked(id string, s *server) {
+func (c *Catalog) pinLocked(id schema.ServerID, s *server) {
 	if s.pins = nil; s.view.PinMode == "" {
 		return
 	}
@@ -210,7 +210,7 @@ func (c *Catalog) pinLocked(id string, s *server) {
 // pinner records servers at first use, and logs changes. It belongs to one goroutine.
 type pinner struct {
 	c    *Catalog
-	told map[string]string // what was logged last, by server
+	told map[schema.ServerID]string // what was logged last, by server
 }
 
 // run does what is due.
@@ -296,8 +296,9 @@ func fits(c *Catalog, row *pintable.Server) error {
 func (p *pinner) tell() {
 	c := p.c
 	type line struct {
-		id, mode string
-		tools    []string
+		id    schema.ServerID
+		mode  string
+		tools []string
 	}
 	var lines []line
 	c.mu.RLock()
@@ -331,10 +332,10 @@ const toldTools = 20
 
 // ChangedTools returns the number of tools whose definition is not accepted, for each
 // server that has pin set.
-func (c *Catalog) ChangedTools() map[string]int {
+func (c *Catalog) ChangedTools() map[schema.ServerID]int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	all := make(map[string]int)
+	all := make(map[schema.ServerID]int)
 	for id, s := range c.servers {
 		if s.pins != nil {
 			all[id] = len(s.pins.changed)

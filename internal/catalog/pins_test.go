@@ -12,7 +12,7 @@ import (
 )
 
 // redefine gives the herald's server other tools.
-func (h *herald) redefine(server string, pin string, defs ...string) {
+func (h *herald) redefine(server schema.ServerID, pin string, defs ...string) {
 	d := tools(defs...)
 	h.change(func(w *schema.Worker) {
 		h.defs[server] = d
@@ -27,7 +27,7 @@ func (h *herald) redefine(server string, pin string, defs ...string) {
 }
 
 func pinnedHerald(t *testing.T, srv *bustest.Server, pin string, defs ...string) *herald {
-	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(defs...)})
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(defs...)})
 	h.me.Servers[0].Pin = pin
 	h.heartbeat()
 	return h
@@ -211,7 +211,7 @@ func BenchmarkStanding(b *testing.B) {
 	for name, pins := range map[string]*pinned{"off": nil, "quarantine": compare(schema.PinQuarantine, row, d)} {
 		b.Run(name, func(b *testing.B) {
 			c := &Catalog{}
-			c.standing.Store(&standing{servers: map[string]*pinned{"s": pins}})
+			c.standing.Store(&standing{servers: map[schema.ServerID]*pinned{"s": pins}})
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := c.Standing("s", "a", sum); err != nil {

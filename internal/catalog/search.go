@@ -21,7 +21,8 @@ type Query struct {
 	// Text says in words what is wanted.
 	Text string
 	// Server and Set restrict the search; "" is every server, and no set.
-	Server, Set string
+	Server schema.ServerID
+	Set    string
 	// Most is the most tools to return, 0 for all.
 	Most int
 	// Offline says that tools which no worker can run now count as well.
@@ -126,16 +127,16 @@ func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in 
 		switch {
 		case q.Server != "" && id != q.Server:
 		case s.defs == nil:
-			f.Unknown = append(f.Unknown, id)
+			f.Unknown = append(f.Unknown, string(id))
 		case s.view.Offline != "" && !q.Offline:
 		case s.pins.of("") == unrecorded:
-			f.Unknown = append(f.Unknown, id)
+			f.Unknown = append(f.Unknown, string(id))
 		default:
 			of = append(of, s)
 		}
 	}
 	slices.Sort(f.Unknown)
-	slices.SortFunc(of, func(a, b *server) int { return strings.Compare(a.view.ID, b.view.ID) })
+	slices.SortFunc(of, func(a, b *server) int { return strings.Compare(string(a.view.ID), string(b.view.ID)) })
 	for _, s := range of {
 		id := s.view.ID
 		hidden := s.pins.leaveOut(off.namesOff(id, s.defs.order))

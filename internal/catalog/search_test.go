@@ -12,7 +12,7 @@ import (
 func TestASearchKnowsServersSwitchesAndBounds(t *testing.T) {
 	srv := bustest.Start(t)
 	same := tools(`{"name":"read_file","description":"Reads a file"}`, `{"name":"weather","description":"The weather of a city"}`)
-	h := newHerald(t, srv, "worker", map[string]*schema.Definitions{"a": same, "b": same})
+	h := newHerald(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
 	h.me.Servers = append(h.me.Servers, schema.Server{ID: "dead", State: schema.StateError, Error: "exited"})
 	c := open(t, srv)
 	h.heartbeat()
@@ -56,7 +56,7 @@ func TestASearchKnowsServersSwitchesAndBounds(t *testing.T) {
 
 func foundNames(f Found) (all []string) {
 	for _, t := range f.Tools {
-		all = append(all, t.Server+"/"+t.Name)
+		all = append(all, string(t.Server)+"/"+t.Name)
 	}
 	return all
 }

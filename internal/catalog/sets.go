@@ -278,7 +278,7 @@ func (s Sets) Tool(set, name string) (Tool, error) {
 	}
 	for i := range view.Tools {
 		t := &view.Tools[i]
-		if t.Name == name || format.NameAs(t.Name, t.Server, t.Tool.Name) == name {
+		if t.Name == name || format.NameAs(t.Name, string(t.Server), t.Tool.Name) == name {
 			return t.Tool, nil
 		}
 	}
@@ -287,7 +287,7 @@ func (s Sets) Tool(set, name string) (Tool, error) {
 
 // Has reports whether a set has a tool. It has none where the set is not there, or cannot
 // be composed.
-func (s Sets) Has(set, server, tool string) bool {
+func (s Sets) Has(set string, server schema.ServerID, tool string) bool {
 	s.c.mu.RLock()
 	defer s.c.mu.RUnlock()
 	made, err := s.composeLocked(set)
@@ -329,7 +329,7 @@ func (s Sets) everyToolLocked() []*toolset.Tool {
 		}
 	}
 	slices.SortFunc(all, func(a, b *toolset.Tool) int {
-		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(string(a.Server), string(b.Server)), strings.Compare(a.Name, b.Name))
 	})
 	return all
 }

@@ -16,7 +16,7 @@ import (
 func fleetOfTwo(t *testing.T, srv *bustest.Server) *herald {
 	t.Helper()
 	same := tools(`{"name":"read","annotations":{"readOnlyHint":true},"_meta":{"tags":["x"]}}`, `{"name":"delete"}`)
-	h := newHerald(t, srv, "worker", map[string]*schema.Definitions{"a": same, "b": same})
+	h := newHerald(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
 	h.heartbeat()
 	return h
 }
@@ -175,7 +175,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 	h.announceUntil(other, "the tools", knowsBoth(other))
 	on := func(c *Catalog) string {
 		var names []string
-		for _, server := range []string{"a", "b"} {
+		for _, server := range []schema.ServerID{"a", "b"} {
 			for _, name := range []string{"delete", "read"} {
 				tool, err := c.Tool(server, name)
 				if err != nil {
@@ -186,7 +186,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 					t.Errorf("%s/%s: %v, %+v, %v", server, name, off, tool.Switch, c.Standing(server, name, ""))
 				}
 				if off == nil {
-					names = append(names, server+"/"+name)
+					names = append(names, string(server)+"/"+name)
 				}
 			}
 		}

@@ -11,13 +11,16 @@ import (
 // standing is what decides whether calls may leave, as one value that is replaced and
 // never changed: it is read for each call.
 type standing struct {
-	servers map[string]*pinned // that there are; nil but for those in quarantine
+	servers map[schema.ServerID]*pinned // that there are; nil but for those in quarantine
 	off     map[toolName]*switchtable.Switch
 	wide    []wideSwitch // of many tools at once, all of them off
 }
 
 // toolName names a tool of a server.
-type toolName struct{ server, tool string }
+type toolName struct {
+	server schema.ServerID
+	tool   string
+}
 
 // wideSwitch turns off all tools that fit its patterns and, where it names a set, are in that.
 type wideSwitch struct {
@@ -33,7 +36,7 @@ func (w *wideSwitch) fits(name toolName) bool {
 			return false
 		}
 	}
-	return (w.Server == "" || risk.MatchPattern(w.Server, name.server)) && (w.Tool == "" || risk.MatchPattern(w.Tool, name.tool))
+	return (w.Server == "" || risk.MatchPattern(string(w.Server), string(name.server))) && (w.Tool == "" || risk.MatchPattern(w.Tool, name.tool))
 }
 
 // switchedOff returns the switch by which the tool is off, nil where it is on.
@@ -52,7 +55,7 @@ func (s *standing) switchedOff(name toolName) *switchtable.Switch {
 }
 
 // namesOff returns the names of the tools that are off.
-func (s *standing) namesOff(server string, tools []*schema.Tool) (names []string) {
+func (s *standing) namesOff(server schema.ServerID, tools []*schema.Tool) (names []string) {
 	if len(s.off) == 0 && len(s.wide) == 0 {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (s *standing) namesOff(server string, tools []*schema.Tool) (names []string
 // off or in quarantine, of KindNotFound for a server that was removed. It is of
 // KindConflict for a definition that was replaced by another accepted one. It takes no
 // lock and, where it returns nil, no memory.
-func (c *Catalog) Standing(server, tool, digest string) error {
+func (c *Catalog) Standing(server schema.ServerID, tool, digest string) error {
 	s := c.standing.Load()
 	pins, ok := s.servers[server]
 	if !ok {
@@ -92,7 +95,7 @@ func (c *Catalog) Standing(server, tool, digest string) error {
 
 // publishLocked replaces what Standing reads.
 func (c *Catalog) publishLocked() {
-	s := &standing{servers: make(map[string]*pinned, len(c.servers)), off: make(map[toolName]*switchtable.Switch)}
+	s := &standing{servers: make(map[schema.ServerID]*pinned, len(c.servers)), off: make(map[toolName]*switchtable.Switch)}
 	for id, of := range c.servers {
 		s.servers[id] = nil
 		if of.pins != nil && of.pins.mode == schema.PinQuarantine {
@@ -124,7 +127,7 @@ func (c *Catalog) switched() {
 // addedChanged takes in that a server was added over the API or removed, here or
 // elsewhere. One that was removed is gone at once, while its workers still end it.
 func (c *Catalog) addedChanged() {
-	now := make(map[string]struct{})
+	now := make(map[schema.ServerID]struct{})
 	for _, row := range c.added.All() {
 		now[row.ID] = struct{}{}
 	}

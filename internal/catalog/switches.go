@@ -20,7 +20,7 @@ func (c *Catalog) Switches() Switches { return Switches{c} }
 
 // Switch turns a tool off or on, for all front doors and over restarts. reason
 // is shown to callers.
-func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, reason, by string) (Tool, error) {
+func (c *Catalog) Switch(ctx context.Context, id schema.ServerID, name string, enabled bool, reason, by string) (Tool, error) {
 	t, err := c.Tool(id, name)
 	if err != nil {
 		return Tool{}, err
@@ -39,7 +39,7 @@ func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, rea
 // set, and nothing else: a tool is on when no switch turns it off. It returns how many
 // tools fit now. Errors: KindNotFound for a set that is not there, or for a switch to turn
 // on that is not there; KindUnavailable where the change could not be stored.
-func (s Switches) Many(ctx context.Context, server, tool, set string, enabled bool, reason, by string) (sw switchtable.Switch, fits int, err error) {
+func (s Switches) Many(ctx context.Context, server schema.ServerID, tool, set string, enabled bool, reason, by string) (sw switchtable.Switch, fits int, err error) {
 	sw = switchtable.Switch{Server: server, Tool: tool, Set: set, Wide: true, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
 	c := s.c
 	same := func(other switchtable.Switch) bool {
@@ -92,7 +92,7 @@ func notStored(what string, err error) error {
 func (s Switches) List() []switchtable.Switch {
 	all := slices.DeleteFunc(s.c.switches.All(), func(sw switchtable.Switch) bool { return sw.Enabled })
 	slices.SortFunc(all, func(a, b switchtable.Switch) int {
-		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Tool, b.Tool), strings.Compare(a.Set, b.Set))
+		return cmp.Or(strings.Compare(string(a.Server), string(b.Server)), strings.Compare(a.Tool, b.Tool), strings.Compare(a.Set, b.Set))
 	})
 	return all
 }

@@ -62,7 +62,7 @@ func (s *Server) Refusal() error {
 // offlineRetry is when a caller may look again: the pauses between starts grow to minutes.
 const offlineRetry = 5 * time.Second
 
-func offlineError(id, why string) error {
+func offlineError(id schema.ServerID, why string) error {
 	e := schema.Errorf(schema.KindUnavailable, "Server %q is offline, so the call did not start: %s", id, why)
 	e.Retryable, e.RetryAfter = true, offlineRetry
 	return e
@@ -70,9 +70,9 @@ func offlineError(id, why string) error {
 
 // WorkerServer is one worker's report of a server.
 type WorkerServer struct {
-	Worker   string        `json:"worker"`
-	Draining bool          `json:"draining,omitempty"`
-	Report   schema.Server `json:"report"`
+	Worker   schema.WorkerID `json:"worker"`
+	Draining bool            `json:"draining,omitempty"`
+	Report   schema.Server   `json:"report"`
 }
 
 // Tool is a tool as callers may use it.
@@ -104,7 +104,7 @@ type Tool struct {
 
 // rebuildLocked makes the view of servers from the workers' reports.
 func (c *Catalog) rebuildLocked() {
-	next := make(map[string]*server)
+	next := make(map[schema.ServerID]*server)
 	workers := make([]*seenWorker, 0, len(c.workers))
 	for _, w := range c.workers {
 		workers = append(workers, w)
@@ -115,9 +115,9 @@ func (c *Catalog) rebuildLocked() {
 		if d := b.Started.Compare(a.Started); d != 0 {
 			return d
 		}
-		return strings.Compare(a.ID, b.ID)
+		return strings.Compare(string(a.ID), string(b.ID))
 	})
-	ending := make(map[string]struct{})
+	ending := make(map[schema.ServerID]struct{})
 	for _, w := range workers {
 		for _, report := range w.Servers {
 			if _, ok := c.removed[report.ID]; ok {
@@ -171,7 +171,7 @@ func (c *Catalog) rebuildLocked() {
 
 // rememberLocked keeps servers whose last worker is gone, as failed. A server
 // that a live worker has stopped to hold was taken away on purpose.
-func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) {
+func (c *Catalog) rememberLocked(next map[schema.ServerID]*server, used map[string]bool) {
 	now := time.Now()
 	for id, old := range c.servers {
 		if _, ok := c.removed[id]; ok || next[id] != nil || old.from == "" {
@@ -215,12 +215,12 @@ func (c *Catalog) Servers() []Server {
 	for _, s := range c.servers {
 		all = append(all, s.view)
 	}
-	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return all
 }
 
 // Server returns one server. The error is of KindNotFound.
-func (c *Catalog) Server(id string) (Server, error) {
+func (c *Catalog) Server(id schema.ServerID) (Server, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s := c.servers[id]
@@ -233,7 +233,7 @@ func (c *Catalog) Server(id string) (Server, error) {
 // noServer is the error for a server that no worker has; c.mu is held. A front
 // door that has just started may not have heard its workers yet, and says so: a
 // restart must not look like a server that is gone.
-func (c *Catalog) noServer(id string) error {
+func (c *Catalog) noServer(id schema.ServerID) error {
 	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < firstWords {
 		e := schema.Errorf(schema.KindUnavailable, "This front door has just started and has not discovered any workers yet; the call did not start. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second
@@ -243,7 +243,7 @@ func (c *Catalog) noServer(id string) error {
 }
 
 // known returns the server with definitions, or the error for callers.
-func (c *Catalog) known(id string) (*server, error) {
+func (c *Catalog) known(id schema.ServerID) (*server, error) {
 	s := c.servers[id]
 	if s == nil {
 		return nil, c.noServer(id)
@@ -261,7 +261,7 @@ func (c *Catalog) known(id string) (*server, error) {
 
 // Definitions returns what the server offers, as it said it. The error is of
 // KindNotFound, or KindUnavailable while nothing is known of its tools.
-func (c *Catalog) Definitions(id string) (*schema.Definitions, error) {
+func (c *Catalog) Definitions(id schema.ServerID) (*schema.Definitions, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, err := c.known(id)
@@ -273,7 +273,7 @@ func (c *Catalog) Definitions(id string) (*schema.Definitions, error) {
 
 // Tools returns the tools of one server in its own order. Errors as
 // [Catalog.Definitions].
-func (c *Catalog) Tools(id string) ([]Tool, error) {
+func (c *Catalog) Tools(id schema.ServerID) ([]Tool, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, err := c.known(id)
@@ -288,7 +288,7 @@ func (c *Catalog) Tools(id string) ([]Tool, error) {
 }
 
 // Tool returns one tool. Errors as [Catalog.Definitions].
-func (c *Catalog) Tool(id, name string) (Tool, error) {
+func (c *Catalog) Tool(id schema.ServerID, name string) (Tool, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, err := c.known(id)
@@ -297,7 +297,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 	}
 	t := s.defs.tools[name]
 	if t == nil {
-		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(id))
+		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(string(id)))
 	}
 	return c.toolLocked(s, t), nil
 }
@@ -365,12 +365,12 @@ func (c *Catalog) Workers() []schema.Worker {
 	for _, w := range c.workers {
 		all = append(all, w.Worker)
 	}
-	slices.SortFunc(all, func(a, b schema.Worker) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b schema.Worker) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return all
 }
 
 // Holders returns the workers that hold the server and take calls, by id.
-func (c *Catalog) Holders(id string) []schema.Worker {
+func (c *Catalog) Holders(id schema.ServerID) []schema.Worker {
 	return slices.DeleteFunc(c.Workers(), func(w schema.Worker) bool { return w.Draining || !holds(&w, id) })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // auditTimeout bounds the opening; reading takes what it takes.
@@ -121,7 +122,7 @@ type auditFlags struct {
 }
 
 func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
-	filter := audit.Filter{CallID: f.call, By: f.by, Limit: 1000}
+	filter := audit.Filter{CallID: schema.CallID(f.call), By: f.by, Limit: 1000}
 	if f.kind != "" {
 		for kind := range strings.SplitSeq(f.kind, ",") {
 			filter.Kinds = append(filter.Kinds, audit.Kind(strings.TrimSpace(kind)))
@@ -144,7 +145,7 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 				}
 				continue
 			}
-			what := rec.Server + "/" + rec.Tool
+			what := string(rec.Server) + "/" + rec.Tool
 			if rec.Outcome != "" {
 				what += " " + rec.Outcome
 			}

@@ -132,7 +132,7 @@ func listCalls(ctx context.Context, c *client, query *callyard.ListCallsParams, 
 		return err
 	}
 	return all.print(c, "calls", []string{"CALL", "STATE", "SERVER", "TOOL", "REQUESTED BY", "AGE", "TOOK", "WHY"}, func(v *records.View) []cell {
-		row := cells(v.ID, "", v.Server, cmp.Or(v.Tool, v.Method), v.Principal, age(now.Sub(v.Created)), callTook(v), "")
+		row := cells(string(v.ID), "", string(v.Server), cmp.Or(v.Tool, v.Method), v.Principal, age(now.Sub(v.Created)), callTook(v), "")
 		row[1] = callState(v)
 		if v.Error != nil {
 			row[7].text = v.Error.Detail
@@ -204,14 +204,14 @@ func (v *shownCall) write(out screen) error {
 	}
 	place := ""
 	if v.BatchID != "" && v.Index != nil {
-		place = v.BatchID + ", call " + strconv.FormatInt(*v.Index, 10)
+		place = string(v.BatchID) + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
-	err := out.sheet(cells("call", v.ID), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+v.Server),
+	err := out.sheet(cells("call", string(v.ID)), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
 		cells("requested by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
 		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
-		cells("worker", v.Worker), cells("front door", v.FrontDoor), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
+		cells("worker", string(v.Worker)), cells("front door", v.FrontDoor), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
 		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),
-		cells("replayed", when(v.Replayed, "yes, from an earlier request with the same key")), cells("approval", v.ApprovalID), cells("batch", place),
+		cells("replayed", when(v.Replayed, "yes, from an earlier request with the same key")), cells("approval", string(v.ApprovalID)), cells("batch", place),
 		cells("custom id", v.CustomID))
 	if err != nil || len(v.Result) == 0 {
 		return err

@@ -113,12 +113,12 @@ func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
 	}
 	if s.Adapt != nil {
-		if err := sayTools(ctx, out, spec.ID, s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
+		if err := sayTools(ctx, out, string(spec.ID), s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
 			return err
 		}
 	}
 	if s.Sandbox != nil && s.Sandbox.Fault == nil { // a fault is told with the others
-		saySandbox(out, spec.ID, s.Sandbox)
+		saySandbox(out, string(spec.ID), s.Sandbox)
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func (e *environments) awaitServers(ctx context.Context) {
 	for {
 		waiting := slices.ContainsFunc(e.served, func(s worker.Served) bool {
 			known, err := e.door.Catalog().Server(s.Session.Spec.ID)
-			return e.uses(s.Session.Spec.ID) && (err != nil || known.State == schema.StateStarting)
+			return e.uses(string(s.Session.Spec.ID)) && (err != nil || known.State == schema.StateStarting)
 		})
 		if !waiting {
 			return
@@ -264,10 +264,10 @@ func (e *environments) lease() error {
 		s := &e.served[i]
 		id := s.Session.Spec.ID
 		for _, one := range e.file.Sorted() {
-			if one.Uses(id) { // each episode has a call at a time, and all may call at once
+			if one.Uses(string(id)) { // each episode has a call at a time, and all may call at once
 				s.Session.Queue += one.Limits.Episodes
 			}
-			if one.Isolation != episode.IsolationProcess || !one.Uses(id) {
+			if one.Isolation != episode.IsolationProcess || !one.Uses(string(id)) {
 				continue
 			}
 			where := fmt.Sprintf("the environment %s", one.Name())
@@ -286,7 +286,7 @@ func (e *environments) lease() error {
 		if s.Leases == nil {
 			continue
 		}
-		dir := filepath.Join(base, "shared-"+id)
+		dir := filepath.Join(base, "shared-"+string(id))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making the directory of the server %q: %w", id, err)
 		}

@@ -158,8 +158,8 @@ type startServer struct {
 func (u *fabric) startServers() (servers []startServer, starting int) {
 	known := make(map[string]bool)
 	for _, s := range u.door.Catalog().Servers() {
-		known[s.ID] = true
-		server := startServer{id: s.ID, state: startingState}
+		known[string(s.ID)] = true
+		server := startServer{id: string(s.ID), state: startingState}
 		switch tools, err := u.door.Catalog().Tools(s.ID); {
 		case s.State == schema.StateStarting && s.Transport == config.TypeAttach:
 			server.state = vacantState
@@ -172,8 +172,8 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 		servers = append(servers, server)
 	}
 	for _, s := range u.served {
-		if id := s.Session.Spec.ID; !known[id] {
-			servers = append(servers, startServer{id: id, state: startingState})
+		if id := s.Session.Spec.ID; !known[string(id)] {
+			servers = append(servers, startServer{id: string(id), state: startingState})
 		}
 	}
 	for _, s := range servers {
@@ -308,13 +308,13 @@ func (u *fabric) tryCommand(base string) []string {
 		words = append(words, `-H "X-API-Key: $CALLYARD_KEY"`)
 	}
 	for _, s := range u.door.Catalog().Servers() {
-		if u.takes(s.ID, "echo", helloArguments) && s.Connected {
-			return append(words, "--json '"+helloArguments+"'", base+"/servers/"+url.PathEscape(s.ID)+"/tools/echo")
+		if u.takes(string(s.ID), "echo", helloArguments) && s.Connected {
+			return append(words, "--json '"+helloArguments+"'", base+"/servers/"+url.PathEscape(string(s.ID))+"/tools/echo")
 		}
 	}
 	for _, s := range u.door.Catalog().Servers() {
 		if s.Connected {
-			return append(words, base+"/servers/"+url.PathEscape(s.ID)+"/tools")
+			return append(words, base+"/servers/"+url.PathEscape(string(s.ID))+"/tools")
 		}
 	}
 	return append(words, base+"/servers")
@@ -341,7 +341,7 @@ const helloArguments = `{"message":"hi"}`
 
 // takes reports whether the server has the tool and the arguments fit it.
 func (u *fabric) takes(server, name, arguments string) bool {
-	tool, err := u.door.Catalog().Tool(server, name)
+	tool, err := u.door.Catalog().Tool(schema.ServerID(server), name)
 	if err != nil {
 		return false
 	}

@@ -218,7 +218,7 @@ func FuzzATokenNamesItsApprovalOrNone(f *testing.F) {
 		if id == "" {
 			return
 		}
-		if !strings.HasPrefix(token, "cyt_"+id+"_") || len(token) != len("cyt_")+len(id)+1+43 || strings.ContainsAny(token, "\r\n {}*>.") {
+		if !strings.HasPrefix(token, "cyt_"+string(id)+"_") || len(token) != len("cyt_")+len(id)+1+43 || strings.ContainsAny(token, "\r\n {}*>.") {
 			t.Errorf("%q names %q", token, id)
 		}
 	})

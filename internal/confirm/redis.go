@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Redis is the gate before the ledger: standalone, behind Sentinel or in a
@@ -70,7 +71,7 @@ func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 }
 
 // put stores a token that was minted.
-func (r *Redis) put(ctx context.Context, hash, approvalID string, ttl time.Duration) error {
+func (r *Redis) put(ctx context.Context, hash string, approvalID schema.ApprovalID, ttl time.Duration) error {
 	expires := strconv.FormatInt(r.now().Add(ttl).UnixMilli(), 10)
 	// A repetition of the script by the client finds its own key: 0 is no fault,
 	// because nobody else can have minted 256 random bits.

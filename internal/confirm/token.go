@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -18,12 +20,12 @@ const (
 var secretLen = base64.RawURLEncoding.EncodedLen(secret)
 
 // newToken returns a token of an approval.
-func newToken(approvalID string) string {
+func newToken(approvalID schema.ApprovalID) string {
 	var b [secret]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		panic("confirm: no randomness: " + err.Error()) // crypto/rand never fails on what we run on
 	}
-	return prefix + approvalID + "_" + base64.RawURLEncoding.EncodeToString(b[:])
+	return prefix + string(approvalID) + "_" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // Hash returns the hex SHA-256 of a token: what may be stored and logged of it.
@@ -34,20 +36,20 @@ func Hash(token string) string {
 
 // ApprovalOf reads which approval a token says that it spends; "" when the text
 // does not have the form of a token. It proves nothing.
-func ApprovalOf(token string) string {
+func ApprovalOf(token string) schema.ApprovalID {
 	rest, ok := strings.CutPrefix(token, prefix)
 	cut := len(rest) - secretLen - 1
-	if !ok || cut < 1 || rest[cut] != '_' || !plainID(rest[:cut]) {
+	if !ok || cut < 1 || rest[cut] != '_' || !plainID(schema.ApprovalID(rest[:cut])) {
 		return ""
 	}
 	raw := rest[cut+1:]
 	if _, err := base64.RawURLEncoding.Strict().DecodeString(raw); err != nil || strings.ContainsAny(raw, "\r\n") {
 		return ""
 	}
-	return rest[:cut]
+	return schema.ApprovalID(rest[:cut])
 }
 
-func plainID(id string) bool {
+func plainID(id schema.ApprovalID) bool {
 	for i := 0; i < len(id); i++ {
 		switch c := id[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':

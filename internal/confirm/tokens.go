@@ -34,26 +34,28 @@ var (
 type SpentError struct{ Approval *ledger.Approval }
 
 func (e *SpentError) Error() string {
-	return "this token has already been used, for approval " + e.Approval.ID
+	return "this token has already been used, for approval " + string(e.Approval.ID)
 }
 
 // ExpiredError says that the token's time has expired.
 type ExpiredError struct{ Approval *ledger.Approval }
 
-func (e *ExpiredError) Error() string { return "this token has expired, for approval " + e.Approval.ID }
+func (e *ExpiredError) Error() string {
+	return "this token has expired, for approval " + string(e.Approval.ID)
+}
 
 // LostError says that the token is one of ours and good, and that Redis does not
 // know it any more. The call must be asked for again.
 type LostError struct{ Approval *ledger.Approval }
 
 func (e *LostError) Error() string {
-	return "Redis has lost the token of approval " + e.Approval.ID
+	return "Redis has lost the token of approval " + string(e.Approval.ID)
 }
 
 // Mint makes the token of an approval that is about to be held, good for ttl.
 // Its [Hash] belongs into the approval's record, and without that it is worth
 // nothing. Errors: [ErrDown].
-func (t *Tokens) Mint(ctx context.Context, approvalID string, ttl time.Duration) (string, error) {
+func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl time.Duration) (string, error) {
 	if !plainID(approvalID) || ttl <= 0 {
 		return "", fmt.Errorf("a token needs an approval (%q) and time to be spent in (%s)", approvalID, ttl)
 	}
@@ -126,7 +128,7 @@ func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may
 // takenInVain looks in the ledger, with all that was acknowledged, whether a token
 // that Redis gave away was spent: the process that took it may have died or lost the
 // ledger before it could spend it. Where it is unspent, the ledger decides.
-func (t *Tokens) takenInVain(ctx context.Context, id string, look func(*ledger.Approval) error) error {
+func (t *Tokens) takenInVain(ctx context.Context, id schema.ApprovalID, look func(*ledger.Approval) error) error {
 	a, err := t.ledger.Current(ctx, id)
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // ahead is the asynchronous calls that are to go to one lane and have no slot there yet. Their
 // intents are written while calls before them run, for many of them at once: each
@@ -106,7 +110,7 @@ func (r *route) readyLocked(now time.Time) *lane {
 // Run is how many bulk calls a server does well to be given in a row: what it works off
 // in a few milliseconds, so that the others soon have their turn. It is 1 while nothing
 // is known of its pace.
-func (r *Router) Run(server string) int { return r.lookup(server).run() }
+func (r *Router) Run(server schema.ServerID) int { return r.lookup(server).run() }
 
 func (r *route) run() int {
 	r.mu.Lock()

@@ -34,7 +34,7 @@ func newHoard(t *testing.T) *hoard {
 		h.here <- hoarded{f.Principal, func() { w.l.Result(to, seq, &schema.Result{Body: payload}) }}
 	})
 	for i := range 10 * aheadMost * hoardSlots {
-		h.placeOf("big", fmt.Sprint("call_big_", i), false)
+		h.placeOf("big", schema.CallID(fmt.Sprint("call_big_", i)), false)
 		if i == 0 {
 			quick(h.r)
 		}
@@ -65,10 +65,10 @@ func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
 	h := newHoard(t)
 	big := drained(h.placed)
 	for i := range 3 {
-		h.placeOf("small", fmt.Sprint("call_small_", i), false)
+		h.placeOf("small", schema.CallID(fmt.Sprint("call_small_", i)), false)
 	}
 	small := drained(h.placed)
-	if len(small) != 3 || !strings.HasPrefix(small[0].Call.ID, "call_small") {
+	if len(small) != 3 || !strings.HasPrefix(string(small[0].Call.ID), "call_small") {
 		t.Fatalf("%d are placed", len(small))
 	}
 	h.r.Leave(big)

@@ -64,7 +64,7 @@ type End struct {
 }
 
 // Worker is where the call goes; it is known once it is placed.
-func (p *AsyncCall) Worker() string { return p.lane.worker }
+func (p *AsyncCall) Worker() schema.WorkerID { return p.lane.worker }
 
 // Place has the call wait for a place at a worker, as bulk calls do: until there is
 // one, or it is recalled or cancelled by its id.

@@ -34,15 +34,15 @@ func newCarrier(r *Router) *carrier {
 func loadedCarrier(r *Router) *carrier {
 	c := newCarrier(r)
 	for i := range 7 {
-		c.place(fmt.Sprintf("call_%d", i), false)
+		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
 	quick(r)
 	return c
 }
 
-func (c *carrier) place(id string, safe bool) *AsyncCall { return c.placeOf("", id, safe) }
+func (c *carrier) place(id schema.CallID, safe bool) *AsyncCall { return c.placeOf("", id, safe) }
 
-func (c *carrier) placeOf(principal, id string, safe bool) *AsyncCall {
+func (c *carrier) placeOf(principal string, id schema.CallID, safe bool) *AsyncCall {
 	one := call(safe)
 	one.ID, one.Bulk, one.Durable, one.Principal.Name = id, true, true, principal
 	p := &AsyncCall{Call: one, Placed: func(p *AsyncCall) { c.placed <- p }, Ended: func(p *AsyncCall, e End) { c.ended <- carried{p, e} }}
@@ -75,7 +75,7 @@ func (c *carrier) nextEnd(t *testing.T) carried {
 }
 
 // blocked is a worker that answers when it is told to.
-func blocked(t *testing.T, srv *bustest.Server, r *Router, id string) (*scripted, chan func()) {
+func blocked(t *testing.T, srv *bustest.Server, r *Router, id schema.WorkerID) (*scripted, chan func()) {
 	t.Helper()
 	here := make(chan func(), 1000)
 	w, _ := startScripted(t, srv, r, id, func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
@@ -131,7 +131,7 @@ func TestABusyWorkerHasAsyncCallsPlacedAheadAndNeverMoreInFlightThanSlots(t *tes
 	c := newCarrier(r)
 	const all, slots = 40, 7 // one of eight is for those that somebody waits for
 	for i := range all {
-		c.place(fmt.Sprintf("call_%d", i), false)
+		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
 	if len(c.placed) != slots {
 		t.Fatalf("%d are placed at a worker of which nothing is known", len(c.placed))
@@ -218,7 +218,7 @@ func TestAnAsyncCallIsCancelledByItsIDWhereverItIs(t *testing.T) {
 	c := newCarrier(r)
 	const slots = 7
 	for i := range slots {
-		c.place(fmt.Sprintf("call_%d", i), false)
+		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
 	quick(r)
 	r.Leave(drained(c.placed))
@@ -230,7 +230,7 @@ func TestAnAsyncCallIsCancelledByItsIDWhereverItIs(t *testing.T) {
 	r.Leave([]*AsyncCall{ready})
 	placed := c.place("call_placed", false)
 	for i := range 6 {
-		c.place(fmt.Sprintf("call_ahead_%d", i), false)
+		c.place(schema.CallID(fmt.Sprintf("call_ahead_%d", i)), false)
 	}
 	waits := c.place("call_waits", false)
 	for _, p := range []*AsyncCall{waits, placed, ready} {
@@ -279,7 +279,7 @@ func TestACanceledAsyncCallThatRanIsUnknown(t *testing.T) {
 	})
 	c := newCarrier(r)
 	for _, safe := range []bool{false, true} {
-		p := c.place(fmt.Sprint("call_", safe), safe)
+		p := c.place(schema.CallID(fmt.Sprint("call_", safe)), safe)
 		r.Leave([]*AsyncCall{c.nextPlaced(t)})
 		end := arrived(t, stop)
 		if err := r.Cancel(p.Call.ID); err != nil {
@@ -394,12 +394,12 @@ func TestManyAsyncCallsFromManySidesAllEndOnce(t *testing.T) {
 	startScripted(t, srv, r, "a", echo)
 	startScripted(t, srv, r, "b", echo)
 	const many = 300
-	ends := make(chan string, 2*many)
+	ends := make(chan schema.CallID, 2*many)
 	var placing sync.WaitGroup
 	for i := range many {
 		placing.Go(func() {
 			one := call(i%2 == 0)
-			one.ID, one.Bulk = fmt.Sprintf("call_%d", i), true
+			one.ID, one.Bulk = schema.CallID(fmt.Sprintf("call_%d", i)), true
 			r.Place(&AsyncCall{
 				Call: one, Placed: func(p *AsyncCall) { r.Leave([]*AsyncCall{p}) },
 				Ended: func(p *AsyncCall, e End) { ends <- p.Call.ID },
@@ -410,7 +410,7 @@ func TestManyAsyncCallsFromManySidesAllEndOnce(t *testing.T) {
 		})
 	}
 	placing.Wait()
-	seen := map[string]bool{}
+	seen := map[schema.CallID]bool{}
 	for range many {
 		select {
 		case id := <-ends:

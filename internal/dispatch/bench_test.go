@@ -26,9 +26,9 @@ func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
 	announced := make([]schema.Worker, workers)
 	for i := range announced {
 		w := &announced[i]
-		w.ID = fmt.Sprintf("worker_%d", i)
+		w.ID = schema.WorkerID(fmt.Sprintf("worker_%d", i))
 		s := &scripted{id: w.ID, listening: make(chan struct{}), answer: echo}
-		if s.l, err = srv.ConnectLocal(b, w.ID, local).Listen(w.ID, s); err != nil {
+		if s.l, err = srv.ConnectLocal(b, string(w.ID), local).Listen(w.ID, s); err != nil {
 			b.Fatal(err)
 		}
 		close(s.listening)
@@ -37,7 +37,7 @@ func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
 	for n := range servers {
 		for k := range 2 { // each server is held by two workers
 			w := &announced[(n+k)%workers]
-			w.Servers = append(w.Servers, schema.Server{ID: fmt.Sprintf("server_%d", n), State: schema.StateInitialized, Slots: 64})
+			w.Servers = append(w.Servers, schema.Server{ID: schema.ServerID(fmt.Sprintf("server_%d", n)), State: schema.StateInitialized, Slots: 64})
 		}
 	}
 	for i := range announced {
@@ -75,9 +75,9 @@ func BenchmarkDo(b *testing.B) {
 					local = &bus.Local{}
 				}
 				r := fleet(b, local, 5, servers)
-				names := make([]string, servers)
+				names := make([]schema.ServerID, servers)
 				for i := range names {
-					names[i] = fmt.Sprintf("server_%d", i)
+					names[i] = schema.ServerID(fmt.Sprintf("server_%d", i))
 				}
 				var n atomic.Uint64
 				b.ReportAllocs()
@@ -102,10 +102,10 @@ func BenchmarkDo(b *testing.B) {
 func BenchmarkSetWorker(b *testing.B) {
 	for _, servers := range []int{5, 500} {
 		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {
-			r := &Router{routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1}
+			r := &Router{routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), routers: 1}
 			w := &schema.Worker{ID: "w"}
 			for n := range servers {
-				w.Servers = append(w.Servers, schema.Server{ID: fmt.Sprintf("server_%d", n), State: schema.StateInitialized, Slots: 64})
+				w.Servers = append(w.Servers, schema.Server{ID: schema.ServerID(fmt.Sprintf("server_%d", n)), State: schema.StateInitialized, Slots: 64})
 			}
 			for b.Loop() {
 				r.SetWorker(w)

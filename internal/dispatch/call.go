@@ -48,7 +48,7 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 		res, next, err := r.traced(ctx, t.begin(), l, n, fl.stop)
 		if next == tryOther {
 			if t.avoid == nil {
-				t.avoid = make(map[string]bool)
+				t.avoid = make(map[schema.WorkerID]bool)
 			}
 			t.avoid[l.worker] = true
 		}
@@ -275,7 +275,7 @@ func errCanceledRunning(call *schema.Call) *schema.Error {
 	return e
 }
 
-func errNoAnswer(call *schema.Call, worker string, budget time.Duration) *schema.Error {
+func errNoAnswer(call *schema.Call, worker schema.WorkerID, budget time.Duration) *schema.Error {
 	return unknown(call, "worker %s did not answer within %s", worker, budget)
 }
 
@@ -385,9 +385,9 @@ func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 
 // Request sends a request of the fabric's own (describe, start, stop) to one
 // worker and returns the body of its answer. It takes no slot.
-func (r *Router) Request(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
+func (r *Router) Request(ctx context.Context, workerID schema.WorkerID, method string, server schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error) {
 	rt := &route{limits: &r.limits}
-	call := &schema.Call{ID: schema.NewID("ask"), Method: method, Server: server, Arguments: payload, Timeout: timeout}
+	call := &schema.Call{ID: schema.CallID(schema.NewID("ask")), Method: method, Server: server, Arguments: payload, Timeout: timeout}
 	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1, internal: true}
 	l.host.Store(r.worker(workerID))
 	res, _, err := r.try(ctx, call, l, 1, nil)

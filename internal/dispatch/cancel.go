@@ -9,14 +9,14 @@ import (
 // listeners are who is told of canceled calls. It is safe for concurrent use.
 type listeners struct {
 	mu  sync.RWMutex
-	all map[*func(id string)]struct{}
+	all map[*func(id schema.CallID)]struct{}
 }
 
-func (l *listeners) add(f func(id string)) (stop func()) {
+func (l *listeners) add(f func(id schema.CallID)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
-		l.all = make(map[*func(string)]struct{})
+		l.all = make(map[*func(schema.CallID)]struct{})
 	}
 	key := &f
 	l.all[key] = struct{}{}
@@ -27,7 +27,7 @@ func (l *listeners) add(f func(id string)) (stop func()) {
 	}
 }
 
-func (l *listeners) tell(id string) {
+func (l *listeners) tell(id schema.CallID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for f := range l.all {
@@ -38,12 +38,12 @@ func (l *listeners) tell(id string) {
 // OnCancel calls f with the id of each call that is canceled ([Router.Cancel]), here
 // or at another router: it may wait somewhere before it comes to a router at all. f
 // must not block. When stop returns f is not called any more.
-func (r *Router) OnCancel(f func(id string)) (stop func()) { return r.listeners.add(f) }
+func (r *Router) OnCancel(f func(id schema.CallID)) (stop func()) { return r.listeners.add(f) }
 
 // Cancel ends the call id wherever it is under way: here, or at another router,
 // which is told. One that was not sent ends with [schema.KindCanceled]; for one that
 // was sent see [Router.Do]. Whether another router had it is not known here.
-func (r *Router) Cancel(id string) error {
+func (r *Router) Cancel(id schema.CallID) error {
 	if r.flights.cancel(id) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (r *Router) Cancel(id string) error {
 }
 
 // canceled takes in that a call was canceled at some router.
-func (r *Router) canceled(id string) {
+func (r *Router) canceled(id schema.CallID) {
 	r.flights.cancel(id)
 	r.listeners.tell(id)
 }

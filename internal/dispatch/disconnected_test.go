@@ -23,7 +23,7 @@ func cutOff(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
 			got <- struct{}{} // its reply goes nowhere
 			return
 		}
-		w.outcomes(t, f, to, func(*bus.OutcomeQuery, string) bus.Outcome {
+		w.outcomes(t, f, to, func(*bus.OutcomeQuery, schema.CallID) bus.Outcome {
 			return bus.Outcome{State: bus.OutcomeEnded, Result: &schema.Result{Body: []byte(`"ran once"`)}}
 		})
 	})

@@ -39,7 +39,7 @@ func TestTheChosenWorkerIsNamedBeforeTheCallLeaves(t *testing.T) {
 	r.routes["s"].lanes[1].pace = average(time.Hour)
 	c := call(false)
 	c.Durable = true
-	c.Chosen = func(worker string) { tell("chosen %s", worker) }
+	c.Chosen = func(worker schema.WorkerID) { tell("chosen %s", worker) }
 	if _, err := r.Do(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestACallWhoseIntentCannotBeWrittenDoesNotLeave(t *testing.T) {
 	w, _ := startScripted(t, srv, r, "w", echo)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := call(false)
-	c.Chosen = func(string) { cancel() }
+	c.Chosen = func(schema.WorkerID) { cancel() }
 	if _, err := r.Do(ctx, c); schema.KindOf(err) != schema.KindCanceled || !schema.AsError(err).Retryable {
 		t.Errorf("got %+v", err)
 	}
@@ -76,7 +76,7 @@ func TestACallWithAnIntentIsNotSentToWhoeverHearsIt(t *testing.T) {
 	}
 	heard(t, conn)
 	c := call(false)
-	c.Chosen = func(id string) { t.Errorf("%q was chosen", id) }
+	c.Chosen = func(id schema.WorkerID) { t.Errorf("%q was chosen", id) }
 	if _, err := r.Do(context.Background(), c); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("got %v", err)
 	}
@@ -94,7 +94,7 @@ func TestACallIsCancelledByItsIDWhicheverRouterHasIt(t *testing.T) {
 		started <- func() { w.l.Error(to, f.Seq, schema.Errorf(schema.KindCanceled, "cancelled"), true, 0) }
 	})
 	has.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 1}}})
-	run := func(id string) <-chan error {
+	run := func(id schema.CallID) <-chan error {
 		errs := make(chan error, 1)
 		c := call(false)
 		c.ID = id
@@ -165,9 +165,9 @@ func TestACancelledCallLeavesNoTraceInThoseThatFollow(t *testing.T) {
 func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
-	var ids []string
+	var ids []schema.CallID
 	for i := range askedAtOnce + 10 {
-		ids = append(ids, fmt.Sprintf("call_%d", i))
+		ids = append(ids, schema.CallID(fmt.Sprintf("call_%d", i)))
 	}
 	big := make([]byte, 3<<20) // travels in parts
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
@@ -221,18 +221,18 @@ func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 
 func TestCallsOfManyServersAreSpreadOverTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Router{routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1}
+		r := &Router{routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), routers: 1}
 		r.limits.fill()
 		var servers []schema.Server
 		for n := range 500 {
-			servers = append(servers, schema.Server{ID: fmt.Sprint(n), State: schema.StateInitialized, Slots: 64})
+			servers = append(servers, schema.Server{ID: schema.ServerID(fmt.Sprint(n)), State: schema.StateInitialized, Slots: 64})
 		}
-		for _, id := range []string{"a", "b", "c", "d"} {
+		for _, id := range []schema.WorkerID{"a", "b", "c", "d"} {
 			r.SetWorker(&schema.Worker{ID: id, Servers: servers})
 		}
-		got := map[string]int{}
+		got := map[schema.WorkerID]int{}
 		for n := range 500 { // one call for each server, all at once
-			l, err := r.lookup(fmt.Sprint(n)).acquire(t.Context(), one, nil, nil)
+			l, err := r.lookup(schema.ServerID(fmt.Sprint(n))).acquire(t.Context(), one, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestCallsOfManyServersAreSpreadOverTheWorkers(t *testing.T) {
 }
 
 func TestAnAnnouncementThatSaysNothingNewReopensAWorkerThatWasClosed(t *testing.T) {
-	r := &Router{routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1}
+	r := &Router{routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), routers: 1}
 	r.limits.fill()
 	w := &schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 4}}}
 	slots := func() int { return r.Load()["s"].Slots }

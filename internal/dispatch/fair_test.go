@@ -308,9 +308,9 @@ func TestACallThatAvoidsAWorkerHoldsUpNobody(t *testing.T) {
 		c.queue(&schema.Call{}, 2)
 		blocker := r.lanes[0]
 		var wg sync.WaitGroup
-		order := make(chan string, 2)
+		order := make(chan schema.WorkerID, 2)
 		wg.Go(func() {
-			l, err := r.acquire(t.Context(), one, map[string]bool{"b": true}, nil)
+			l, err := r.acquire(t.Context(), one, map[schema.WorkerID]bool{"b": true}, nil)
 			if err != nil {
 				t.Error(err)
 				return

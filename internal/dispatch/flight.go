@@ -1,11 +1,15 @@
 package dispatch
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // flight is a call that is in [Router.Do]: it waits, runs, or is about to be sent
 // again.
 type flight struct {
-	id   string
+	id   schema.CallID
 	stop chan struct{} // closed, under the shard's lock, when the call was cancelled by its id
 	// async is set for a call that has no goroutine which waits in Do.
 	async *AsyncCall
@@ -30,22 +34,22 @@ const flightShards = 16
 type flights struct {
 	shards [flightShards]struct {
 		mu    sync.Mutex
-		calls map[string]*flight
+		calls map[schema.CallID]*flight
 	}
 	free sync.Pool // of *flight that nobody cancelled
 }
 
 // shard goes by the end of the id, which is random.
-func shard(id string) int {
+func shard(id schema.CallID) int {
 	if id == "" {
 		return 0
 	}
 	return int(id[len(id)-1]) % flightShards
 }
 
-func (fs *flights) add(id string) *flight { return fs.addAsync(id, nil) }
+func (fs *flights) add(id schema.CallID) *flight { return fs.addAsync(id, nil) }
 
-func (fs *flights) addAsync(id string, p *AsyncCall) *flight {
+func (fs *flights) addAsync(id schema.CallID, p *AsyncCall) *flight {
 	f, _ := fs.free.Get().(*flight)
 	if f == nil {
 		f = &flight{stop: make(chan struct{})}
@@ -54,7 +58,7 @@ func (fs *flights) addAsync(id string, p *AsyncCall) *flight {
 	s := &fs.shards[shard(id)]
 	s.mu.Lock()
 	if s.calls == nil {
-		s.calls = make(map[string]*flight)
+		s.calls = make(map[schema.CallID]*flight)
 	}
 	s.calls[id] = f
 	s.mu.Unlock()
@@ -76,7 +80,7 @@ func (fs *flights) remove(f *flight) {
 }
 
 // cancel ends the call id, and says whether it was here.
-func (fs *flights) cancel(id string) bool {
+func (fs *flights) cancel(id schema.CallID) bool {
 	f := fs.takeOut(id)
 	if f == nil {
 		return false
@@ -87,7 +91,7 @@ func (fs *flights) cancel(id string) bool {
 	return true
 }
 
-func (fs *flights) takeOut(id string) *flight {
+func (fs *flights) takeOut(id schema.CallID) *flight {
 	s := &fs.shards[shard(id)]
 	s.mu.Lock()
 	defer s.mu.Unlock()

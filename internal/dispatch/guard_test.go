@@ -68,7 +68,7 @@ func TestACallIsRefusedBeforeItsIntentAndAfterIt(t *testing.T) {
 	off := guarded(r)
 	intents := 0
 	c := call(false)
-	c.Chosen = func(string) {
+	c.Chosen = func(schema.WorkerID) {
 		intents++
 		off.Store(true) // while the intent is written
 	}

@@ -43,7 +43,7 @@ const everybody = ""
 // inquirer asks workers for the ends of calls whose replies may be lost.
 type inquirer struct {
 	router *Router
-	moved  chan string // workers whose connections were made again
+	moved  chan schema.WorkerID // workers whose connections were made again
 }
 
 // run asks what became of calls under way each time that this connection, or a
@@ -54,7 +54,7 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for {
-		whom := everybody
+		whom := schema.WorkerID(everybody)
 		select {
 		case <-ctx.Done():
 			return
@@ -68,7 +68,7 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 }
 
 // later has a worker asked soon.
-func (q *inquirer) later(worker string) {
+func (q *inquirer) later(worker schema.WorkerID) {
 	select {
 	case q.moved <- worker:
 	default: // with a full queue, one query to all is as good
@@ -85,7 +85,7 @@ func (q *inquirer) later(worker string) {
 
 // addressee is a worker and which of its memories is meant.
 type addressee struct {
-	worker string
+	worker schema.WorkerID
 	brief  bool
 }
 
@@ -96,16 +96,16 @@ type lostCall struct {
 }
 
 // unanswered are the calls that wait for the worker, or for any, and that it remembers.
-func (q *inquirer) unanswered(whom string) map[addressee]map[string]lostCall {
-	found := make(map[addressee]map[string]lostCall)
-	q.router.client.Waiting(func(seq uint64, worker string, to bus.Receiver) {
+func (q *inquirer) unanswered(whom schema.WorkerID) map[addressee]map[schema.CallID]lostCall {
+	found := make(map[addressee]map[schema.CallID]lostCall)
+	q.router.client.Waiting(func(seq uint64, worker schema.WorkerID, to bus.Receiver) {
 		a, ok := to.(*attempt)
 		if !ok || worker == anyWorker || whom != everybody && whom != worker || !kept(a.call) && !a.brief {
 			return
 		}
 		at := addressee{worker, !kept(a.call)}
 		if found[at] == nil {
-			found[at] = make(map[string]lostCall)
+			found[at] = make(map[schema.CallID]lostCall)
 		}
 		found[at][a.call.ID] = lostCall{seq, a}
 	})
@@ -114,7 +114,7 @@ func (q *inquirer) unanswered(whom string) map[addressee]map[string]lostCall {
 
 // askWorker asks one worker until it answers. A call that still runs there is
 // answered over the new connection.
-func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string]lostCall) {
+func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[schema.CallID]lostCall) {
 	query := bus.OutcomeQuery{Brief: to.brief}
 	for id, c := range calls {
 		query.CallIDs, query.Seqs = append(query.CallIDs, id), append(query.Seqs, c.seq)
@@ -148,7 +148,7 @@ func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string
 
 // answer gives a call the end that its worker remembers, or that of one that did not
 // arrive there, and says whether the call still waited for it.
-func (q *inquirer) answer(worker string, c lostCall, outcome *Outcome) bool {
+func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) bool {
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
 	case outcome.State == OutcomeNever && outcome.Refused:
@@ -178,7 +178,7 @@ func (q *inquirer) answer(worker string, c lostCall, outcome *Outcome) bool {
 // look asks whether a worker that owes answers is there. In a cluster one that is
 // not may be on its way to another server, and what it owes is asked for when it is
 // there: see run.
-func (q *inquirer) look(ctx context.Context, id string) {
+func (q *inquirer) look(ctx context.Context, id schema.WorkerID) {
 	r := q.router
 	w := r.worker(id)
 	if w == nil {

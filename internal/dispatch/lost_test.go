@@ -23,7 +23,7 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 			return
 		}
 		asked.Add(1)
-		w.outcomes(t, f, to, func(_ *bus.OutcomeQuery, id string) bus.Outcome {
+		w.outcomes(t, f, to, func(_ *bus.OutcomeQuery, id schema.CallID) bus.Outcome {
 			if id == "call_failed" {
 				return bus.Outcome{State: bus.OutcomeEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
 			}
@@ -34,7 +34,7 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		res *schema.Result
 		err error
 	}
-	run := func(id, approval string) <-chan end {
+	run := func(id schema.CallID, approval schema.ApprovalID) <-chan end {
 		ended := make(chan end, 1)
 		c := call(false)
 		c.ID, c.Durable, c.Approval, c.Timeout = id, approval == "", approval, 10*time.Minute
@@ -66,8 +66,8 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
 	srv := bustest.Start(t)
 	one, other := startRouter(t, srv), startRouter(t, srv)
-	heard := make(chan string, 10)
-	stop := one.OnCancel(func(id string) { heard <- id })
+	heard := make(chan schema.CallID, 10)
+	stop := one.OnCancel(func(id schema.CallID) { heard <- id })
 	if err := other.Cancel("call_1"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
 		t.Errorf("heard of %s", id)
 	}
 	stop()
-	last := make(chan string, 1)
-	defer one.OnCancel(func(id string) { last <- id })()
+	last := make(chan schema.CallID, 1)
+	defer one.OnCancel(func(id schema.CallID) { last <- id })()
 	if err := other.Cancel("call_2"); err != nil {
 		t.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted,
 			}
 			return
 		}
-		w.outcomes(t, f, to, func(q *bus.OutcomeQuery, _ string) bus.Outcome {
+		w.outcomes(t, f, to, func(q *bus.OutcomeQuery, _ schema.CallID) bus.Outcome {
 			return bus.Outcome{State: bus.OutcomeNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)}
 		})
 	}
 }
 
 // outcomes answers a question about calls.
-func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.OutcomeQuery, id string) bus.Outcome) {
+func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.OutcomeQuery, id schema.CallID) bus.Outcome) {
 	var q bus.OutcomeQuery
 	if err := json.Unmarshal(f.Payload, &q); err != nil {
 		t.Error(err)
@@ -125,11 +125,11 @@ func TestACallThatWasLostOnItsWayIsSentToAnotherWorkerWhenItsOwnMoved(t *testing
 	startScripted(t, srv, r, "moves", forgetful(t, seqs, true))
 	c := call(false)
 	c.Durable, c.Timeout = true, 10*time.Minute
-	ended := make(chan string, 1)
+	ended := make(chan schema.WorkerID, 1)
 	go func() {
 		res, err := r.Do(context.Background(), c)
 		if err != nil {
-			ended <- err.Error()
+			ended <- schema.WorkerID(err.Error())
 			return
 		}
 		ended <- res.Worker
@@ -167,7 +167,7 @@ func TestACallWhoseWorkerKnowsNothingAndPromisesNothingIsNotSentAgain(t *testing
 		}
 	}
 	// The answer to a second question comes after that to the first.
-	if _, err := r.Ask(ctx, "old", []string{"call_y"}); err != nil {
+	if _, err := r.Ask(ctx, "old", []schema.CallID{"call_y"}); err != nil {
 		t.Error(err)
 	}
 	cancel()

@@ -31,7 +31,7 @@ const (
 // Ask asks the worker what became of durable calls; see [Router.AskWithin]. As
 // nothing is said of when they were sent, a worker that has already forgotten
 // calls proves nothing about those that it does not know.
-func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Outcome, error) {
+func (r *Router) Ask(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID) ([]Outcome, error) {
 	return r.AskWithin(ctx, worker, callIDs, 0)
 }
 
@@ -47,12 +47,12 @@ func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Ou
 // A worker id is one start of a worker, so no other answers for it. The error is
 // a *schema.Error; [schema.KindUnavailable] says that the worker is not there, and
 // proves nothing about the calls.
-func (r *Router) AskWithin(ctx context.Context, worker string, callIDs []string, within time.Duration) ([]Outcome, error) {
+func (r *Router) AskWithin(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID, within time.Duration) ([]Outcome, error) {
 	return r.askAll(ctx, worker, &bus.OutcomeQuery{CallIDs: callIDs, Within: within})
 }
 
 // askAll asks a query of any length.
-func (r *Router) askAll(ctx context.Context, worker string, q *bus.OutcomeQuery) ([]Outcome, error) {
+func (r *Router) askAll(ctx context.Context, worker schema.WorkerID, q *bus.OutcomeQuery) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(q.CallIDs))
 	for at := 0; at < len(q.CallIDs); at += askedAtOnce {
 		part := *q
@@ -67,7 +67,7 @@ func (r *Router) askAll(ctx context.Context, worker string, q *bus.OutcomeQuery)
 	return outcomes, nil
 }
 
-func (r *Router) ask(ctx context.Context, worker string, q *bus.OutcomeQuery, outcomes *[]Outcome) error {
+func (r *Router) ask(ctx context.Context, worker schema.WorkerID, q *bus.OutcomeQuery, outcomes *[]Outcome) error {
 	callIDs := q.CallIDs
 	query, err := json.Marshal(q)
 	if err != nil {

@@ -39,7 +39,7 @@ type queue struct {
 type waiter struct {
 	got   chan *lane // has room, so that the giver never waits
 	async *AsyncCall // where nobody waits for got
-	avoid map[string]bool
+	avoid map[schema.WorkerID]bool
 	since time.Time // of calls that somebody waits for
 	kind  kind
 	line  *line // nil: picky, or no longer waiting

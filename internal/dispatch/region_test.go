@@ -12,8 +12,8 @@ import (
 // the same slots.
 func regions(near, remote *worker, slots int) *route {
 	r := newRoute(Options{Region: "eu"})
-	for id, w := range map[string]*worker{"near": near, "remote": remote} {
-		region := map[string]string{"near": "eu", "remote": "us"}[id]
+	for id, w := range map[schema.WorkerID]*worker{"near": near, "remote": remote} {
+		region := map[schema.WorkerID]string{"near": "eu", "remote": "us"}[id]
 		w.remote.Store(r.limits.isRemote(&schema.Worker{Labels: map[string]string{schema.RegionLabel: region}}))
 		r.set(id, w, slots, true)
 		r.settle()
@@ -27,10 +27,10 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 		r := regions(near, &worker{}, 4)
 		// run runs callers in a closed loop for ten seconds of virtual time and says how
 		// many calls each worker got. The near worker is the slower one.
-		run := func(callers int) map[string]int {
-			took := map[string]time.Duration{"near": 50 * time.Millisecond, "remote": 5 * time.Millisecond}
-			share := make(map[string]int)
-			ends := make(chan string)
+		run := func(callers int) map[schema.WorkerID]int {
+			took := map[schema.WorkerID]time.Duration{"near": 50 * time.Millisecond, "remote": 5 * time.Millisecond}
+			share := make(map[schema.WorkerID]int)
+			ends := make(chan schema.WorkerID)
 			until := time.Now().Add(10 * time.Second)
 			for range callers {
 				go func() {

@@ -26,8 +26,8 @@ const retryJitter = 0.5
 type trial struct {
 	router *Router
 	call   *schema.Call
-	rule   *schema.Retry   // nil: none
-	avoid  map[string]bool // workers at which the call did not start
+	rule   *schema.Retry            // nil: none
+	avoid  map[schema.WorkerID]bool // workers at which the call did not start
 
 	last, doubt error // doubt is of an attempt that may have run
 
@@ -101,7 +101,7 @@ func (t *trial) run(ctx context.Context, stop <-chan struct{}, attempt func(n in
 			return t.failed(EndOf(t.call, t.doubt, errWaitEnded(), true))
 		}
 		t.router.log.Debug("a rule sends a call again", "call", t.call.ID, "server", t.call.Server, "kind", kind, "after", wait)
-		t.router.limits.Metrics.CallRetried(t.call.Server, kind)
+		t.router.limits.Metrics.CallRetried(string(t.call.Server), kind)
 		t.avoid, hops = nil, 0
 	}
 }

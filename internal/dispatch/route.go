@@ -4,12 +4,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // route is everything the router knows about one server: the workers that have
 // it, and the calls that wait for a slot.
 type route struct {
-	server string
+	server schema.ServerID
 	limits *Options
 
 	mu      sync.Mutex
@@ -23,7 +25,7 @@ type route struct {
 // route's lock.
 type lane struct {
 	route    *route
-	worker   string
+	worker   schema.WorkerID
 	host     atomic.Pointer[worker] // nil: not known; read without the route's lock
 	slots    int                    // this router's share
 	inFlight int
@@ -104,7 +106,7 @@ func (l *lane) take(now time.Time, k kind) {
 }
 
 // pickLocked returns the best lane with a free slot for the kind, or nil.
-func (r *route) pickLocked(now time.Time, avoid map[string]bool, k kind) *lane {
+func (r *route) pickLocked(now time.Time, avoid map[schema.WorkerID]bool, k kind) *lane {
 	var best choice
 	for _, l := range r.lanes {
 		if l.hasSpace(now, k) && !avoid[l.worker] {
@@ -141,7 +143,7 @@ func (l *lane) release(took time.Duration, k kind) {
 
 // set makes or changes the lane of a worker; host is what the router keeps about
 // the worker, or nil. Who calls it calls settle afterwards.
-func (r *route) set(id string, host *worker, slots int, open bool) {
+func (r *route) set(id schema.WorkerID, host *worker, slots int, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.lanes {
@@ -170,7 +172,7 @@ func (r *route) settle() {
 }
 
 // closeLane takes no more calls to the worker until it announces itself again.
-func (r *route) closeLane(worker string) {
+func (r *route) closeLane(worker schema.WorkerID) {
 	r.mu.Lock()
 	defer r.unlock()
 	for _, l := range r.lanes {
@@ -186,7 +188,7 @@ func (r *route) closeLane(worker string) {
 
 // drop forgets the worker. Calls that are under way there keep their lane. Who calls
 // it calls settle afterwards.
-func (r *route) drop(worker string) {
+func (r *route) drop(worker schema.WorkerID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, l := range r.lanes {

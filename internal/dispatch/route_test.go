@@ -27,13 +27,13 @@ var one = &schema.Call{}
 // load runs callers in a closed loop against workers that take the given times,
 // in virtual time, and returns the calls for each second, the 90th percentile
 // of a call's whole time, and how many calls each worker got.
-func load(t *testing.T, workers map[string]time.Duration, slots, callers int, total time.Duration) (rate float64, p90 time.Duration, share map[string]int) {
+func load(t *testing.T, workers map[schema.WorkerID]time.Duration, slots, callers int, total time.Duration) (rate float64, p90 time.Duration, share map[schema.WorkerID]int) {
 	t.Helper()
 	r := newRoute(Options{})
 	for w := range workers {
 		r.set(w, nil, slots, true)
 	}
-	share = make(map[string]int)
+	share = make(map[schema.WorkerID]int)
 	var mu sync.Mutex
 	var times []time.Duration
 	var wg sync.WaitGroup
@@ -65,7 +65,7 @@ func load(t *testing.T, workers map[string]time.Duration, slots, callers int, to
 
 func TestOneSlowWorkerDoesNotSlowTheOthers(t *testing.T) {
 	const fast, slow = 20 * time.Millisecond, 200 * time.Millisecond
-	workers := map[string]time.Duration{"a": fast, "b": fast, "c": fast, "d": slow}
+	workers := map[schema.WorkerID]time.Duration{"a": fast, "b": fast, "c": fast, "d": slow}
 	// Three fast workers with 8 slots do 1,200 calls a second, the slow one 40.
 	for callers, most := range map[int]float64{24: 1200, 40: 1240} {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,12 +89,12 @@ func TestAWorkerThatBecameFastIsFoundAgain(t *testing.T) {
 		r.set("slow", nil, 4, true)
 		r.set("fast", nil, 4, true)
 		for range 20 {
-			l, err := r.acquire(t.Context(), one, map[string]bool{"fast": true}, nil)
+			l, err := r.acquire(t.Context(), one, map[schema.WorkerID]bool{"fast": true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			l.release(time.Second, interactive)
-			l, err = r.acquire(t.Context(), one, map[string]bool{"slow": true}, nil)
+			l, err = r.acquire(t.Context(), one, map[schema.WorkerID]bool{"slow": true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestAClosedLaneTakesNothingNewAndOpensAgain(t *testing.T) {
 	if l := r.pickLocked(time.Now(), nil, interactive); l == nil {
 		t.Error("an announced worker must be open again")
 	}
-	if _, err := r.acquire(t.Context(), one, map[string]bool{"a": true}, nil); !errors.Is(err, errNoOther) {
+	if _, err := r.acquire(t.Context(), one, map[schema.WorkerID]bool{"a": true}, nil); !errors.Is(err, errNoOther) {
 		t.Errorf("with nobody else to try: %v", err)
 	}
 }

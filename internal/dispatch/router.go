@@ -93,9 +93,9 @@ type Router struct {
 	listeners listeners
 
 	mu      sync.RWMutex
-	routes  map[string]*route
-	workers map[string]*worker
-	silent  map[string]time.Time // workers that may be disconnected only: until when they are awaited
+	routes  map[schema.ServerID]*route
+	workers map[schema.WorkerID]*worker
+	silent  map[schema.WorkerID]time.Time // workers that may be disconnected only: until when they are awaited
 	routers int
 
 	life   context.Context // ends when the router is closed
@@ -124,8 +124,8 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), silent: make(map[string]time.Time), routers: 1, life: ctx, stop: stop}
-	r.lost = inquirer{r, make(chan string, movedKept)}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), silent: make(map[schema.WorkerID]time.Time), routers: 1, life: ctx, stop: stop}
+	r.lost = inquirer{r, make(chan schema.WorkerID, movedKept)}
 	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
@@ -198,7 +198,7 @@ func sameOffer(a, b *schema.Worker) bool {
 
 // applyLocked returns the routes that it touched, to be settled.
 func (r *Router) applyLocked(before, w *schema.Worker) (touched []*route) {
-	has := make(map[string]bool, len(w.Servers))
+	has := make(map[schema.ServerID]bool, len(w.Servers))
 	for i := range w.Servers {
 		s := &w.Servers[i]
 		has[s.ID] = true
@@ -220,7 +220,7 @@ func (r *Router) applyLocked(before, w *schema.Worker) (touched []*route) {
 // share is this router's part of a worker's slots.
 func (r *Router) share(slots int) int { return max(1, (slots+r.routers-1)/r.routers) }
 
-func (r *Router) routeLocked(server string) *route {
+func (r *Router) routeLocked(server schema.ServerID) *route {
 	rt := r.routes[server]
 	if rt == nil {
 		rt = &route{server: server, limits: &r.limits}
@@ -246,7 +246,7 @@ func (r *Router) SetRouters(n int) {
 // RemoveWorker forgets a worker that has fallen silent and ends the calls that are
 // under way there. In a cluster it may only be disconnected: calls whose end it remembers,
 // and that no other may run, are then given up later. See returnGrace.
-func (r *Router) RemoveWorker(id string) {
+func (r *Router) RemoveWorker(id schema.WorkerID) {
 	held := r.conn.Clustered()
 	r.mu.Lock()
 	w := r.workers[id]
@@ -273,7 +273,7 @@ func (r *Router) RemoveWorker(id string) {
 
 // giveUp ends the calls of workers that were awaited and did not reconnect.
 func (r *Router) giveUp(now time.Time) {
-	var lost []string
+	var lost []schema.WorkerID
 	r.mu.Lock()
 	for id, until := range r.silent {
 		if now.After(until) {
@@ -288,10 +288,10 @@ func (r *Router) giveUp(now time.Time) {
 }
 
 // Load returns what waits and runs for each known server.
-func (r *Router) Load() map[string]Load {
+func (r *Router) Load() map[schema.ServerID]Load {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	loads := make(map[string]Load, len(r.routes))
+	loads := make(map[schema.ServerID]Load, len(r.routes))
 	for id, rt := range r.routes {
 		loads[id] = rt.load()
 	}
@@ -320,7 +320,7 @@ func (r *Router) probe(ctx context.Context) {
 			continue
 		}
 		r.mu.RLock()
-		var silent []string
+		var silent []schema.WorkerID
 		for id, w := range r.workers {
 			if w.owed.get() > 0 && now.Sub(w.heard.get()) > probeAfter {
 				w.heard.set(now) // ask again after the same time
@@ -335,7 +335,7 @@ func (r *Router) probe(ctx context.Context) {
 }
 
 // lookup returns the route of a server and the worker record of an id.
-func (r *Router) lookup(server string) *route {
+func (r *Router) lookup(server schema.ServerID) *route {
 	r.mu.RLock()
 	rt := r.routes[server]
 	r.mu.RUnlock()
@@ -347,7 +347,7 @@ func (r *Router) lookup(server string) *route {
 	return rt
 }
 
-func (r *Router) worker(id string) *worker {
+func (r *Router) worker(id schema.WorkerID) *worker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.workers[id]

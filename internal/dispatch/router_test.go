@@ -16,7 +16,7 @@ import (
 
 // scripted is a worker whose answers the test writes.
 type scripted struct {
-	id        string
+	id        schema.WorkerID
 	l         *bus.Listener
 	listening chan struct{}
 	calls     atomic.Int64
@@ -31,9 +31,9 @@ func (s *scripted) Call(f *bus.CallFrame, to bus.ReplyTo) {
 }
 func (s *scripted) Cancel(seq uint64) { s.cancelled <- seq }
 
-func startScripted(t *testing.T, srv *bustest.Server, r *Router, id string, answer func(*scripted, *bus.CallFrame, bus.ReplyTo)) (*scripted, *bus.Conn) {
+func startScripted(t *testing.T, srv *bustest.Server, r *Router, id schema.WorkerID, answer func(*scripted, *bus.CallFrame, bus.ReplyTo)) (*scripted, *bus.Conn) {
 	t.Helper()
-	conn := srv.Connect(t, id)
+	conn := srv.Connect(t, string(id))
 	s := &scripted{id: id, listening: make(chan struct{}), cancelled: make(chan uint64, 8), answer: answer}
 	var err error
 	if s.l, err = conn.Listen(id, s); err != nil {

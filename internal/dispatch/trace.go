@@ -12,14 +12,14 @@ func (r *Router) traced(ctx context.Context, call *schema.Call, l *lane, n int, 
 	if r.limits.Traces == nil {
 		return r.try(ctx, call, l, n, stop)
 	}
-	span := r.limits.Traces.Begin(call.Trace, telemetry.Producer, "send "+call.Server)
+	span := r.limits.Traces.Begin(call.Trace, telemetry.Producer, "send "+string(call.Server))
 	defer span.End()
 	span.Text(telemetry.KeySystem, telemetry.NATS)
 	span.Text(telemetry.KeyStep, "send")
 	span.Text(telemetry.KeyStepType, "send")
-	span.Text(telemetry.KeyDestination, call.Server)
-	span.Text(telemetry.KeyCall, call.ID)
-	span.Text(telemetry.KeyWorker, l.worker)
+	span.Text(telemetry.KeyDestination, string(call.Server))
+	span.Text(telemetry.KeyCall, string(call.ID))
+	span.Text(telemetry.KeyWorker, string(l.worker))
 	span.Number(telemetry.KeyAttempt, n)
 	below := *call
 	below.Trace = span.Trace()

@@ -10,7 +10,7 @@ import (
 // acquire returns a lane with a slot taken. A call that finds none free waits:
 // an interactive one if the wait is likely to be short enough, a bulk one until
 // ctx ends. stop ends the wait as ctx does. Workers in avoid are not used.
-func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[string]bool, stop <-chan struct{}) (*lane, error) {
+func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema.WorkerID]bool, stop <-chan struct{}) (*lane, error) {
 	now := time.Now()
 	k := kindOf(call)
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (r *route) stopWaiting(w *waiter, err error) (*lane, error) {
 	return nil, err
 }
 
-func (r *route) hasOpenLocked(avoid map[string]bool) bool {
+func (r *route) hasOpenLocked(avoid map[schema.WorkerID]bool) bool {
 	for _, l := range r.lanes {
 		if !l.closed && !avoid[l.worker] {
 			return true
@@ -87,7 +87,7 @@ func (r *route) hasOpenLocked(avoid map[string]bool) bool {
 // mayWaitLocked refuses a wait that would end in a refusal anyway. What a
 // principal has waiting is held against itself first: a full queue still takes
 // the calls of one that has less than its part in it.
-func (r *route) mayWaitLocked(call *schema.Call, avoid map[string]bool, open bool) error {
+func (r *route) mayWaitLocked(call *schema.Call, avoid map[schema.WorkerID]bool, open bool) error {
 	if !open && len(avoid) > 0 {
 		return errNoOther
 	}

@@ -27,7 +27,7 @@ type Episode struct {
 	oracle bool // an episode of the manager's own
 	ctx    context.Context
 	cancel context.CancelFunc
-	leases map[string]schema.Lease // by server; nil with isolation shared
+	leases map[schema.ServerID]schema.Lease // by server; nil with isolation shared
 
 	stepping sync.Mutex // held during a step
 	closing  sync.Once
@@ -185,7 +185,7 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 			return nil, schema.Errorf(schema.KindInternal, "The arguments of %s cannot be written as JSON: %w", tool, err)
 		}
 	}
-	call := ep.call(server, name, raw)
+	call := ep.call(schema.ServerID(server), name, raw)
 	out, err := ep.m.o.Calls.Submit(ctx, calls.Request{Call: call})
 	switch {
 	case err != nil:
@@ -200,7 +200,7 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 }
 
 // call makes a call of the episode.
-func (ep *Episode) call(server, tool string, arguments []byte) *schema.Call {
+func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *schema.Call {
 	return &schema.Call{
 		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
 		Session: ep.key, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,

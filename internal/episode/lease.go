@@ -20,7 +20,7 @@ func (ep *Episode) lease(ctx context.Context) error {
 	if ep.env.Isolation == IsolationShared {
 		return nil
 	}
-	ep.leases = make(map[string]schema.Lease, len(ep.table.servers))
+	ep.leases = make(map[schema.ServerID]schema.Lease, len(ep.table.servers))
 	for _, server := range ep.table.servers {
 		l, err := ep.leaseOf(ctx, server)
 		if err != nil {
@@ -33,7 +33,7 @@ func (ep *Episode) lease(ctx context.Context) error {
 
 // leaseOf binds the episode to a worker that has the server ready. Episodes are spread over
 // the workers by their keys; a worker without a free process passes the episode on.
-func (ep *Episode) leaseOf(ctx context.Context, server string) (schema.Lease, error) {
+func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.Lease, error) {
 	holders := slices.DeleteFunc(ep.m.o.Catalog.Holders(server), func(w schema.Worker) bool {
 		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
 	})
@@ -59,7 +59,7 @@ func (ep *Episode) leaseOf(ctx context.Context, server string) (schema.Lease, er
 }
 
 // ask asks the worker of a lease to open or close it, or for the digest of its state.
-func (ep *Episode) ask(ctx context.Context, method, server string, l schema.Lease) ([]byte, error) {
+func (ep *Episode) ask(ctx context.Context, method string, server schema.ServerID, l schema.Lease) ([]byte, error) {
 	payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (ep *Episode) digest(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		whole += server + " " + string(sum) + "\n"
+		whole += string(server) + " " + string(sum) + "\n"
 	}
 	if whole == "" {
 		return "", nil

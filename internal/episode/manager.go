@@ -19,19 +19,19 @@ type Calls interface {
 	Await(ctx context.Context, a *calls.Accepted, who schema.Principal) (*calls.Status, error)
 	Result(ctx context.Context, s *calls.Status) (*schema.Result, error)
 	Confirm(ctx context.Context, q calls.Confirmation) (calls.Confirmed, error)
-	Cancel(ctx context.Context, id string, who schema.Principal) (*calls.Status, error)
+	Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*calls.Status, error)
 }
 
 // Catalog says which tools there are and who has them; *catalog.Catalog is one.
 type Catalog interface {
 	Servers() []catalog.Server
-	Tools(server string) ([]catalog.Tool, error)
-	Holders(server string) []schema.Worker
+	Tools(server schema.ServerID) ([]catalog.Tool, error)
+	Holders(server schema.ServerID) []schema.Worker
 }
 
 // Asker asks a worker something; *dispatch.Router is one.
 type Asker interface {
-	Request(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error)
+	Request(ctx context.Context, workerID schema.WorkerID, method string, server schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error)
 }
 
 // Metrics counts episodes. Its methods must not block.

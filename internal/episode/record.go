@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // line is a line of a transcript, in the format of the agent's transcripts. Those of type
@@ -45,11 +46,11 @@ type lineCall struct {
 }
 
 type lineResult struct {
-	ID        string `json:"id,omitempty"`
-	Name      string `json:"name"`
-	CallID    string `json:"call_id,omitempty"`
-	State     string `json:"state"`
-	ToolError bool   `json:"tool_error,omitempty"`
+	ID        string        `json:"id,omitempty"`
+	Name      string        `json:"name"`
+	CallID    schema.CallID `json:"call_id,omitempty"`
+	State     string        `json:"state"`
+	ToolError bool          `json:"tool_error,omitempty"`
 }
 
 // record collects the lines of a transcript. They are written when the episode is closed, so

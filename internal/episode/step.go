@@ -32,7 +32,7 @@ type StepError struct {
 type Observation struct {
 	// Tool is the tool that was called; "" for a text with several calls or none.
 	Tool   string
-	CallID string
+	CallID schema.CallID
 	// Result is the MCP result of the tool as it came, nil where there is none; Error says why.
 	Result    json.RawMessage
 	ToolError bool
@@ -257,7 +257,7 @@ func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.R
 // answerHeld answers a held call as the environment says.
 func (ep *Episode) answerHeld(ctx context.Context, h *calls.Held) (*schema.Result, error) {
 	if ep.env.Confirm == ConfirmAllow && h.Token != "" {
-		done, err := ep.m.o.Calls.Confirm(ctx, calls.Confirmation{Token: h.Token, Confirm: true, Principal: ep.who, Attempt: h.CallID})
+		done, err := ep.m.o.Calls.Confirm(ctx, calls.Confirmation{Token: h.Token, Confirm: true, Principal: ep.who, Attempt: string(h.CallID)})
 		if err != nil {
 			return nil, err
 		}

@@ -22,8 +22,9 @@ type Tool struct {
 // offered is a tool of an environment with the server that has it.
 type offered struct {
 	Tool
-	server, tool string
-	risk         int
+	server schema.ServerID
+	tool   string
+	risk   int
 }
 
 // table are the tools of an environment at one moment.
@@ -33,7 +34,7 @@ type table struct {
 	tools   []Tool      // with the finish tool
 	graded  []eval.Tool // for rewards
 	known   *eval.Names // of graded
-	servers []string
+	servers []schema.ServerID
 	version string // changes with each definition
 	made    time.Time
 }
@@ -79,7 +80,7 @@ func (m *Manager) makeTable(e *Environment) (*table, error) {
 		for i := range all {
 			if tool := &all[i]; e.offers(tool) {
 				t.list = append(t.list, offer(tool))
-				digests = append(digests, s.ID, tool.Digest)
+				digests = append(digests, string(s.ID), tool.Digest)
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (e *Environment) offers(tool *catalog.Tool) bool {
 	}
 	return slices.ContainsFunc(e.Tools, func(pattern string) bool {
 		server, name, _ := strings.Cut(pattern, "/")
-		return match(server, tool.Server) && match(name, tool.Name)
+		return match(server, string(tool.Server)) && match(name, tool.Name)
 	})
 }
 
@@ -133,14 +134,14 @@ func (t *table) settle(e *Environment) {
 	for i := range t.list {
 		o := &t.list[i]
 		if count[o.tool] > 1 || slices.Contains(reservedTools, o.tool) || o.tool == e.FinishTool {
-			o.Name = o.server + "__" + o.tool
+			o.Name = string(o.server) + "__" + o.tool
 		}
 		t.names[o.Name] = o
 		if !slices.Contains(t.servers, o.server) {
 			t.servers = append(t.servers, o.server)
 		}
 		t.tools = append(t.tools, o.Tool)
-		t.graded = append(t.graded, eval.Tool{Name: o.Name, Server: o.server, Schema: o.InputSchema})
+		t.graded = append(t.graded, eval.Tool{Name: o.Name, Server: string(o.server), Schema: o.InputSchema})
 	}
 	t.known = eval.NewNames(t.graded)
 	t.tools = append(t.tools, Tool{

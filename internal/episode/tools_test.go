@@ -19,13 +19,13 @@ func (oneTool) Servers() []catalog.Server {
 	return []catalog.Server{{Server: schema.Server{ID: "files"}}}
 }
 
-func (oneTool) Tools(string) ([]catalog.Tool, error) {
+func (oneTool) Tools(schema.ServerID) ([]catalog.Tool, error) {
 	t := catalog.Tool{Tool: &schema.Tool{Server: "files", Name: "read", Digest: "a", Raw: json.RawMessage(`{"description":"Reads."}`)}}
 	t.Switch.Enabled = true
 	return []catalog.Tool{t}, nil
 }
 
-func (oneTool) Holders(string) []schema.Worker { return nil }
+func (oneTool) Holders(schema.ServerID) []schema.Worker { return nil }
 
 // Many ask for the tools of an environment while the table is made again and found to be the
 // same; the race detector looks on.

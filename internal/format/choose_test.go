@@ -25,7 +25,7 @@ func BenchmarkTool(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				t := tools[i%len(tools)]
-				f.Tool(Name(t.Server, t.Name), t, false)
+				f.Tool(Name(string(t.Server), t.Name), t, false)
 			}
 		})
 	}

@@ -221,7 +221,7 @@ func TestEveryToolKeepsToWhatEveryProviderDocuments(t *testing.T) {
 	for _, tool := range recorded(t) {
 		for _, f := range []Format{OpenAI, Responses, Anthropic, Gemini} {
 			for _, mode := range []bool{false, true} {
-				got := f.Tool(Name(tool.Server, tool.Name), tool, mode)
+				got := f.Tool(Name(string(tool.Server), tool.Name), tool, mode)
 				v, err := read(got.JSON)
 				if err != nil {
 					t.Fatalf("%s for %s: %v: %s", tool.Name, f, err, got.JSON)

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // toolOf makes a tool of a definition.
-func toolOf(t testing.TB, server, raw string) *schema.Tool {
+func toolOf(t testing.TB, server schema.ServerID, raw string) *schema.Tool {
 	t.Helper()
 	var def struct {
 		Name        string          `json:"name"`
@@ -47,7 +47,7 @@ func recorded(t testing.TB) []*schema.Tool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := strings.TrimSuffix(filepath.Base(file), ".ndjson")
+		server := schema.ServerID(strings.TrimSuffix(filepath.Base(file), ".ndjson"))
 		for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
 			all = append(all, toolOf(t, server, line))
 		}
@@ -60,10 +60,10 @@ func directoryOf(tools []*schema.Tool) Directory {
 	by := make(map[string][]string)
 	var servers []string
 	for _, t := range tools {
-		if by[t.Server] == nil {
-			servers = append(servers, t.Server)
+		if by[string(t.Server)] == nil {
+			servers = append(servers, string(t.Server))
 		}
-		by[t.Server] = append(by[t.Server], t.Name)
+		by[string(t.Server)] = append(by[string(t.Server)], t.Name)
 	}
 	return Directory{
 		Servers: func() []string { return servers },

@@ -44,11 +44,11 @@ func TestANameLeadsBackToItsToolWhateverOthersThereAre(t *testing.T) {
 		if ref.Server == "" || ref.Tool == "" {
 			continue
 		}
-		tools = append(tools, &schema.Tool{Server: ref.Server, Name: ref.Tool})
+		tools = append(tools, &schema.Tool{Server: schema.ServerID(ref.Server), Name: ref.Tool})
 		d := directoryOf(tools) // a set that grows
 		for _, have := range tools {
-			got, err := d.Resolve(Name(have.Server, have.Name))
-			if err != nil || got != (Ref{have.Server, have.Name}) {
+			got, err := d.Resolve(Name(string(have.Server), have.Name))
+			if err != nil || got != (Ref{string(have.Server), have.Name}) {
 				t.Fatalf("with %d tools, %q of %q is found as %v, %v", len(tools), have.Name, have.Server, got, err)
 			}
 		}
@@ -100,7 +100,7 @@ func FuzzName(f *testing.F) {
 		if !everyProviderTakes.MatchString(name) {
 			t.Fatalf("%q of %q is called %q", tool, server, name)
 		}
-		d := directoryOf([]*schema.Tool{{Server: server, Name: tool}, {Server: "other", Name: tool}})
+		d := directoryOf([]*schema.Tool{{Server: schema.ServerID(server), Name: tool}, {Server: "other", Name: tool}})
 		if got, err := d.Resolve(name); err != nil || got != (Ref{server, tool}) {
 			t.Fatalf("%q of %q, called %q, is found as %v, %v", tool, server, name, got, err)
 		}

@@ -185,7 +185,7 @@ func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
 	samples, refusals, j := 0, 0, judge{}
 	for _, f := range []Format{OpenAI, Responses, Anthropic, Gemini} {
 		for _, tool := range tools {
-			got := f.Tool(Name(tool.Server, tool.Name), tool, false)
+			got := f.Tool(Name(string(tool.Server), tool.Name), tool, false)
 			back, err := f.Definitions(f.Wrap([]Tool{got}))
 			if err != nil || len(back) != 1 {
 				t.Fatalf("%s: %d tools, %v", f, len(back), err)
@@ -197,7 +197,7 @@ func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
 			if err := json.Unmarshal(back[0], &def); err != nil {
 				t.Fatal(err)
 			}
-			if ref, err := d.Resolve(def.Name); err != nil || ref != (Ref{tool.Server, tool.Name}) {
+			if ref, err := d.Resolve(def.Name); err != nil || ref != (Ref{string(tool.Server), tool.Name}) {
 				t.Errorf("%s: %s of %s comes back as %v, %v", f, tool.Name, tool.Server, ref, err)
 			}
 			if slices.Contains(outsideOnly, tool.Name) {
@@ -315,15 +315,15 @@ func absent(s, v *value) {
 }
 
 func TestToolsOfAServerInEveryFormat(t *testing.T) {
-	for _, server := range []string{"everything", "odd"} {
+	for _, server := range []schema.ServerID{"everything", "odd"} {
 		for _, f := range []Format{OpenAI, Responses, Anthropic, Gemini} {
 			var all []Tool
 			for _, tool := range recorded(t) {
 				if tool.Server == server {
-					all = append(all, f.Tool(Name(tool.Server, tool.Name), tool, f == Responses))
+					all = append(all, f.Tool(Name(string(tool.Server), tool.Name), tool, f == Responses))
 				}
 			}
-			golden(t, "tools-"+server+"."+string(f)+".json", f.Wrap(all))
+			golden(t, "tools-"+string(server)+"."+string(f)+".json", f.Wrap(all))
 		}
 	}
 }

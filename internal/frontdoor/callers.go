@@ -5,6 +5,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/token"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // openCallers makes what finds out who sends a request. It asks no issuer yet, so that a
@@ -21,6 +22,6 @@ func (d *FrontDoor) openCallers() (err error) {
 }
 
 // inSet reports whether a set of tools has a tool.
-func (d *FrontDoor) inSet(set, server, tool string) bool {
+func (d *FrontDoor) inSet(set string, server schema.ServerID, tool string) bool {
 	return d.catalog.Sets().Has(set, server, tool)
 }

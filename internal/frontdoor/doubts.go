@@ -58,7 +58,7 @@ func (d *FrontDoor) toolNames() map[string][]string {
 		for _, t := range tools {
 			names = append(names, t.Name)
 		}
-		known[s.ID] = names
+		known[string(s.ID)] = names
 	}
 	return known
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const gaugeEvery = time.Second
@@ -13,10 +14,10 @@ func (d *FrontDoor) gauge() {
 	tick := time.NewTicker(gaugeEvery)
 	defer tick.Stop()
 	lost := uint64(0)
-	var pinned map[string]int
+	var pinned map[schema.ServerID]int
 	for {
 		for server, load := range d.router.Load() {
-			d.o.Metrics.SetWaiting(server, load.Waiting, load.Oldest)
+			d.o.Metrics.SetWaiting(string(server), load.Waiting, load.Oldest)
 		}
 		pinned = d.gaugePins(pinned)
 		d.o.Metrics.SetPace(d.router.BatchPace())

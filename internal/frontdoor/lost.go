@@ -23,12 +23,12 @@ type Lost struct {
 }
 
 // lostApproval says of a call whether its approval may be lost; nil where none is.
-func (l *Lost) lostApproval() func(callID string) bool {
+func (l *Lost) lostApproval() func(callID schema.CallID) bool {
 	if l.Approvals.IsZero() {
 		return nil
 	}
-	return func(callID string) bool {
-		made, ok := schema.IDTime(callID)
+	return func(callID schema.CallID) bool {
+		made, ok := schema.IDTime(string(callID))
 		return ok && made.Before(l.Approvals)
 	}
 }

@@ -14,7 +14,7 @@ const auditWithin = 5 * time.Second
 
 // recordAccepted writes to the audit record who accepted definitions of tools, and waits
 // until that is stored.
-func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error {
+func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error {
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
 	defer cancel()
 	for _, a := range accepted {
@@ -30,14 +30,14 @@ func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, ser
 
 // gaugePins keeps the metric of tools whose definition nobody has accepted. It takes what
 // it returned the last time.
-func (d *FrontDoor) gaugePins(before map[string]int) map[string]int {
+func (d *FrontDoor) gaugePins(before map[schema.ServerID]int) map[schema.ServerID]int {
 	now := d.catalog.ChangedTools()
 	for server, n := range now {
-		d.o.Metrics.SetChangedTools(server, n)
+		d.o.Metrics.SetChangedTools(string(server), n)
 		delete(before, server)
 	}
 	for server := range before {
-		d.o.Metrics.ForgetChangedTools(server)
+		d.o.Metrics.ForgetChangedTools(string(server))
 	}
 	return now
 }

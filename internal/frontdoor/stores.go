@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // stores are what calls are stored in. They are opened here and handed to internal/calls,
@@ -91,7 +92,7 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 // noPermission says why calls of the server cannot run by a standing permission: every
 // worker that could get them must trust this front door's key for that, or refuses
 // what was allowed.
-func (d *FrontDoor) noPermission(server string) string {
+func (d *FrontDoor) noPermission(server schema.ServerID) string {
 	if d.o.Signer == nil {
 		return "the front doors have no signing key (warrants.key_file)."
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // told is how many ends may wait to be put into the outbox; more wait at their
@@ -27,7 +28,7 @@ type notifier struct {
 	sender *webhook.Sender
 	store  *outbox.Outbox
 	ends   chan batch.End
-	held   chan string // ids of approvals that ended
+	held   chan schema.ApprovalID // ids of approvals that ended
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -42,7 +43,7 @@ func (d *FrontDoor) openNotifier(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
-	t := &notifier{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
+	t := &notifier{d: d, ends: make(chan batch.End, told), held: make(chan schema.ApprovalID, told), stop: make(chan struct{})}
 	if t.store, err = outbox.Open(ctx, d.o.Stored, webhook.KeepFor); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ const (
 // runHeld tells of the ends of calls that were held. Every front door sees them;
 // the first one that has its turn tells, and notes it in the ledger.
 func (t *notifier) runHeld() {
-	defer t.d.calls.WatchCallbacks(func(id string) {
+	defer t.d.calls.WatchCallbacks(func(id schema.ApprovalID) {
 		select {
 		case t.held <- id:
 		default: // the next look finds it
@@ -146,7 +147,7 @@ func (t *notifier) pause(d time.Duration) bool {
 	}
 }
 
-func (t *notifier) tellHeld(id string) {
+func (t *notifier) tellHeld(id schema.ApprovalID) {
 	ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
 	defer cancel()
 	err := t.d.calls.TellCallback(ctx, id, func(s *calls.Status, url string) error {
@@ -165,7 +166,7 @@ func (t *notifier) tellHeld(id string) {
 // batch, so that whoever tells it twice tells the same.
 func (t *notifier) message(ctx context.Context, e batch.End) (webhook.Message, error) {
 	if e.Batch != nil {
-		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
+		return webhook.Message{ID: string(e.Batch.ID), URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
 	}
 	return t.callMessage(ctx, calls.OfEnd(e), e.Call.CallbackURL)
 }
@@ -176,7 +177,7 @@ func (t *notifier) callMessage(ctx context.Context, s *calls.Status, url string)
 	if err != nil {
 		return webhook.Message{}, err
 	}
-	return webhook.Message{ID: s.ID, URL: url, Event: webhook.CallEvent(webhook.CallEnd{
-		State: string(s.State), Time: s.Ended, View: view, Result: result, ResultURL: "/calls/" + s.ID,
+	return webhook.Message{ID: string(s.ID), URL: url, Event: webhook.CallEvent(webhook.CallEnd{
+		State: string(s.State), Time: s.Ended, View: view, Result: result, ResultURL: "/calls/" + string(s.ID),
 	})}, nil
 }

@@ -56,7 +56,7 @@ func HTTPClient(spec Spec) *http.Client {
 		ForceAttemptHTTP2:      true, // own dialer switches it off otherwise
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	o := &originTripper{id: spec.ID, base: transport, want: "an http or https URL"}
+	o := &originTripper{id: string(spec.ID), base: transport, want: "an http or https URL"}
 	schemes := []string{"http", "https"}
 	if spec.Type == TypeWebSocket {
 		transport.ForceAttemptHTTP2, transport.HTTP2 = false, nil

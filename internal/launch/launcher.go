@@ -150,7 +150,7 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 		Stdin:    ends.stdin,
 		Stdout:   ends.stdout,
 		launcher: l,
-		id:       spec.ID,
+		id:       string(spec.ID),
 		cookie:   cookie,
 		proc:     proc,
 		stdin:    ends.stdin,

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // The test program plays all parts: the reaper, the servers, their descendants
@@ -149,7 +151,7 @@ func testSpec(part string, args ...string) Spec {
 		panic(err)
 	}
 	return Spec{
-		ID: part, Type: "stdio", Command: program, Args: append([]string{partPrefix + part}, args...),
+		ID: schema.ServerID(part), Type: "stdio", Command: program, Args: append([]string{partPrefix + part}, args...),
 		Env: map[string]string{"GORACE": "atexit_sleep_ms=0"}, // no second of waiting at each exit
 	}
 }

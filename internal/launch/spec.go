@@ -17,8 +17,8 @@ const TypeWebSocket = "websocket"
 
 // Spec says how one server is reached.
 type Spec struct {
-	ID   string // server id, for logs and messages
-	Type string // "stdio", "http" (streamable HTTP), "sse" (legacy), [TypeWebSocket], else only a name
+	ID   schema.ServerID // server id, for logs and messages
+	Type string          // "stdio", "http" (streamable HTTP), "sse" (legacy), [TypeWebSocket], else only a name
 
 	// Of a stdio server. Command is a name that is looked up in PATH (that of Env
 	// where it has one, else the worker's) or a path; a relative path counts from

@@ -23,16 +23,16 @@ const MediaType = "application/problem+json"
 
 // Document is what is sent. The tags describe it to OpenAPI documents.
 type Document struct {
-	Type            string    `json:"type" format:"uri-reference" doc:"The kind of problem. It is stable, and its path serves an explanation." example:"/problems/not-found"`
-	Title           string    `json:"title" doc:"The kind of problem as a short phrase." example:"Not found"`
-	Status          int       `json:"status" doc:"The HTTP status." example:"404"`
-	Detail          string    `json:"detail" doc:"The fault and the fix. It never contains an argument." example:"There is no server \"files\". GET /servers lists the servers."`
-	Error           string    `json:"error" doc:"The same text as detail, for clients that read this member."`
-	CallID          string    `json:"call_id,omitempty" doc:"The call that failed, if it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	Retryable       bool      `json:"retryable" doc:"Whether the same request can be sent again without a second side effect."`
-	CancelRequested bool      `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran. It may have done part of its work."`
-	Errors          []Fault   `json:"errors,omitempty" nullable:"false" doc:"Each fault."`
-	RPC             *RPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
+	Type            string        `json:"type" format:"uri-reference" doc:"The kind of problem. It is stable, and its path serves an explanation." example:"/problems/not-found"`
+	Title           string        `json:"title" doc:"The kind of problem as a short phrase." example:"Not found"`
+	Status          int           `json:"status" doc:"The HTTP status." example:"404"`
+	Detail          string        `json:"detail" doc:"The fault and the fix. It never contains an argument." example:"There is no server \"files\". GET /servers lists the servers."`
+	Error           string        `json:"error" doc:"The same text as detail, for clients that read this member."`
+	CallID          schema.CallID `json:"call_id,omitempty" doc:"The call that failed, if it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	Retryable       bool          `json:"retryable" doc:"Whether the same request can be sent again without a second side effect."`
+	CancelRequested bool          `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran. It may have done part of its work."`
+	Errors          []Fault       `json:"errors,omitempty" nullable:"false" doc:"Each fault."`
+	RPC             *RPCError     `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
 
 	retryAfter time.Duration
 }
@@ -109,7 +109,7 @@ func (d *Document) Headers() http.Header {
 		h.Set("Retry-After", after)
 	}
 	if d.CallID != "" {
-		h.Set("Callyard-Call-Id", d.CallID)
+		h.Set("Callyard-Call-Id", string(d.CallID))
 	}
 	if d.Status == http.StatusUnauthorized {
 		h.Set("Www-Authenticate", `Bearer realm="callyard"`)

@@ -66,7 +66,7 @@ func termsOf(tool *schema.Tool, labels Labels) *terms {
 	_ = json.Unmarshal(tool.Raw, &def) // what has another shape is left out
 	t := &terms{words: make(map[string]*[fields]float32)}
 	t.add(inName, tool.Name, 1)
-	t.add(inServer, tool.Server, 1)
+	t.add(inServer, string(tool.Server), 1)
 	t.add(inTitle, def.Title, 1)
 	if def.Annotations.Title != def.Title {
 		t.add(inTitle, def.Annotations.Title, 1)

@@ -95,7 +95,7 @@ func items(text string) (all []string) {
 
 func livemcp(t testing.TB, dir string) (parts []Part, steps, whole []question) {
 	var servers []struct {
-		Name  string `json:"server_name"`
+		Name  schema.ServerID `json:"server_name"`
 		Tools []struct {
 			Name, Description string
 			Parameter         map[string]string

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func tool(t testing.TB, server, name, description string, parameters ...string) *schema.Tool {
+func tool(t testing.TB, server schema.ServerID, name, description string, parameters ...string) *schema.Tool {
 	t.Helper()
 	properties := make(map[string]any)
 	for _, p := range parameters {
@@ -120,7 +120,7 @@ func phrase(r *rand.Rand, most int) string {
 	return strings.Join(all, " ")
 }
 
-func some(t testing.TB, r *rand.Rand, server string, n int) (all []*schema.Tool) {
+func some(t testing.TB, r *rand.Rand, server schema.ServerID, n int) (all []*schema.Tool) {
 	for i := range n {
 		all = append(all, tool(t, server, fmt.Sprintf("%s %d", phrase(r, 2), i), phrase(r, 12), vocabulary[r.IntN(len(vocabulary))], vocabulary[r.IntN(len(vocabulary))]))
 	}
@@ -134,7 +134,7 @@ func TestHiddenToolsAreAsIfTheyWereNotThere(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var with, without []Part
 		for s := range 1 + r.IntN(5) {
-			all := some(t, r, fmt.Sprint("server", s), 1+r.IntN(20))
+			all := some(t, r, schema.ServerID(fmt.Sprint("server", s)), 1+r.IntN(20))
 			var hidden []string
 			var left []*schema.Tool
 			for _, x := range all {
@@ -217,7 +217,7 @@ func largeFleet(b *testing.B, servers, each int) (parts []Part) {
 	for s := range servers {
 		var tools []*schema.Tool
 		for i := range each {
-			tools = append(tools, tool(b, fmt.Sprint("server", s), fmt.Sprintf("%s_%d", strings.ReplaceAll(text(3), " ", "_"), i), text(40), text(1), text(1), text(1)))
+			tools = append(tools, tool(b, schema.ServerID(fmt.Sprint("server", s)), fmt.Sprintf("%s_%d", strings.ReplaceAll(text(3), " ", "_"), i), text(40), text(1), text(1), text(1)))
 		}
 		parts = append(parts, NewSegment(tools, nil).Without(nil))
 	}

@@ -34,7 +34,7 @@ type programs struct {
 	awaited bool          // [Pool.awaitProgram] runs
 }
 
-func newPrograms(server string) *programs {
+func newPrograms(server schema.ServerID) *programs {
 	return &programs{
 		none: fmt.Sprintf("No program is attached to the server %q.", server),
 		all:  make(map[string]*attachment), flip: make(chan struct{}), givenUp: true,

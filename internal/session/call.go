@@ -12,7 +12,7 @@ import (
 // Request is one call as a session sends it. It is not changed by the pool and
 // must not be changed by the caller before the call has ended.
 type Request struct {
-	CallID string
+	CallID schema.CallID
 	Method string // one of the methods of package schema; empty means tools/call
 	// Name is the tool of tools/call. For the other methods it says nothing that
 	// Params do not.

@@ -188,7 +188,7 @@ func tooLarge(cfg *Config) Outcome {
 
 // rpcFault turns a JSON-RPC error into ours. The message stays out of the
 // sentence, because servers like to repeat arguments in it.
-func rpcFault(server string, raw []byte) *schema.Error {
+func rpcFault(server schema.ServerID, raw []byte) *schema.Error {
 	rpc := &schema.RPCError{}
 	_ = json.Unmarshal(raw, rpc) // an error that is no error object has code 0 and no message
 	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)

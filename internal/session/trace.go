@@ -34,8 +34,8 @@ func (r *Running) trace(s *session) {
 		transport = "pipe"
 	}
 	span.Text(telemetry.KeyTransport, transport)
-	span.Text(telemetry.KeyServer, s.pool.cfg.Spec.ID)
-	span.Text(telemetry.KeyCall, req.CallID)
+	span.Text(telemetry.KeyServer, string(s.pool.cfg.Spec.ID))
+	span.Text(telemetry.KeyCall, string(req.CallID))
 	req.Trace = span.Trace()
 	r.req, r.span = &req, span
 }

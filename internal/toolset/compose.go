@@ -113,7 +113,7 @@ func (c *composer) selected(s *Selector, n *Naming) []Member {
 
 // matches says whether the selector selects the tool, apart from its sets.
 func (s *Selector) matches(t *Tool) bool {
-	return matchesPattern(s.Server, t.Server) && matchesPattern(s.Tool, t.Name) &&
+	return matchesPattern(s.Server, string(t.Server)) && matchesPattern(s.Tool, t.Name) &&
 		agrees(s.ReadOnly, t.ReadOnly) && agrees(s.Destructive, t.Destructive) && agrees(s.Idempotent, t.Idempotent) && agrees(s.OpenWorld, t.OpenWorld) &&
 		(s.MaxRiskLevel == 0 || max(t.RiskLevel, 1) <= s.MaxRiskLevel) &&
 		!slices.ContainsFunc(s.Tags, func(tag string) bool { return !slices.Contains(t.Tags, tag) })
@@ -138,11 +138,11 @@ func (n *Naming) name(t *Tool) string {
 	}
 	switch {
 	case prefix == "":
-		return format.MCPNameAs(t.Name, t.Server, t.Name)
+		return format.MCPNameAs(t.Name, string(t.Server), t.Name)
 	case prefix == serverInPrefix && separator == "__":
-		return format.MCPName(t.Server, t.Name)
+		return format.MCPName(string(t.Server), t.Name)
 	}
-	return format.MCPNameAs(strings.ReplaceAll(prefix, serverInPrefix, t.Server)+separator+t.Name, t.Server, t.Name)
+	return format.MCPNameAs(strings.ReplaceAll(prefix, serverInPrefix, string(t.Server))+separator+t.Name, string(t.Server), t.Name)
 }
 
 // settle decides names that several members have.
@@ -157,7 +157,7 @@ func settle(members []Member, policy Conflict) *Composition {
 	if policy == ConflictRename {
 		for i := range members {
 			if count[members[i].Name] > 1 {
-				members[i].Name = format.MCPName(members[i].Tool.Server, members[i].Tool.Name)
+				members[i].Name = format.MCPName(string(members[i].Tool.Server), members[i].Tool.Name)
 			}
 		}
 		return settle(members, ConflictError) // a name by server and tool may still be that of another

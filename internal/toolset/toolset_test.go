@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func tool(server, name string, change ...func(*Tool)) *Tool {
+func tool(server schema.ServerID, name string, change ...func(*Tool)) *Tool {
 	t := &Tool{Tool: &schema.Tool{Server: server, Name: name, Destructive: true, OpenWorld: true}}
 	for _, c := range change {
 		c(t)
@@ -98,7 +98,7 @@ func TestToolsOfOneNameAreSettledByThePolicy(t *testing.T) {
 		for _, clash := range made.LeftOut {
 			var servers []string
 			for _, tool := range clash.Tools {
-				servers = append(servers, tool.Server)
+				servers = append(servers, string(tool.Server))
 			}
 			out = append(out, clash.Name+":"+strings.Join(servers, ","))
 		}
@@ -179,7 +179,7 @@ func BenchmarkCompose5000(b *testing.B) {
 	var all []*Tool
 	for s := range 50 {
 		for n := range 100 {
-			all = append(all, tool(fmt.Sprintf("server-%02d", s), fmt.Sprintf("tool_%03d", n), readOnly))
+			all = append(all, tool(schema.ServerID(fmt.Sprintf("server-%02d", s)), fmt.Sprintf("tool_%03d", n), readOnly))
 		}
 	}
 	s := sets(

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // How says in which way the yes came about.
@@ -29,9 +31,9 @@ var hows = [...]How{1: Caller, 2: People, 3: Standing}
 
 // Claims are what a warrant says.
 type Claims struct {
-	ApprovalID string
-	CallID     string
-	Server     string
+	ApprovalID schema.ApprovalID
+	CallID     schema.CallID
+	Server     schema.ServerID
 	Tool       string
 	// ToolDefinitionDigest and ArgumentsDigest are digests of exact bytes, in the
 	// spelling of package digest.

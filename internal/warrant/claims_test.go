@@ -134,9 +134,11 @@ func TestWhatCannotBeWrittenIsNotSigned(t *testing.T) {
 		"over before it begins": func(c *warrant.Claims) { c.Deadline = c.Issued - 1 },
 		"before 1970":           func(c *warrant.Claims) { c.Issued = -1 },
 		"a long name":           func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 5000) },
-		"long names":            func(c *warrant.Claims) { c.Tool, c.Server = strings.Repeat("x", 2000), strings.Repeat("x", 2000) },
-		"no requirement":        func(c *warrant.Claims) { c.Requirement = "" },
-		"a name over 64 KiB":    func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 1<<16) },
+		"long names": func(c *warrant.Claims) {
+			c.Tool, c.Server = strings.Repeat("x", 2000), schema.ServerID(strings.Repeat("x", 2000))
+		},
+		"no requirement":     func(c *warrant.Claims) { c.Requirement = "" },
+		"a name over 64 KiB": func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 1<<16) },
 	} {
 		c := claims(warrant.People)
 		change(&c)

@@ -17,20 +17,20 @@ type Spent struct {
 	most int
 
 	mu        sync.Mutex
-	calls     map[string]use      // by call id
-	approvals map[string]struct{} // the approvals of those
-	forgotten int64               // the latest deadline of what was forgotten
-	swept     time.Time           // when expired warrants were forgotten last
+	calls     map[schema.CallID]use          // by call id
+	approvals map[schema.ApprovalID]struct{} // the approvals of those
+	forgotten int64                          // the latest deadline of what was forgotten
+	swept     time.Time                      // when expired warrants were forgotten last
 }
 
 type use struct {
-	approval string
+	approval schema.ApprovalID
 	deadline int64
 }
 
 // NewSpent returns a memory for at most that many warrants.
 func NewSpent(most int) *Spent {
-	return &Spent{most: most, calls: make(map[string]use), approvals: make(map[string]struct{})}
+	return &Spent{most: most, calls: make(map[schema.CallID]use), approvals: make(map[schema.ApprovalID]struct{})}
 }
 
 // Expired warrants are forgotten now and then, and sooner when there is no room.

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func claimsOf(call, approval string, deadline time.Time) *warrant.Claims {
+func claimsOf(call schema.CallID, approval schema.ApprovalID, deadline time.Time) *warrant.Claims {
 	return &warrant.Claims{CallID: call, ApprovalID: approval, Deadline: deadline.UnixMilli()}
 }
 
@@ -70,7 +70,7 @@ func TestTheMemoryIsBoundedAndFullMeansNo(t *testing.T) {
 	s := warrant.NewSpent(most)
 	ends := during.Add(time.Minute)
 	for i := range most {
-		if refusal := s.Take(claimsOf(fmt.Sprint("call", i), fmt.Sprint("approval", i), ends), during); refusal != nil {
+		if refusal := s.Take(claimsOf(schema.CallID(fmt.Sprint("call", i)), schema.ApprovalID(fmt.Sprint("approval", i)), ends), during); refusal != nil {
 			t.Fatal(refusal)
 		}
 	}

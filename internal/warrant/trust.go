@@ -67,9 +67,9 @@ func (t *Trust) Empty() bool { return t == nil || len(t.keys) == 0 }
 
 // Use is the call that is about to run, as the one that runs it sees it.
 type Use struct {
-	ApprovalID string
-	CallID     string
-	Server     string
+	ApprovalID schema.ApprovalID
+	CallID     schema.CallID
+	Server     schema.ServerID
 	Tool       string
 	// Definition is the tool's definition as the server sent it.
 	Definition []byte

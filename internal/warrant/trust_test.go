@@ -165,15 +165,15 @@ func TestOfTenThousandChangedCallsNoneIsAdmittedAndTheUnchangedOneIs(t *testing.
 		do   func(u *warrant.Use, w []byte) ([]byte, time.Time)
 	}{
 		{"approval", func(u *warrant.Use, w []byte) ([]byte, time.Time) {
-			u.ApprovalID = warranttest.Text(r, u.ApprovalID)
+			u.ApprovalID = schema.ApprovalID(warranttest.Text(r, string(u.ApprovalID)))
 			return w, during
 		}},
 		{"call id", func(u *warrant.Use, w []byte) ([]byte, time.Time) {
-			u.CallID = warranttest.Text(r, u.CallID)
+			u.CallID = schema.CallID(warranttest.Text(r, string(u.CallID)))
 			return w, during
 		}},
 		{"server", func(u *warrant.Use, w []byte) ([]byte, time.Time) {
-			u.Server = warranttest.Text(r, u.Server)
+			u.Server = schema.ServerID(warranttest.Text(r, string(u.Server)))
 			return w, during
 		}},
 		{"tool", func(u *warrant.Use, w []byte) ([]byte, time.Time) {

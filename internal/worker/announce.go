@@ -15,12 +15,12 @@ type announcer struct {
 	wake chan struct{} // holds a word when something changed
 
 	mu       sync.Mutex
-	restarts map[string]int
-	noise    map[string]int64
+	restarts map[schema.ServerID]int
+	noise    map[schema.ServerID]int64
 }
 
 func newAnnouncer(w *Worker) *announcer {
-	return &announcer{w: w, wake: make(chan struct{}, 1), restarts: make(map[string]int), noise: make(map[string]int64)}
+	return &announcer{w: w, wake: make(chan struct{}, 1), restarts: make(map[schema.ServerID]int), noise: make(map[schema.ServerID]int64)}
 }
 
 // change asks for an announcement soon; many changes share one.
@@ -88,10 +88,10 @@ func (a *announcer) announce() {
 // measure puts what is new of a server into the metrics. The caller holds a.mu.
 func (a *announcer) measure(s *schema.Server) {
 	w := a.w
-	w.o.Metrics.SetSessions(s.ID, s.Sessions)
-	w.o.Metrics.SetServerUp(s.ID, s.State == schema.StateInitialized)
+	w.o.Metrics.SetSessions(string(s.ID), s.Sessions)
+	w.o.Metrics.SetServerUp(string(s.ID), s.State == schema.StateInitialized)
 	for ; a.restarts[s.ID] < s.Restarts; a.restarts[s.ID]++ {
-		w.o.Metrics.SessionRestarted(s.ID)
+		w.o.Metrics.SessionRestarted(string(s.ID))
 	}
 	h := w.servers.find(s.ID)
 	if h == nil {
@@ -101,17 +101,17 @@ func (a *announcer) measure(s *schema.Server) {
 		h.sandboxed.measure()
 	}
 	if n := h.noise(); n > a.noise[s.ID] {
-		w.o.Metrics.ProtocolNoise(s.ID, n-a.noise[s.ID])
+		w.o.Metrics.ProtocolNoise(string(s.ID), n-a.noise[s.ID])
 		a.noise[s.ID] = n
 	}
 }
 
 // forget drops what was counted of a server's sessions, for the next of its name counts
 // again.
-func (a *announcer) forget(id string) {
+func (a *announcer) forget(id schema.ServerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.restarts, id)
 	delete(a.noise, id)
-	a.w.o.Metrics.ForgetServer(id)
+	a.w.o.Metrics.ForgetServer(string(id))
 }

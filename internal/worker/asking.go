@@ -20,7 +20,7 @@ const allAsked = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"co
 // asking runs calls of a server that may ask its callers: each on a session of its
 // caller's own, so that what the server asks belongs to that call.
 type asking struct {
-	id      string
+	id      schema.ServerID
 	own     *session.Own
 	timeout time.Duration // of a call that brings none
 	apart

@@ -109,7 +109,7 @@ func (w *Worker) AttachHandler() http.Handler {
 
 // serve serves one program until it leaves. An error is one before the upgrade.
 func (a *attachable) serve(out http.ResponseWriter, r *http.Request) error {
-	w, id := a.w, r.PathValue("server")
+	w, id := a.w, schema.ServerID(r.PathValue("server"))
 	if !a.keys.Configured() {
 		return schema.Errorf(schema.KindNotFound, "Worker %s has no server for attached programs.", w.id)
 	}
@@ -126,7 +126,7 @@ func (a *attachable) serve(out http.ResponseWriter, r *http.Request) error {
 	switch {
 	case h == nil || h.pool == nil || h.served.Entry.Attach == nil:
 		return schema.Errorf(schema.KindNotFound, "Worker %s has no server %q for attached programs.", w.id, id)
-	case who.Owner != id:
+	case schema.ServerID(who.Owner) != id:
 		return schema.Errorf(schema.KindForbidden, "The key is not for server %q; each key attaches programs to one server.", id)
 	case draining:
 		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)

@@ -19,7 +19,7 @@ type job struct {
 	server  *held // nil for a server that is not held
 	seq     uint64
 	to      bus.ReplyTo
-	id      string
+	id      schema.CallID
 	running atomic.Pointer[session.Running]
 	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container or a session of its own
 	own     atomic.Pointer[session.Owned]      // the session of its caller's own, while it runs there

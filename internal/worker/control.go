@@ -63,7 +63,7 @@ func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 	return w.memory.asked(&q, from, time.Now()), nil
 }
 
-func (c control) describe(server string) ([]byte, error) {
+func (c control) describe(server schema.ServerID) ([]byte, error) {
 	h := c.w.servers.find(server)
 	if h == nil {
 		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not run server %q.", c.w.id, server)

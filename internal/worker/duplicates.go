@@ -3,6 +3,8 @@ package worker
 import (
 	"hash/maphash"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // duplicateFilter tells whether an id was ever noted, as far back as it reaches.
@@ -38,7 +40,7 @@ func newDuplicateFilter(now time.Time) duplicateFilter {
 	return duplicateFilter{seed: maphash.MakeSeed(), generations: []generation{{from: now}}}
 }
 
-func (s *duplicateFilter) add(id string, now time.Time) {
+func (s *duplicateFilter) add(id schema.CallID, now time.Time) {
 	g := &s.generations[len(s.generations)-1]
 	if g.n >= generationIDs {
 		g = s.next(now)
@@ -68,13 +70,13 @@ func (s *duplicateFilter) next(now time.Time) *generation {
 	return &s.generations[len(s.generations)-1]
 }
 
-func (s *duplicateFilter) probes(id string) (at, step uint32) {
-	h := maphash.String(s.seed, id)
+func (s *duplicateFilter) probes(id schema.CallID) (at, step uint32) {
+	h := maphash.String(s.seed, string(id))
 	return uint32(h), uint32(h>>32) | 1
 }
 
 // maybe says whether the id was noted; false is certain.
-func (s *duplicateFilter) maybe(id string) bool {
+func (s *duplicateFilter) maybe(id schema.CallID) bool {
 	at, step := s.probes(id)
 	for i := range s.generations {
 		if s.generations[i].has(at, step) {

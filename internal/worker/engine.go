@@ -37,13 +37,13 @@ func newDock(w *Worker) *dock {
 }
 
 // ownerName is a worker's id as an engine takes names.
-func ownerName(id string) string {
+func ownerName(id schema.WorkerID) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
 			return r
 		}
 		return '-'
-	}, "w"+id)
+	}, "w"+string(id))
 }
 
 // open returns the engine. The error is a *schema.Error that says why there is

@@ -35,7 +35,7 @@ const (
 // first to lose some: what a router that died has left here is not pushed out by
 // the calls of those that live. It is safe for concurrent use.
 type memory struct {
-	worker string
+	worker schema.WorkerID
 	// most bounds what is kept of all calls together, and for how long.
 	most struct {
 		calls, bytes int
@@ -43,7 +43,7 @@ type memory struct {
 	}
 
 	mu     sync.Mutex
-	calls  map[string]*kept
+	calls  map[schema.CallID]*kept
 	owners map[bus.ReplyTo]*owned
 	size   int // bytes of all that are in a chain
 	count  int
@@ -52,7 +52,7 @@ type memory struct {
 
 // kept is one call.
 type kept struct {
-	id    string
+	id    schema.CallID
 	state bus.OutcomeState
 	// only, when set, is the router that asked about the call last: from others it
 	// is refused, as they have lost it.
@@ -75,14 +75,14 @@ type owned struct {
 	first, last *kept
 }
 
-func newMemory(worker string, now time.Time) *memory {
-	m := &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newDuplicateFilter(now)}
+func newMemory(worker schema.WorkerID, now time.Time) *memory {
+	m := &memory{worker: worker, calls: make(map[schema.CallID]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newDuplicateFilter(now)}
 	m.most.calls, m.most.bytes, m.most.age = keptCalls, keptBytes, keptFor
 	return m
 }
 
 // newBriefMemory returns one for calls with [bus.CallFrame.Brief].
-func newBriefMemory(worker string, now time.Time) *memory {
+func newBriefMemory(worker schema.WorkerID, now time.Time) *memory {
 	m := newMemory(worker, now)
 	m.most.calls, m.most.bytes, m.most.age = briefCalls, briefBytes, briefFor
 	return m
@@ -90,7 +90,7 @@ func newBriefMemory(worker string, now time.Time) *memory {
 
 // begin notes that the call came from the router, before anything is done with
 // it. The error says why it must not run.
-func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
+func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.calls[id]
@@ -112,7 +112,7 @@ func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *
 }
 
 // end notes how the call ended. One that did not start counts as never seen.
-func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.Time) {
+func (m *memory) end(id schema.CallID, from bus.ReplyTo, out session.Outcome, now time.Time) {
 	state := bus.OutcomeEnded
 	if !out.Started {
 		state, out = bus.OutcomeNever, session.Outcome{}
@@ -130,7 +130,7 @@ func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.
 }
 
 // keepable returns of the outcome what is kept, and its size.
-func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int) {
+func (m *memory) keepable(id schema.CallID, out session.Outcome) (session.Outcome, int) {
 	if n := len(out.Body); n > keptOne {
 		out.Err = schema.Errorf(schema.KindResultTooLarge, "The tool answered, but its result of %d bytes (SHA-256 %x) is too large for worker %s to keep.", n, sha256.Sum256(out.Body), m.worker).WithCall(id)
 		out.Body = nil

@@ -21,7 +21,7 @@ func ok(body string) session.Outcome {
 }
 
 // ask returns the outcomes of the calls.
-func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Outcome {
+func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...schema.CallID) []bus.Outcome {
 	t.Helper()
 	var outcomes []bus.Outcome
 	if err := bus.ReadOutcomes(m.asked(&bus.OutcomeQuery{CallIDs: ids, Within: within}, from, now), func(f bus.Outcome) { outcomes = append(outcomes, f) }); err != nil {
@@ -33,14 +33,14 @@ func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now ti
 	return outcomes
 }
 
-func begin(t *testing.T, m *memory, id string, from bus.ReplyTo, now time.Time) {
+func begin(t *testing.T, m *memory, id schema.CallID, from bus.ReplyTo, now time.Time) {
 	t.Helper()
 	if err := m.begin(id, 0, from, now); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func run(t *testing.T, m *memory, id string, from bus.ReplyTo, out session.Outcome, now time.Time) {
+func run(t *testing.T, m *memory, id schema.CallID, from bus.ReplyTo, out session.Outcome, now time.Time) {
 	t.Helper()
 	begin(t, m, id, from, now)
 	m.end(id, from, out, now)
@@ -75,7 +75,7 @@ func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
-	for _, id := range []string{"on its way", "ended"} {
+	for _, id := range []schema.CallID{"on its way", "ended"} {
 		ask(t, m, heir, 0, now, id)
 		if err := m.begin(id, 0, owner, now); err == nil || err.Kind != schema.KindConflict {
 			t.Errorf("%s: the old owner got %v", id, err)
@@ -127,18 +127,18 @@ func TestMemoryIsBoundedAndForgettingIsNoProof(t *testing.T) {
 	m := newMemory("w", now)
 	body := bytes.Repeat([]byte("x"), 64<<10)
 	for i := range 1000 {
-		run(t, m, fmt.Sprint("large-", i), owner, session.Outcome{Body: body, Started: true}, now)
+		run(t, m, schema.CallID(fmt.Sprint("large-", i)), owner, session.Outcome{Body: body, Started: true}, now)
 	}
 	if m.size > keptBytes || len(m.calls) != m.count {
 		t.Errorf("%d bytes of %d calls are kept, and %d in all", m.size, m.count, len(m.calls))
 	}
 	for i := range keptCalls + 1000 {
-		run(t, m, fmt.Sprint("small-", i), owner, ok(""), now)
+		run(t, m, schema.CallID(fmt.Sprint("small-", i)), owner, ok(""), now)
 	}
 	if m.count > keptCalls {
 		t.Errorf("%d calls are kept", m.count)
 	}
-	got := ask(t, m, heir, 0, now, "small-0", fmt.Sprint("small-", keptCalls+999))
+	got := ask(t, m, heir, 0, now, "small-0", schema.CallID(fmt.Sprint("small-", keptCalls+999)))
 	if got[0].State != bus.OutcomeForgotten || got[1].State != bus.OutcomeEnded {
 		t.Errorf("the oldest is %s, the newest %s", got[0].State, got[1].State)
 	}
@@ -146,7 +146,7 @@ func TestMemoryIsBoundedAndForgettingIsNoProof(t *testing.T) {
 	if m.count != 0 || m.size != 0 || len(m.calls) != 0 || len(m.owners) != 0 {
 		t.Errorf("after two minutes %d calls of %d bytes are kept", m.count, m.size)
 	}
-	if f := ask(t, m, heir, 0, now, fmt.Sprint("small-", keptCalls+999))[0]; f.State != bus.OutcomeForgotten {
+	if f := ask(t, m, heir, 0, now, schema.CallID(fmt.Sprint("small-", keptCalls+999)))[0]; f.State != bus.OutcomeForgotten {
 		t.Errorf("what is too old is %s", f.State)
 	}
 }
@@ -156,13 +156,13 @@ func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
 	m := newMemory("w", now)
 	body := bytes.Repeat([]byte("x"), 1<<10)
 	for i := range 1000 {
-		run(t, m, fmt.Sprint("lost-", i), owner, session.Outcome{Body: body, Started: true}, now)
+		run(t, m, schema.CallID(fmt.Sprint("lost-", i)), owner, session.Outcome{Body: body, Started: true}, now)
 	}
 	for i := range 100_000 {
-		run(t, m, fmt.Sprint("live-", i), heir, session.Outcome{Body: body, Started: true}, now)
+		run(t, m, schema.CallID(fmt.Sprint("live-", i)), heir, session.Outcome{Body: body, Started: true}, now)
 	}
 	for i := range 1000 {
-		if f := ask(t, m, heir, 0, now, fmt.Sprint("lost-", i))[0]; f.State != bus.OutcomeEnded {
+		if f := ask(t, m, heir, 0, now, schema.CallID(fmt.Sprint("lost-", i)))[0]; f.State != bus.OutcomeEnded {
 			t.Fatalf("lost-%d is %s", i, f.State)
 		}
 	}
@@ -181,7 +181,7 @@ func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
 	s.add("first", now)
 	for range generationsKept - 1 {
 		fill()
-		s.add(fmt.Sprint("at ", now), now)
+		s.add(schema.CallID(fmt.Sprint("at ", now)), now)
 	}
 	if !s.maybe("first") || s.maybe("new") || !s.covers(0, now) {
 		t.Fatal("nothing was given up yet")
@@ -216,14 +216,14 @@ func TestADuplicateFilterMissesNothing(t *testing.T) {
 	s := newDuplicateFilter(now)
 	const n = 200_000
 	for i := range n {
-		s.add(fmt.Sprint("seen-", i), now)
+		s.add(schema.CallID(fmt.Sprint("seen-", i)), now)
 	}
 	wrong := 0
 	for i := range n {
-		if !s.maybe(fmt.Sprint("seen-", i)) {
+		if !s.maybe(schema.CallID(fmt.Sprint("seen-", i))) {
 			t.Fatalf("seen-%d was not seen", i)
 		}
-		if s.maybe(fmt.Sprint("new-", i)) {
+		if s.maybe(schema.CallID(fmt.Sprint("new-", i))) {
 			wrong++
 		}
 	}
@@ -249,7 +249,7 @@ func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
 	var got []bus.Outcome
-	q := &bus.OutcomeQuery{CallIDs: []string{"lost", "ended"}, Seqs: []uint64{7, 8}}
+	q := &bus.OutcomeQuery{CallIDs: []schema.CallID{"lost", "ended"}, Seqs: []uint64{7, 8}}
 	if err := bus.ReadOutcomes(m.asked(q, owner, now), func(f bus.Outcome) { got = append(got, f) }); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestWhatStandsInNoLedgerIsRememberedBriefly(t *testing.T) {
 		t.Errorf("after it: %+v", f)
 	}
 	for i := range briefCalls + 10 {
-		run(t, m, fmt.Sprint("many ", i), owner, ok("{}"), now)
+		run(t, m, schema.CallID(fmt.Sprint("many ", i)), owner, ok("{}"), now)
 	}
 	if m.count > briefCalls {
 		t.Errorf("%d calls are remembered", m.count)

@@ -35,7 +35,7 @@ func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
 	ctx := context.Background()
 	later := echoCall("s", "later")
 	later.Durable = true
-	ask := func(ids ...string) []dispatch.Outcome {
+	ask := func(ids ...schema.CallID) []dispatch.Outcome {
 		t.Helper()
 		outcomes, err := heir.Ask(ctx, w.ID(), ids)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
 	if _, err := heir.Do(ctx, later); err != nil {
 		t.Errorf("the new owner sends it: %v", err)
 	}
-	if _, err := heir.Ask(ctx, "worker_of_another_start", []string{later.ID}); schema.KindOf(err) != schema.KindUnavailable {
+	if _, err := heir.Ask(ctx, "worker_of_another_start", []schema.CallID{later.ID}); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("a worker that is not there: %v", err)
 	}
 }

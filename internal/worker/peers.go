@@ -30,7 +30,7 @@ type peers struct {
 	seen  map[string]time.Time // by owner name
 }
 
-func newPeers(id string, conn *bus.Conn) *peers {
+func newPeers(id schema.WorkerID, conn *bus.Conn) *peers {
 	return &peers{self: ownerName(id), conn: conn, seen: make(map[string]time.Time)}
 }
 

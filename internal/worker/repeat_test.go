@@ -41,7 +41,7 @@ func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
 	t.Cleanup(func() { stop(t, w) })
 	router, cat := front(t, srv)
 	await(t, cat, "both servers", func() bool { return hasTools(cat, "local")() && hasTools(cat, "rest")() })
-	do := func(server, name, arguments string, timeout time.Duration) (*schema.Result, error) {
+	do := func(server schema.ServerID, name, arguments string, timeout time.Duration) (*schema.Result, error) {
 		tool, err := cat.Tool(server, name)
 		if err != nil {
 			t.Fatal(err)

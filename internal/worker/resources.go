@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // wantFor is how long somebody who wanted to hear of a resource is believed to want
@@ -18,7 +19,7 @@ func (w *Worker) want(r bus.Resources) {
 }
 
 // updated returns what tells all front doors that resources of the server changed.
-func (w *Worker) updated(server string) func(uris []string) {
+func (w *Worker) updated(server schema.ServerID) func(uris []string) {
 	return func(uris []string) {
 		if err := w.o.Conn.ResourcesUpdated(bus.Resources{Server: server, URIs: uris}); err != nil {
 			w.log.Debug("a resource update could not be published", "error", err)

@@ -162,7 +162,7 @@ func (b *sandboxed) count(u *use, out session.Outcome, deadline time.Time) {
 		cause = sandboxTimedOut
 	}
 	if cause != "" {
-		b.metrics.SandboxKilled(b.id, cause)
+		b.metrics.SandboxKilled(string(b.id), cause)
 		b.log.Warn("a container was killed while it ran a call", "reason", cause, "how", fmt.Sprint(u.how()))
 	}
 }

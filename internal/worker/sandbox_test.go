@@ -176,7 +176,7 @@ func TestOnlyAWorkerThatIsCertainlyGoneIsTakenForDead(t *testing.T) {
 }
 
 func TestOwnersAreNamesThatEnginesTake(t *testing.T) {
-	for id, want := range map[string]string{"worker_1": "wworker_1", "a/b:c_1": "wa-b-c_1", "-x": "w-x"} {
+	for id, want := range map[schema.WorkerID]string{"worker_1": "wworker_1", "a/b:c_1": "wa-b-c_1", "-x": "w-x"} {
 		if got := ownerName(id); got != want {
 			t.Errorf("%q became %q", id, got)
 		}

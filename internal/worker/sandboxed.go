@@ -29,7 +29,7 @@ var pauses = backoff.Policy{First: time.Second, Max: 15 * time.Second}
 // sandboxed runs calls of one server in containers or sandboxes, each in one of its own
 // that is destroyed afterwards. It never runs anything elsewhere.
 type sandboxed struct {
-	id      string
+	id      schema.ServerID
 	sandbox *Sandbox
 	in      isolation
 	solo    *session.Solo
@@ -178,7 +178,7 @@ func (b *sandboxed) handshake(ctx context.Context, on session.Process) (*session
 		one.Close()
 		return nil, errOtherTools
 	}
-	b.metrics.SandboxStarted(b.id)
+	b.metrics.SandboxStarted(string(b.id))
 	return one, nil
 }
 
@@ -235,7 +235,7 @@ func (b *sandboxed) measure() {
 	b.mu.Lock()
 	inUse := len(b.running)
 	b.mu.Unlock()
-	b.metrics.SetSandboxes(b.id, b.in.warm(), inUse)
+	b.metrics.SetSandboxes(string(b.id), b.in.warm(), inUse)
 }
 
 // close takes no more calls, lets those that it has run until ctx ends, ends the rest, and

@@ -56,7 +56,7 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 		Entry: *e, Sandbox: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
 		Session: session.Config{
 			Spec: launch.Spec{
-				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
+				ID: schema.ServerID(e.ID), Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
 			},
 			Sessions: e.Sessions, InFlight: e.InFlight, CallTimeout: e.Timeout, StartTimeout: e.StartTimeout,
 			IdleStop: e.IdleStop, OnDemand: e.OnDemand, Pinned: e.Pin == schema.PinQuarantine,
@@ -79,8 +79,8 @@ func FillLimits(c *settings.Worker, s *session.Config) {
 
 // ParseAdded reads an entry that came over the API, for a worker with the section c;
 // see [Options.Parse].
-func ParseAdded(c *settings.Worker, id string, entry json.RawMessage) (Served, error) {
-	e, err := config.ParseServer(id, entry)
+func ParseAdded(c *settings.Worker, id schema.ServerID, entry json.RawMessage) (Served, error) {
+	e, err := config.ParseServer(string(id), entry)
 	if err != nil {
 		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
 	}

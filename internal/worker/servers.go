@@ -21,9 +21,9 @@ const stopTimeout = 10 * time.Second
 // servers are the servers of a worker. Its maps are guarded by the worker's lock.
 type servers struct {
 	w       *Worker
-	held    map[string]*held
-	coming  map[string]*arrival // what is to replace them, once it is ready
-	leaving sync.WaitGroup      // one for each server that comes or drains
+	held    map[schema.ServerID]*held
+	coming  map[schema.ServerID]*arrival // what is to replace them, once it is ready
+	leaving sync.WaitGroup               // one for each server that comes or drains
 }
 
 // open starts a server, which takes no calls before it is held. changed is called
@@ -62,7 +62,7 @@ func (v *servers) holdLocked(s Served, added bool) *held {
 }
 
 // find returns a server that is held, nil for any other.
-func (v *servers) find(id string) *held {
+func (v *servers) find(id schema.ServerID) *held {
 	v.w.mu.RLock()
 	defer v.w.mu.RUnlock()
 	return v.held[id]
@@ -83,7 +83,7 @@ func (v *servers) apply(servers []Served) {
 		w.mu.Unlock()
 		return
 	}
-	wanted := make(map[string]bool, len(servers))
+	wanted := make(map[schema.ServerID]bool, len(servers))
 	var gone []string
 	for _, s := range servers {
 		id := s.Session.Spec.ID
@@ -105,12 +105,12 @@ func (v *servers) apply(servers []Served) {
 			v.dropArrivalLocked(id)
 			delete(v.held, id)
 			v.retireLocked(id, h)
-			gone = append(gone, id)
+			gone = append(gone, string(id))
 		}
 	}
 	w.mu.Unlock()
 	for _, id := range gone {
-		w.listener.Withdraw(id)
+		w.listener.Withdraw(schema.ServerID(id))
 	}
 	w.announcer.change()
 }
@@ -145,7 +145,7 @@ func same(a, b *Served) bool {
 
 // restart replaces a server by a new start of itself, without failing calls. The error
 // is of KindNotFound where the worker does not hold it.
-func (v *servers) restart(id string) error {
+func (v *servers) restart(id schema.ServerID) error {
 	w := v.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +201,7 @@ func (v *servers) replaceLocked(old *held, s Served) {
 }
 
 // arrive puts a server in the place of the old one as soon as it is ready.
-func (v *servers) arrive(ctx context.Context, id string, old *held, a *arrival) {
+func (v *servers) arrive(ctx context.Context, id schema.ServerID, old *held, a *arrival) {
 	w := v.w
 	for {
 		w.mu.Lock()
@@ -237,7 +237,7 @@ func (h *held) ready() bool {
 }
 
 // dropArrivalLocked gives up what was to replace a server.
-func (v *servers) dropArrivalLocked(id string) {
+func (v *servers) dropArrivalLocked(id schema.ServerID) {
 	if a := v.coming[id]; a != nil {
 		delete(v.coming, id)
 		a.cancel()
@@ -245,7 +245,7 @@ func (v *servers) dropArrivalLocked(id string) {
 }
 
 // retireLocked lets a server that is held no longer finish its calls, and ends it.
-func (v *servers) retireLocked(id string, h *held) {
+func (v *servers) retireLocked(id schema.ServerID, h *held) {
 	v.leaving.Go(func() {
 		v.w.announcer.forget(id)
 		h.taking.Wait() // who has found it is still handing its call over
@@ -254,7 +254,7 @@ func (v *servers) retireLocked(id string, h *held) {
 }
 
 // end closes a server once its calls have ended, at the latest when the worker ends.
-func (v *servers) end(id string, h *held) {
+func (v *servers) end(id schema.ServerID, h *held) {
 	w := v.w
 	if err := h.close(w.life); err != nil {
 		w.log.Warn("closing a server", "server", id, "error", err)
@@ -263,7 +263,7 @@ func (v *servers) end(id string, h *held) {
 
 // add begins to hold a server that came over the API. Asking again for the same
 // server is not an error, so that a front door may repeat itself.
-func (v *servers) add(id string, entry json.RawMessage) error {
+func (v *servers) add(id schema.ServerID, entry json.RawMessage) error {
 	w := v.w
 	if w.o.Parse == nil {
 		return schema.Errorf(schema.KindForbidden, "Worker %s does not accept servers over the API.", w.id)
@@ -289,7 +289,7 @@ func (v *servers) add(id string, entry json.RawMessage) error {
 }
 
 // remove ends a server that came over the API.
-func (v *servers) remove(id string) error {
+func (v *servers) remove(id schema.ServerID) error {
 	w := v.w
 	w.mu.Lock()
 	h := v.held[id]

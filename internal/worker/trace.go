@@ -9,14 +9,14 @@ import (
 
 // begin begins the span of a call that came; there are traces.
 func (w *Worker) begin(f *bus.CallFrame) *telemetry.Span {
-	span := w.o.Traces.Begin(schema.Trace{Parent: f.TraceParent, State: f.TraceState}, telemetry.Consumer, "process "+f.Server)
+	span := w.o.Traces.Begin(schema.Trace{Parent: f.TraceParent, State: f.TraceState}, telemetry.Consumer, "process "+string(f.Server))
 	span.Text(telemetry.KeySystem, telemetry.NATS)
 	span.Text(telemetry.KeyStep, "process")
 	span.Text(telemetry.KeyStepType, "process")
-	span.Text(telemetry.KeyDestination, f.Server)
-	span.Text(telemetry.KeyCall, f.ID)
-	span.Text(telemetry.KeyApproval, f.Approval)
-	span.Text(telemetry.KeyWorker, w.id)
+	span.Text(telemetry.KeyDestination, string(f.Server))
+	span.Text(telemetry.KeyCall, string(f.ID))
+	span.Text(telemetry.KeyApproval, string(f.Approval))
+	span.Text(telemetry.KeyWorker, string(w.id))
 	return span
 }
 

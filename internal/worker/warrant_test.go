@@ -109,7 +109,7 @@ const people = "rules:\n  - name: ask\n    match: {server: \"*\"}\n    approval:
 
 // effect is a call of the tool effect, which leaves a trace, with arguments of
 // every kind in addition to those that the tool reads.
-func (f *fleet) effect(server, id string) *bus.CallFrame {
+func (f *fleet) effect(server schema.ServerID, id string) *bus.CallFrame {
 	f.t.Helper()
 	tool, err := f.catalog.Tool(server, "effect")
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *fleet) effect(server, id string) *bus.CallFrame {
 	args := fmt.Sprintf(`{"path":%q,"id":%q,`, f.effects, id) + warranttest.JSON[1:]
 	return &bus.CallFrame{
 		ID: n, Server: server, Tool: "effect", Principal: "agent-key", Owner: "ana", ToolDigest: tool.Digest, Attempt: 1,
-		Approval: "appr_" + n[len("call_"):], Budget: 20 * time.Second, Payload: []byte(args),
+		Approval: schema.ApprovalID("appr_" + n[len("call_"):]), Budget: 20 * time.Second, Payload: []byte(args),
 	}
 }
 
@@ -220,9 +220,9 @@ func TestOfTenThousandChangedCallsNoneReachesTheServerAndTheUnchangedOneDoes(t *
 		name string
 		do   func(c *bus.CallFrame)
 	}{
-		{"approval", func(c *bus.CallFrame) { c.Approval = warranttest.Text(r, c.Approval) }},
-		{"call id", func(c *bus.CallFrame) { c.ID = warranttest.Text(r, c.ID) }},
-		{"server", func(c *bus.CallFrame) { c.Server = warranttest.Text(r, c.Server) }},
+		{"approval", func(c *bus.CallFrame) { c.Approval = schema.ApprovalID(warranttest.Text(r, string(c.Approval))) }},
+		{"call id", func(c *bus.CallFrame) { c.ID = schema.CallID(warranttest.Text(r, string(c.ID))) }},
+		{"server", func(c *bus.CallFrame) { c.Server = schema.ServerID(warranttest.Text(r, string(c.Server))) }},
 		{"case twin of the server", func(c *bus.CallFrame) { c.Server = "Pay" }},
 		{"tool", func(c *bus.CallFrame) { c.Tool = warranttest.Text(r, c.Tool) }},
 		{"another tool", func(c *bus.CallFrame) { c.Tool = []string{"echo", "add", "sleep", "env"}[r.IntN(4)] }},

@@ -71,7 +71,7 @@ type Options struct {
 	NoProcesses bool
 	// Parse turns an entry that came over the API into a server; nil switches
 	// that off.
-	Parse func(id string, entry json.RawMessage) (Served, error)
+	Parse func(id schema.ServerID, entry json.RawMessage) (Served, error)
 	// Policy is this worker's own copy of the policy; nil goes by riskLevel alone.
 	Policy *risk.Holder
 	// InForce says what configuration the process goes by, which is announced; nil: it
@@ -93,7 +93,7 @@ type Options struct {
 
 // Worker is a running worker.
 type Worker struct {
-	id       string
+	id       schema.WorkerID
 	o        Options
 	log      *slog.Logger
 	listener *bus.Listener
@@ -136,10 +136,10 @@ func Start(o Options) (*Worker, error) {
 		}
 	}
 	w := &Worker{
-		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
+		id: schema.WorkerID(schema.NewID(o.Name)), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
 		jobs: make(map[uint64]*job), idle: make(chan struct{}, 1), spent: warrant.NewSpent(spentWarrants),
 	}
-	w.servers = servers{w: w, held: make(map[string]*held), coming: make(map[string]*arrival)}
+	w.servers = servers{w: w, held: make(map[schema.ServerID]*held), coming: make(map[schema.ServerID]*arrival)}
 	w.announcer = newAnnouncer(w)
 	if w.attachable.keys, err = authn.NewKeys(nil); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func Start(o Options) (*Worker, error) {
 }
 
 // ID is the worker's name on the bus.
-func (w *Worker) ID() string { return w.id }
+func (w *Worker) ID() schema.WorkerID { return w.id }
 
 // Report is what this worker announces.
 func (w *Worker) Report() schema.Worker {
@@ -200,7 +200,7 @@ func (w *Worker) Report() schema.Worker {
 		}
 		a.Servers = append(a.Servers, s)
 	}
-	slices.SortFunc(a.Servers, func(x, y schema.Server) int { return strings.Compare(x.ID, y.ID) })
+	slices.SortFunc(a.Servers, func(x, y schema.Server) int { return strings.Compare(string(x.ID), string(y.ID)) })
 	return a
 }
 
@@ -228,7 +228,7 @@ func (w *Worker) Ready() error {
 	var starting []string
 	for _, s := range w.Report().Servers {
 		if s.State == schema.StateStarting && s.Transport != config.TypeAttach {
-			starting = append(starting, s.ID)
+			starting = append(starting, string(s.ID))
 		}
 	}
 	if len(starting) > 0 {

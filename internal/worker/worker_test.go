@@ -50,7 +50,7 @@ func start(t *testing.T, srv *bustest.Server, name string, api bool, entries ...
 	}
 	o := worker.Options{Name: name, Version: "test", Conn: srv.Connect(t, name), Servers: served, Metrics: telemetry.NewMetrics(), Log: quiet()}
 	if api {
-		o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
+		o.Parse = func(id schema.ServerID, entry json.RawMessage) (worker.Served, error) {
 			return worker.ParseAdded(&cfg, id, entry)
 		}
 	}
@@ -108,14 +108,14 @@ func await(t *testing.T, c *catalog.Catalog, what string, ok func() bool) {
 
 func hasTools(c *catalog.Catalog, id string) func() bool {
 	return func() bool {
-		tools, err := c.Tools(id)
-		s, _ := c.Server(id)
+		tools, err := c.Tools(schema.ServerID(id))
+		s, _ := c.Server(schema.ServerID(id))
 		return err == nil && len(tools) > 0 && s.Connected
 	}
 }
 
 func echoCall(server, text string) *schema.Call {
-	return &schema.Call{ID: schema.NewCallID(), Server: server, Tool: "echo", Arguments: []byte(fmt.Sprintf(`{"text":%q}`, text)), Timeout: 10 * time.Second}
+	return &schema.Call{ID: schema.NewCallID(), Server: schema.ServerID(server), Tool: "echo", Arguments: []byte(fmt.Sprintf(`{"text":%q}`, text)), Timeout: 10 * time.Second}
 }
 
 func TestACallRunsOnARealServerAndTheCatalogKnowsIt(t *testing.T) {
@@ -309,7 +309,7 @@ func TestAServerGoesOnlyToWorkersThatCarryItsLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]bool{}
+	got := map[schema.ServerID]bool{}
 	for _, s := range served {
 		got[s.Session.Spec.ID] = true
 	}

@@ -31,7 +31,7 @@ type answerer struct {
 	held      []func()
 }
 
-func listen(t *testing.T, c *bus.Conn, id string) *answerer {
+func listen(t *testing.T, c *bus.Conn, id schema.WorkerID) *answerer {
 	t.Helper()
 	a := &answerer{ready: make(chan struct{}), cancelled: make(chan uint64, 100)}
 	l, err := c.Listen(id, a)
@@ -112,7 +112,7 @@ func client(t *testing.T, c *bus.Conn) *bus.Client {
 	return cl
 }
 
-func send(t *testing.T, cl *bus.Client, worker, tool, body string) (*waiter, uint64) {
+func send(t *testing.T, cl *bus.Client, worker schema.WorkerID, tool, body string) (*waiter, uint64) {
 	t.Helper()
 	w := newWaiter()
 	seq, err := cl.Send(worker, &bus.CallFrame{ID: "c", Server: "s", Tool: tool, Payload: []byte(body)}, w)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // longestID is more than any call id takes.
@@ -11,7 +13,7 @@ const longestID = 256
 
 // CancelCall asks all routers to end the call id, whichever of them has it. A
 // router that does not have it says nothing.
-func (c *Conn) CancelCall(id string) error {
+func (c *Conn) CancelCall(id schema.CallID) error {
 	if id == "" || len(id) > longestID {
 		return fmt.Errorf("canceling a call: an id must have 1 to %d bytes, not %d", longestID, len(id))
 	}
@@ -23,10 +25,10 @@ func (c *Conn) CancelCall(id string) error {
 
 // WatchCancels calls f with the id of each call that is to end, one after the
 // other; f must not block.
-func (c *Conn) WatchCancels(f func(id string)) (*Watch, error) {
+func (c *Conn) WatchCancels(f func(id schema.CallID)) (*Watch, error) {
 	return c.listen("for cancelled calls", subjectCancel, func(m *nats.Msg) {
 		if len(m.Data) > 0 && len(m.Data) <= longestID {
-			f(string(m.Data))
+			f(schema.CallID(string(m.Data)))
 		}
 	})
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestACancelReachesEveryoneWhoWatches(t *testing.T) {
 	s := bustest.Start(t)
 	sender := s.Connect(t, "sender")
-	heard := make(chan string, 8)
+	heard := make(chan schema.CallID, 8)
 	for _, c := range []*bus.Conn{sender, s.Connect(t, "other")} {
-		w, err := c.WatchCancels(func(id string) { heard <- id })
+		w, err := c.WatchCancels(func(id schema.CallID) { heard <- id })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +23,7 @@ func TestACancelReachesEveryoneWhoWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []string{"", strings.Repeat("x", 257)} {
+	for _, id := range []schema.CallID{"", schema.CallID(strings.Repeat("x", 257))} {
 		if err := sender.CancelCall(id); err == nil {
 			t.Errorf("an id of %d bytes was sent", len(id))
 		}

@@ -47,8 +47,8 @@ type Client struct {
 
 type pendingCall struct {
 	to      Receiver
-	worker  string  // empty: sent to the queue group
-	sandbox *outbox // nil: handed over within the process
+	worker  schema.WorkerID // empty: sent to the queue group
+	sandbox *outbox         // nil: handed over within the process
 	bulk    bool
 	partly  bool // the first part of a large result has come; under the client's lock
 	message atomic.Uint64
@@ -122,7 +122,7 @@ func (cl *Client) Close() error {
 // [Client.Forget] know it. Exactly one final frame (result, error, first part,
 // nobody, lost) reaches to, unless Forget is called first. A message over the
 // server's limit is refused with KindTooLarge and nothing is sent.
-func (cl *Client) Send(worker string, f *CallFrame, to Receiver) (uint64, error) {
+func (cl *Client) Send(worker schema.WorkerID, f *CallFrame, to Receiver) (uint64, error) {
 	return cl.send(subjectCall+Token(worker), worker, f, to)
 }
 
@@ -132,7 +132,7 @@ func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 	return cl.send(subjectServe+Token(f.Server), "", f, to)
 }
 
-func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
+func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to Receiver) (uint64, error) {
 	size := len(f.Payload) + len(f.Extra) + Headroom
 	if most := cl.conn.MaxPayload(); size > most {
 		return 0, schema.Errorf(schema.KindTooLarge, "The arguments have %d bytes and exceed the limit of %d bytes for a message to a worker. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-Headroom)
@@ -174,7 +174,9 @@ func (cl *Client) sandbox(subject string) *outbox {
 }
 
 // forgetSandbox drops the outbox of a worker that is gone.
-func (cl *Client) forgetSandbox(worker string) { cl.sandboxes.Delete(subjectCall + Token(worker)) }
+func (cl *Client) forgetSandbox(worker schema.WorkerID) {
+	cl.sandboxes.Delete(subjectCall + Token(worker))
+}
 
 // unsent ends the calls of a message that NATS did not take: they did not start.
 func (cl *Client) unsent(number uint64, err error) {
@@ -275,7 +277,7 @@ func (cl *Client) endMessage(number uint64, kind ReplyKind) int {
 
 // Lost ends every call that is under way at the worker with [ReplyLost] and
 // drops what was kept for it.
-func (cl *Client) Lost(worker string) {
+func (cl *Client) Lost(worker schema.WorkerID) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker })
 	cl.forgetSandbox(worker)
 }
@@ -283,7 +285,7 @@ func (cl *Client) Lost(worker string) {
 // LostOf ends the calls under way at the worker whose receivers are selected by which, with
 // [ReplyLost]; the others keep waiting. which is called with a lock held: it must not call
 // back.
-func (cl *Client) LostOf(worker string, which func(to Receiver) bool) {
+func (cl *Client) LostOf(worker schema.WorkerID, which func(to Receiver) bool) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
 }
 
@@ -321,14 +323,14 @@ func (cl *Client) Forget(seq uint64) {
 
 // Cancel asks the worker to end the call seq. The worker answers with an error
 // as usual, if it can.
-func (cl *Client) Cancel(worker string, seq uint64) {
+func (cl *Client) Cancel(worker schema.WorkerID, seq uint64) {
 	cl.control(worker, &ControlFrame{Kind: ControlCancel, Seq: seq})
 }
 
 // AnswerAsked sends the answer to a request that came as a frame of kind [ReplySaid];
 // worker, seq and number are that frame's, object is a JSON object with result or
 // error. One that does not fit into a message is refused with KindTooLarge.
-func (cl *Client) AnswerAsked(worker string, seq uint64, number int64, object []byte) error {
+func (cl *Client) AnswerAsked(worker schema.WorkerID, seq uint64, number int64, object []byte) error {
 	if most := cl.conn.MaxPayload() - Headroom; len(object) > most {
 		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes and exceeds the limit of %d bytes for a message to a worker.", len(object), most)
 	}
@@ -336,7 +338,7 @@ func (cl *Client) AnswerAsked(worker string, seq uint64, number int64, object []
 	return nil
 }
 
-func (cl *Client) control(worker string, f *ControlFrame) {
+func (cl *Client) control(worker schema.WorkerID, f *ControlFrame) {
 	if l := cl.conn.local.listener(worker); l != nil {
 		l.obey(f)
 		return
@@ -348,7 +350,7 @@ func (cl *Client) control(worker string, f *ControlFrame) {
 
 // Probe asks whether the worker still listens. When it does not, every call
 // that is under way there ends with [ReplyLost], within one round trip.
-func (cl *Client) Probe(ctx context.Context, worker string) {
+func (cl *Client) Probe(ctx context.Context, worker schema.WorkerID) {
 	if !cl.Listens(ctx, worker) {
 		cl.Lost(worker)
 	}
@@ -356,7 +358,7 @@ func (cl *Client) Probe(ctx context.Context, worker string) {
 
 // Listens asks whether the worker listens. False is certain of this moment: the
 // worker may be on its way to another server of a cluster.
-func (cl *Client) Listens(ctx context.Context, worker string) bool {
+func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
 	if cl.conn.local.listener(worker) != nil {
 		return true
 	}
@@ -387,7 +389,7 @@ func (cl *Client) Listens(ctx context.Context, worker string) bool {
 // [ReplyFirst], parts the frames of kind [ReplyPart] that the receiver passes
 // on. It returns the whole result, or an error when ctx ends, the worker is
 // lost, or a part is missing.
-func (cl *Client) Fetch(ctx context.Context, worker string, first ReplyFrame, parts <-chan ReplyFrame) ([]byte, error) {
+func (cl *Client) Fetch(ctx context.Context, worker schema.WorkerID, first ReplyFrame, parts <-chan ReplyFrame) ([]byte, error) {
 	defer cl.Forget(first.Seq)
 	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {
 		cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
@@ -406,7 +408,7 @@ func (cl *Client) Fetch(ctx context.Context, worker string, first ReplyFrame, pa
 	return body, nil
 }
 
-func (cl *Client) fetchPart(ctx context.Context, worker string, seq uint64, body *[]byte, want int64, parts <-chan ReplyFrame) error {
+func (cl *Client) fetchPart(ctx context.Context, worker schema.WorkerID, seq uint64, body *[]byte, want int64, parts <-chan ReplyFrame) error {
 	if err := cl.credit.Acquire(ctx, want); err != nil {
 		return fmt.Errorf("waiting to fetch the rest of the result: %w", err)
 	}

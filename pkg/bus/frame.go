@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus/frame"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Field tags of a frame's head. A tag is never given a second meaning.
@@ -57,9 +58,9 @@ type CallFrame struct {
 	// Seq names the call between one router and one worker; it is random, so
 	// that nobody else can answer it.
 	Seq    uint64
-	ID     string
+	ID     schema.CallID
 	Method string // empty: tools/call
-	Server string
+	Server schema.ServerID
 	Tool   string
 	// Budget is how long the call may take from now on. It is relative, so
 	// that clocks of different machines need not agree. Zero: the server's own.
@@ -78,7 +79,7 @@ type CallFrame struct {
 	// Brief asks the worker to remember that for a few seconds, for the case that the
 	// answer is lost on its way.
 	Brief    bool
-	Approval string
+	Approval schema.ApprovalID
 	// Warrant is the signed proof that the approval was given, which the worker
 	// holds against the call; empty for a call that needed none.
 	Warrant []byte
@@ -130,7 +131,7 @@ const (
 type ReplyFrame struct {
 	Seq       uint64
 	Kind      ReplyKind
-	Worker    string
+	Worker    schema.WorkerID
 	Took      time.Duration
 	ToolError bool
 	// Input says that the result is a question; see [schema.Result].
@@ -262,11 +263,11 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagSeq:
 				f.Seq, err = frame.Fixed(value)
 			case tagID:
-				f.ID = value
+				f.ID = schema.CallID(value)
 			case tagMethod:
 				f.Method = value
 			case tagServer:
-				f.Server = value
+				f.Server = schema.ServerID(value)
 			case tagTool:
 				f.Tool = value
 			case tagBudget:
@@ -284,7 +285,7 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagTraceState:
 				f.TraceState = value
 			case tagApproval:
-				f.Approval = value
+				f.Approval = schema.ApprovalID(value)
 			case tagWarrant:
 				f.Warrant = []byte(value)
 			case tagExtra:
@@ -331,7 +332,7 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 			case tagKind:
 				f.Kind = ReplyKind(frame.Uint(value))
 			case tagWorker:
-				f.Worker = value
+				f.Worker = schema.WorkerID(value)
 			case tagTook:
 				f.Took = frame.Duration(value)
 			case tagTotal:

@@ -38,14 +38,14 @@ type ReplyTo string
 // safe for concurrent use.
 type Listener struct {
 	conn    *Conn
-	worker  string
+	worker  schema.WorkerID
 	log     *slog.Logger
 	handler Handler
 	calls   *nats.Subscription
 	control *nats.Subscription
 
 	mu        sync.Mutex
-	offers    map[string]*nats.Subscription
+	offers    map[schema.ServerID]*nats.Subscription
 	transfers map[uint64]*transfer
 
 	gate      localGate
@@ -74,10 +74,10 @@ const (
 )
 
 // Listen begins to take calls for the worker.
-func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
+func (c *Conn) Listen(worker schema.WorkerID, h Handler) (*Listener, error) {
 	l := &Listener{
 		conn: c, worker: worker, log: c.log, handler: h,
-		offers:    make(map[string]*nats.Subscription),
+		offers:    make(map[schema.ServerID]*nats.Subscription),
 		transfers: make(map[uint64]*transfer),
 		grants:    make(chan ControlFrame, grantQueue),
 		stop:      make(chan struct{}),
@@ -104,7 +104,7 @@ func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
 }
 
 // Offer also takes calls that are sent to any worker of the server.
-func (l *Listener) Offer(server string) error {
+func (l *Listener) Offer(server schema.ServerID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.offers[server] != nil {
@@ -120,7 +120,7 @@ func (l *Listener) Offer(server string) error {
 
 // Withdraw undoes [Listener.Offer]. Calls that were already given to this worker
 // still arrive.
-func (l *Listener) Withdraw(server string) {
+func (l *Listener) Withdraw(server schema.ServerID) {
 	l.mu.Lock()
 	sub := l.offers[server]
 	delete(l.offers, server)

@@ -2,6 +2,8 @@ package bus
 
 import (
 	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Local joins the connections of one process: a call to a worker of the same
@@ -17,7 +19,7 @@ type Local struct {
 
 // listener returns the listener of a worker of this process, or nil. A nil Local
 // knows nobody.
-func (l *Local) listener(worker string) *Listener {
+func (l *Local) listener(worker schema.WorkerID) *Listener {
 	if l == nil {
 		return nil
 	}

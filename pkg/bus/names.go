@@ -149,16 +149,16 @@ var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithP
 // digits, "_" and "-" stand for themselves; every other name becomes "=" and
 // 26 characters of its SHA-256, which no plain name can spell, so two names
 // never share a token.
-func Token(name string) string {
+func Token[S ~string](name S) string {
 	if PlainToken(name) {
-		return name
+		return string(name)
 	}
 	sum := sha256.Sum256([]byte(name))
 	return "=" + tokenEncoding.EncodeToString(sum[:])[:26]
 }
 
 // PlainToken says that a name is a [Token] by itself.
-func PlainToken(name string) bool {
+func PlainToken[S ~string](name S) bool {
 	if name == "" || len(name) > 64 {
 		return false
 	}

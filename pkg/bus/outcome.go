@@ -16,7 +16,7 @@ const MethodOutcomes = "callyard/outcomes"
 
 // OutcomeQuery is what [MethodOutcomes] carries.
 type OutcomeQuery struct {
-	CallIDs []string `json:"call_ids"`
+	CallIDs []schema.CallID `json:"call_ids"`
 	// Within is how long ago the calls may have been sent at most; zero says
 	// that nobody knows. It is relative, so that clocks need not agree.
 	Within time.Duration `json:"within_ns,omitempty"`
@@ -61,7 +61,7 @@ func (s OutcomeState) String() string {
 
 // Outcome is what a worker says became of one call.
 type Outcome struct {
-	CallID string
+	CallID schema.CallID
 	State  OutcomeState
 	// Result is what the tool answered, with [OutcomeEnded]. Its Body is nil, and Err
 	// is of kind [schema.KindResultTooLarge], when the answer was too large to be
@@ -112,11 +112,11 @@ func ReadOutcomes(msg []byte, each func(Outcome)) error {
 		err := frame.Fields(head, func(tag byte, value string) error {
 			switch tag {
 			case tagID:
-				f.CallID = value
+				f.CallID = schema.CallID(value)
 			case tagOutcome:
 				f.State = OutcomeState(min(frame.Uint(value), 255))
 			case tagWorker:
-				r.Worker = value
+				r.Worker = schema.WorkerID(value)
 			case tagTook:
 				r.Took = frame.Duration(value)
 			case tagFlags:

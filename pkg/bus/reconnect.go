@@ -1,6 +1,10 @@
 package bus
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // hooks are functions that are called when something has happened. It is safe for
 // concurrent use.
@@ -38,10 +42,10 @@ func (c *Conn) OnReconnect(f func()) (stop func()) { return c.again.add(f) }
 
 // Waiting calls f with each call that waits for a reply at the moment, and the
 // worker that it went to, "" where that is not known.
-func (cl *Client) Waiting(f func(seq uint64, worker string, to Receiver)) {
+func (cl *Client) Waiting(f func(seq uint64, worker schema.WorkerID, to Receiver)) {
 	type one struct {
 		seq    uint64
-		worker string
+		worker schema.WorkerID
 		to     Receiver
 	}
 	cl.mu.Lock()

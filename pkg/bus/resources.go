@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Resources are some resources of one server.
 type Resources struct {
-	Server string   `json:"server"`
-	URIs   []string `json:"uris"`
+	Server schema.ServerID `json:"server"`
+	URIs   []string        `json:"uris"`
 }
 
 // WantResources tells the workers of the server that somebody wants to hear of

@@ -23,7 +23,7 @@ func Assess(policy *Holder, level int, trusted bool, definition json.RawMessage,
 		p = policy.Current()
 	}
 	a := p.Assess(&Input{
-		Method: call.Method, Server: call.Server, ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
+		Method: call.Method, Server: string(call.Server), ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
 		Arguments: call.Arguments, Principal: call.Principal,
 	})
 	if len(a.Reasons) == 0 {

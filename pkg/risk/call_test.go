@@ -36,12 +36,13 @@ rules:
   - {name: free, match: {server: shop, method: completion/complete}, level: 1}
 `))
 	for _, c := range []struct {
-		name           string
-		policy         *Holder
-		server, method string
-		level          int
-		sandboxed      bool
-		want           string // "" where it may run
+		name      string
+		policy    *Holder
+		server    schema.ServerID
+		method    string
+		level     int
+		sandboxed bool
+		want      string // "" where it may run
 	}{
 		{"no policy, no level", nil, "s", schema.MethodReadResource, 0, false, ""},
 		{"no policy, medium", nil, "s", schema.MethodReadResource, Medium, false, "requires approval"},

@@ -19,12 +19,12 @@ const (
 // Call is one request to run one tool once.
 type Call struct {
 	// ID names the call for its whole life; see [NewCallID].
-	ID string
+	ID CallID
 	// Method is the MCP method; empty means [MethodCallTool].
 	Method string
 	// Server and Tool say what is to run. Tool is empty for methods other than
 	// [MethodCallTool].
-	Server string
+	Server ServerID
 	Tool   string
 	// Arguments are the exact bytes that the caller sent: the arguments object
 	// for [MethodCallTool], the whole params object for other methods.
@@ -50,7 +50,7 @@ type Call struct {
 	Retry *Retry
 	// Approval is the approval under which a held call runs; empty for one that
 	// needed none.
-	Approval string
+	Approval ApprovalID
 	// Warrant is the signed proof that the approval was given; see
 	// internal/warrant. Empty for a call that needed none.
 	Warrant []byte
@@ -68,7 +68,7 @@ type Call struct {
 	// call leaves for it: the place for an intent that names the worker. It may
 	// block, and when it ends the context of the call, nothing is sent. A call
 	// with it is never sent to a worker that cannot be named.
-	Chosen func(worker string)
+	Chosen func(worker WorkerID)
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
 	// Fresh asks for a result of the tool's own, even where one of the cache would
@@ -97,7 +97,7 @@ type Call struct {
 type Lease struct {
 	// Worker is the only worker that may run the call. Its id changes with each start, so a
 	// call never reaches a worker that has forgotten the lease.
-	Worker string
+	Worker WorkerID
 	// ID names a server process that the worker keeps for the holder alone, "" for none.
 	ID string
 }
@@ -128,7 +128,7 @@ type Result struct {
 	// is to be sent again with the answers in its Extra.
 	InputRequired bool
 	// Worker is the worker that ran the call.
-	Worker string
+	Worker WorkerID
 	// Took is the time between sending the request to the MCP server and
 	// reading its answer, as the worker saw it.
 	Took time.Duration
@@ -175,7 +175,7 @@ type Grant interface {
 	Has(scopes ...string) bool
 	// MayCall reports whether the tool may be called; with an empty name, whether the
 	// prompts and resources of the server may be read.
-	MayCall(server, tool string) bool
+	MayCall(server ServerID, tool string) bool
 	// Identity tells principals apart that have the same name: for a token it is the
 	// issuer, the subject and the tenant.
 	Identity() string
@@ -197,7 +197,7 @@ func (p *Principal) Has(scopes ...string) bool {
 
 // MayCall returns nil where the credential lets the principal call the tool; see [Grant].
 // The error is of KindForbidden.
-func (p *Principal) MayCall(server, tool string) error {
+func (p *Principal) MayCall(server ServerID, tool string) error {
 	if p.Grant == nil || p.Grant.MayCall(server, tool) {
 		return nil
 	}
@@ -212,7 +212,7 @@ var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadd
 // NewCallID returns a new call id: "call_" and 26 characters that sort by time
 // of minting (48 bits of milliseconds) and hold 80 random bits. It is safe for
 // concurrent use.
-func NewCallID() string { return NewID("call") }
+func NewCallID() CallID { return CallID(NewID("call")) }
 
 // NewID returns a sortable random id with the given prefix, in the form that
 // [NewCallID] describes.

@@ -40,7 +40,7 @@ type Error struct {
 	Kind   Kind   `json:"kind"`
 	Detail string `json:"detail"`
 	// CallID is the call that failed, once it has an id.
-	CallID string `json:"call_id,omitempty"`
+	CallID CallID `json:"call_id,omitempty"`
 	// Retryable says that the same request may be sent again without a second
 	// side effect: nothing started, or the tool is safe to repeat.
 	Retryable bool `json:"retryable,omitempty"`
@@ -94,7 +94,7 @@ func (e *Error) Error() string { return e.Detail }
 func (e *Error) Unwrap() error { return e.cause }
 
 // WithCall returns a copy of e that names the call.
-func (e *Error) WithCall(id string) *Error {
+func (e *Error) WithCall(id CallID) *Error {
 	c := *e
 	c.CallID = id
 	return &c

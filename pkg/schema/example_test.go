@@ -36,7 +36,7 @@ func ExampleErrorf() {
 
 // An id tells when it was made.
 func ExampleIDTime() {
-	_, known := schema.IDTime(schema.NewCallID())
+	_, known := schema.IDTime(string(schema.NewCallID()))
 	fmt.Println(known)
 	_, known = schema.IDTime("no id")
 	fmt.Println(known)

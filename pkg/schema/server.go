@@ -18,7 +18,7 @@ const (
 
 // Server is an MCP server as one worker sees it.
 type Server struct {
-	ID        string              `json:"id"`
+	ID        ServerID            `json:"id"`
 	State     InitializationState `json:"initialization_state"`
 	Transport string              `json:"transport"` // "stdio", "http", "sse", "websocket", "openapi", "tool_endpoint", "builtin", "native" or "attach"
 	// Risk is the level the operator set: 0 for none, else 1 to 3.
@@ -109,7 +109,7 @@ type Definitions struct {
 
 // Tool is one operation that a server offers.
 type Tool struct {
-	Server string
+	Server ServerID
 	Name   string
 	// Raw is the definition exactly as the server sent it.
 	Raw json.RawMessage
@@ -132,7 +132,7 @@ type Tool struct {
 type Worker struct {
 	// ID is unique for each start of the process: its configured name and a
 	// random tail.
-	ID string `json:"id"`
+	ID WorkerID `json:"id"`
 	// Name is what the operator calls it.
 	Name string `json:"name"`
 	// Version is the build it runs.

@@ -71,11 +71,13 @@ type Fabric struct {
 // confirms or denies it with Token. Token is "" where the policy asks for other people
 // than the caller; those decide in the approver, which a local fabric does not have.
 type HeldError struct {
-	CallID, ApprovalID string
-	Token              string
-	Server, Tool       string
-	Reasons            []string
-	Expires            time.Time
+	CallID     schema.CallID
+	ApprovalID schema.ApprovalID
+	Token      string
+	Server     schema.ServerID
+	Tool       string
+	Reasons    []string
+	Expires    time.Time
 }
 
 // Error says so.
@@ -200,7 +202,7 @@ func (f *Fabric) awaitServers(served []worker.Served) error {
 			id := served[i].Session.Spec.ID
 			s, err := f.door.Catalog().Server(id)
 			if _, defsErr := f.door.Catalog().Definitions(id); err != nil || defsErr != nil || s.State != schema.StateInitialized {
-				missing = id
+				missing = string(id)
 			}
 		}
 		if missing == "" {
@@ -222,7 +224,7 @@ func (f *Fabric) awaitServers(served []worker.Served) error {
 //
 // The error is a *[HeldError] for a call that waits for an approval, and a *schema.Error
 // for a call that was refused, that failed, or of which the outcome is unknown.
-func (f *Fabric) Call(ctx context.Context, server, tool string, args any) (*schema.Result, error) {
+func (f *Fabric) Call(ctx context.Context, server schema.ServerID, tool string, args any) (*schema.Result, error) {
 	raw, err := argumentsOf(args)
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The arguments cannot be written as JSON: %w", err)
@@ -251,9 +253,10 @@ type Change struct {
 	// Type is "tool.added", "tool.removed", "tool.changed", "tool.enabled", "tool.disabled",
 	// "server.added", "server.removed", "server.online", "server.offline", "set.added",
 	// "set.removed" or "set.changed".
-	Type              string
-	At                time.Time
-	Server, Tool, Set string
+	Type      string
+	At        time.Time
+	Server    schema.ServerID
+	Tool, Set string
 	// Actor is who enabled, disabled or stored it; empty where nobody did.
 	Actor string
 	// Reason says why it is disabled or offline.

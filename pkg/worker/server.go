@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Server is a named set of tools. Tools may be added and removed while it is served. It is
@@ -103,7 +104,7 @@ func (s *Server) finish() (worker.Served, error) {
 	if n := s.served.Session.InFlight; n < 0 || n > 10_000 {
 		s.fault(fmt.Errorf("InFlight must be from 1 to 10,000, not %d", n))
 	}
-	s.served.Session.Spec = launch.Spec{ID: s.name, Type: typeNative}
+	s.served.Session.Spec = launch.Spec{ID: schema.ServerID(s.name), Type: typeNative}
 	s.served.Entry = config.ServerEntry{ID: s.name, Type: typeNative, Risk: s.served.Risk, TrustAnnotations: true}
 	s.served.TrustAnnotations = true // whoever wrote the program wrote them
 	return s.served, errors.Join(s.faults...)

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Worker serves the tools of a program in a fleet. One goroutine sets it up; [Worker.Run]
@@ -25,7 +26,7 @@ type Worker struct {
 	flags   map[string]string
 	edits   []func(*settings.File)
 	log     *slog.Logger
-	ready   func(id string)
+	ready   func(id schema.WorkerID)
 	servers []*Server
 }
 
@@ -79,7 +80,7 @@ func WarrantKeys(people, callers []string) WorkerOption {
 func Logger(log *slog.Logger) WorkerOption { return func(w *Worker) { w.log = log } }
 
 // Started has f called with the worker's id when it has joined the fleet.
-func Started(f func(id string)) WorkerOption { return func(w *Worker) { w.ready = f } }
+func Started(f func(id schema.WorkerID)) WorkerOption { return func(w *Worker) { w.ready = f } }
 
 func edit(f func(*settings.File)) WorkerOption {
 	return func(w *Worker) { w.edits = append(w.edits, f) }

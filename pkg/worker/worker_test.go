@@ -260,7 +260,7 @@ func TestToolsMayComeAndGo(t *testing.T) {
 	changes, cancel := f.door.Catalog().Changes()
 	defer cancel()
 	told := make(chan string, 8)
-	defer f.Watch(func(c Change) { told <- c.Type + " " + c.Server + "/" + c.Tool })()
+	defer f.Watch(func(c Change) { told <- c.Type + " " + string(c.Server) + "/" + c.Tool })()
 	offered := func(tool string) bool {
 		_, err := f.door.Catalog().Tool("prices", tool)
 		return err == nil
@@ -310,13 +310,13 @@ func TestAWorkerJoinsAFleetAndDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nats.Close()
-	joined := make(chan string, 1)
-	w := New(nats.URL(), Name("pricing"), Logger(quiet()), Started(func(id string) { joined <- id }))
+	joined := make(chan schema.WorkerID, 1)
+	w := New(nats.URL(), Name("pricing"), Logger(quiet()), Started(func(id schema.WorkerID) { joined <- id }))
 	Tool(w.Server("prices"), "quote", "Returns the price of an article.", quote, ReadOnly())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
-	if id := <-joined; !strings.HasPrefix(id, "pricing") {
+	if id := <-joined; !strings.HasPrefix(string(id), "pricing") {
 		t.Errorf("it joined as %q", id)
 	}
 	other := NewServer("other")

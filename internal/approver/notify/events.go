@@ -9,6 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/webhook"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Types of approval events.
@@ -34,27 +35,27 @@ type event struct {
 // data is what a receiver learns. Arguments, results and reasons are not in it:
 // who may see them reads them on the page.
 type data struct {
-	ID            string    `json:"id"`
-	CallID        string    `json:"call_id"`
-	State         string    `json:"state"`
-	URL           string    `json:"url"`
-	Server        string    `json:"server"`
-	Tool          string    `json:"tool"`
-	RiskLevel     int       `json:"risk_level"`
-	Requester     person    `json:"requester"`
-	Groups        []string  `json:"groups"`
-	EscalateTo    []string  `json:"escalate_to,omitempty"`
-	Needed        int       `json:"needed"`
-	ApprovalCount int       `json:"approval_count"`
-	Created       time.Time `json:"created_at"`
-	Expires       time.Time `json:"expires_at"`
-	Arguments     string    `json:"arguments_digest"`
-	Decision      *answer   `json:"decision,omitempty"`
-	EndedAt       time.Time `json:"ended_at,omitzero"`
-	ToolError     bool      `json:"tool_error,omitempty"`
-	ErrorKind     string    `json:"error,omitempty"`
-	EscalatedAt   time.Time `json:"escalated_at,omitzero"`
-	Restart       *restart  `json:"restart,omitempty"`
+	ID            schema.ApprovalID `json:"id"`
+	CallID        schema.CallID     `json:"call_id"`
+	State         string            `json:"state"`
+	URL           string            `json:"url"`
+	Server        schema.ServerID   `json:"server"`
+	Tool          string            `json:"tool"`
+	RiskLevel     int               `json:"risk_level"`
+	Requester     person            `json:"requester"`
+	Groups        []string          `json:"groups"`
+	EscalateTo    []string          `json:"escalate_to,omitempty"`
+	Needed        int               `json:"needed"`
+	ApprovalCount int               `json:"approval_count"`
+	Created       time.Time         `json:"created_at"`
+	Expires       time.Time         `json:"expires_at"`
+	Arguments     string            `json:"arguments_digest"`
+	Decision      *answer           `json:"decision,omitempty"`
+	EndedAt       time.Time         `json:"ended_at,omitzero"`
+	ToolError     bool              `json:"tool_error,omitempty"`
+	ErrorKind     string            `json:"error,omitempty"`
+	EscalatedAt   time.Time         `json:"escalated_at,omitzero"`
+	Restart       *restart          `json:"restart,omitempty"`
 }
 
 type restart struct {
@@ -133,7 +134,7 @@ func events(a *ledger.Approval, link string) []event {
 }
 
 // idOf is the header webhook-id of an event.
-func idOf(approval, kind string, at time.Time) string {
-	sum := sha256.Sum256([]byte(approval + "\n" + kind + "\n" + at.UTC().Format(time.RFC3339Nano)))
+func idOf(approval schema.ApprovalID, kind string, at time.Time) string {
+	sum := sha256.Sum256([]byte(string(approval) + "\n" + kind + "\n" + at.UTC().Format(time.RFC3339Nano)))
 	return "evt_" + hex.EncodeToString(sum[:])[:40]
 }

@@ -178,7 +178,7 @@ func (f *Feed) run(place string, l *lane) {
 	}
 }
 
-func (f *Feed) show(place, id string) error {
+func (f *Feed) show(place string, id schema.ApprovalID) error {
 	ctx, cancel := context.WithTimeout(f.life, showFor)
 	defer cancel()
 	// From the leader: word of a change may be ahead of the copy that is nearest.
@@ -197,8 +197,8 @@ type lane struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	order  []string
-	items  map[string]*item
+	order  []schema.ApprovalID
+	items  map[schema.ApprovalID]*item
 	closed time.Time // nothing is taken before
 	tries  int       // failed ones in a row
 }
@@ -210,9 +210,11 @@ type item struct {
 	busy   bool
 }
 
-func newLane() *lane { return &lane{wake: make(chan struct{}, 1), items: make(map[string]*item)} }
+func newLane() *lane {
+	return &lane{wake: make(chan struct{}, 1), items: make(map[schema.ApprovalID]*item)}
+}
 
-func (l *lane) put(id string) {
+func (l *lane) put(id schema.ApprovalID) {
 	l.mu.Lock()
 	it := l.items[id]
 	switch {
@@ -233,7 +235,7 @@ func (l *lane) put(id string) {
 }
 
 // next waits for the first that may be shown.
-func (l *lane) next(ctx context.Context) (string, error) {
+func (l *lane) next(ctx context.Context) (schema.ApprovalID, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -252,7 +254,7 @@ func (l *lane) next(ctx context.Context) (string, error) {
 }
 
 // take returns the first that is due, or for how long there is none.
-func (l *lane) take(now time.Time) (string, time.Duration) {
+func (l *lane) take(now time.Time) (schema.ApprovalID, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := l.closed.Sub(now); wait > 0 {
@@ -274,7 +276,7 @@ func (l *lane) take(now time.Time) (string, time.Duration) {
 
 // done says that showing id has ended: for good when after is zero and it has not
 // changed meanwhile, else until after. place closes the whole line until then.
-func (l *lane) done(id string, after time.Time, place bool) {
+func (l *lane) done(id schema.ApprovalID, after time.Time, place bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	it := l.items[id]
@@ -287,7 +289,7 @@ func (l *lane) done(id string, after time.Time, place bool) {
 	it.after, it.queued = after, true
 	if place {
 		l.closed = after
-		l.order = append([]string{id}, l.order...) // it keeps its place in the order
+		l.order = append([]schema.ApprovalID{id}, l.order...) // it keeps its place in the order
 		it.after = time.Time{}
 		return
 	}

@@ -112,12 +112,12 @@ func (w *walls) Show(ctx context.Context, place string, a *ledger.Approval) erro
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, key := range []string{place, place + a.ID} {
+	for _, key := range []string{place, place + string(a.ID)} {
 		if err := w.fail[key]; err != nil {
 			return err
 		}
 	}
-	w.shown[place+a.ID] = append(w.shown[place+a.ID], a.State)
+	w.shown[place+string(a.ID)] = append(w.shown[place+string(a.ID)], a.State)
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (w *walls) set(f func()) {
 func (w *walls) last(place string, a *ledger.Approval) ledger.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.shown[place+a.ID]; len(s) > 0 {
+	if s := w.shown[place+string(a.ID)]; len(s) > 0 {
 		return s[len(s)-1]
 	}
 	return ""
@@ -196,7 +196,7 @@ func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := len(w.shown["p"+a.ID]); n != 1 {
+	if n := len(w.shown["p"+string(a.ID)]); n != 1 {
 		t.Errorf("shown %d times: of what was missed the newest counts", n)
 	}
 }
@@ -204,12 +204,12 @@ func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
 func TestWhatWaitsAloneLetsTheOthersPass(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	a := h.hold(nil)
-	w.fail["p"+a.ID] = &notify.Wait{For: 50 * time.Millisecond, Alone: true, Err: errors.New("later")}
+	w.fail["p"+string(a.ID)] = &notify.Wait{For: 50 * time.Millisecond, Alone: true, Err: errors.New("later")}
 	defer start(h, w).Close()
 	b, c := h.hold(nil), h.hold(nil)
-	w.set(func() { w.fail["p"+c.ID] = &notify.Never{Err: errors.New("unfit")} })
+	w.set(func() { w.fail["p"+string(c.ID)] = &notify.Never{Err: errors.New("unfit")} })
 	until(t, "the other is shown", func() bool { return w.last("p", b) != "" })
-	w.set(func() { delete(w.fail, "p"+a.ID) })
+	w.set(func() { delete(w.fail, "p"+string(a.ID)) })
 	until(t, "it is shown", func() bool { return w.last("p", a) != "" })
 }
 
@@ -233,9 +233,9 @@ type told struct {
 	id   string
 	Type string `json:"type"`
 	Data struct {
-		ID       string `json:"id"`
-		State    string `json:"state"`
-		URL      string `json:"url"`
+		ID       schema.ApprovalID `json:"id"`
+		State    string            `json:"state"`
+		URL      string            `json:"url"`
 		Decision *struct {
 			Kind string `json:"kind"`
 			By   struct {
@@ -301,7 +301,7 @@ func (r *receiver) types(a *ledger.Approval) []string {
 
 func (h *house) webhooks(c settings.Notify) (stop func()) {
 	h.t.Helper()
-	w, err := notify.OpenWebhooks(h.t.Context(), c, h.conn, func(id string) string { return "http://page/a/" + id }, slog.New(slog.DiscardHandler))
+	w, err := notify.OpenWebhooks(h.t.Context(), c, h.conn, func(id schema.ApprovalID) string { return "http://page/a/" + string(id) }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	until(t, "the end is told to both", func() bool { return len(r.types(b)) == 6 && slices.Contains(r.types(b), "approval.ended") })
 	r.mu.Lock()
 	for _, m := range r.all {
-		if m.Data.URL != "http://page/a/"+m.Data.ID {
+		if schema.ApprovalID(m.Data.URL) != "http://page/a/"+m.Data.ID {
 			t.Errorf("%+v", m)
 		}
 		if m.Type == "approval.decided" && (m.Data.Decision == nil || m.Data.Decision.By.Name != "ada") {

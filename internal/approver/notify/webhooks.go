@@ -60,9 +60,9 @@ func secrets(c settings.Notify) ([]string, error) {
 
 // notice is what one receiver was told of one approval.
 type notice struct {
-	Place    string   `json:"place"` // a hash of the receiver's URL, which may hold a secret
-	Approval string   `json:"approval"`
-	Told     []string `json:"told"` // ids of events
+	Place    string            `json:"place"` // a hash of the receiver's URL, which may hold a secret
+	Approval schema.ApprovalID `json:"approval"`
+	Told     []string          `json:"told"` // ids of events
 }
 
 func noticeKey(n *notice) string { return bus.Token(n.Place) + "." + bus.Token(n.Approval) }
@@ -74,7 +74,7 @@ const lately = time.Hour
 // Webhooks is the notification channel of receivers over HTTP. It is safe for concurrent use.
 type Webhooks struct {
 	c      settings.Notify
-	page   func(id string) string
+	page   func(id schema.ApprovalID) string
 	now    func() time.Time
 	urls   map[string]string // by place
 	store  *outbox.Outbox
@@ -86,7 +86,7 @@ var _ Channel = (*Webhooks)(nil)
 
 // OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
 // an approval's page. The connection stays the caller's.
-func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page func(id string) string, log *slog.Logger) (*Webhooks, error) {
+func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page func(id schema.ApprovalID) string, log *slog.Logger) (*Webhooks, error) {
 	signing, err := secrets(c)
 	if err != nil {
 		return nil, fmt.Errorf("approver.notify.secrets_file %w", err)

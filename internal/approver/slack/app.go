@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Channel is what decisions bear that were taken here.
@@ -50,7 +51,7 @@ type Options struct {
 	// Conn is the connection to NATS; it stays the caller's.
 	Conn *bus.Conn
 	// Page is the address of an approval's page.
-	Page func(id string) string
+	Page func(id schema.ApprovalID) string
 	Log  *slog.Logger
 }
 

@@ -62,7 +62,10 @@ type card struct {
 
 // reference names the call that somebody sees: the id of the approval, and enough
 // of the digest of the arguments that would run.
-type reference struct{ id, short string }
+type reference struct {
+	id    schema.ApprovalID
+	short string
+}
 
 // shortDigest is how many hex digits of the digest a button carries.
 const shortDigest = 24
@@ -73,7 +76,7 @@ func referenceTo(a *ledger.Approval) reference {
 	return reference{a.ID, hex[:min(shortDigest, len(hex))]}
 }
 
-func (r reference) String() string { return r.id + "." + r.short }
+func (r reference) String() string { return string(r.id) + "." + r.short }
 
 // parseReference reads what a button carries.
 func parseReference(text string) (reference, bool) {
@@ -85,7 +88,7 @@ func parseReference(text string) (reference, bool) {
 	for _, c := range []byte(short) {
 		ok = ok && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
 	}
-	return reference{id, short}, ok
+	return reference{schema.ApprovalID(id), short}, ok
 }
 
 // clean returns text on one line, with misleading characters written as escapes.
@@ -184,7 +187,7 @@ func (q *asked) card(denials []string) card {
 	if q.moves {
 		return q.moved()
 	}
-	subject := clean(q.Binding.Tool) + " on " + clean(q.Binding.Server)
+	subject := clean(q.Binding.Tool) + " on " + clean(string(q.Binding.Server))
 	head := []rune(q.verdict() + ": " + subject)
 	if len(head) > maxHeader {
 		head = append(head[:maxHeader-1:maxHeader-1], '…')
@@ -204,14 +207,14 @@ func (q *asked) card(denials []string) card {
 
 // moved returns the card for a channel whose group is no longer asked.
 func (q *asked) moved() card {
-	c := card{text: clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + " can no longer be decided here: another group must approve it. See " + q.page}
+	c := card{text: clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(string(q.Binding.Server)), 80) + " can no longer be decided here: another group must approve it. See " + q.page}
 	c.blocks = []api.Block{api.NewContextBlock("moved", plain(c.text))}
 	return c.sealed()
 }
 
 // bare returns a minimal card, for when Slack rejects the full one.
 func (q *asked) bare() card {
-	c := card{text: q.verdict() + ": " + clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + ". See " + q.page}
+	c := card{text: q.verdict() + ": " + clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(string(q.Binding.Server)), 80) + ". See " + q.page}
 	return c.sealed()
 }
 
@@ -227,7 +230,7 @@ func (c card) sealed() card {
 // about describes the request and its decisions.
 func (q *asked) about() []api.RichTextElement {
 	b := q.Bound()
-	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nRequested by "), bold(clean(strings.TrimPrefix(b.Requester.Name, settings.NamePrefix)))}
+	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(string(b.Server))), text("\nRequested by "), bold(clean(strings.TrimPrefix(b.Requester.Name, settings.NamePrefix)))}
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
 	}

@@ -21,9 +21,9 @@ import (
 
 // message says which message of Slack shows an approval in a channel.
 type message struct {
-	Approval string `json:"approval"`
-	Channel  string `json:"channel"`
-	TS       string `json:"ts,omitempty"` // Slack's name of the message; empty until it is posted
+	Approval schema.ApprovalID `json:"approval"`
+	Channel  string            `json:"channel"`
+	TS       string            `json:"ts,omitempty"` // Slack's name of the message; empty until it is posted
 	// Shown is a mark of what it shows.
 	Shown string `json:"shown,omitempty"`
 	// Told says that the thread told of the end of the call; Final that nothing more
@@ -46,14 +46,14 @@ type cards struct {
 	messages *bus.Table[message]
 
 	mu     sync.Mutex
-	before map[string][]string // channels that had a card at the start, by approval
-	again  map[string]bool     // messages to be rewritten whatever they are thought to show
+	before map[schema.ApprovalID][]string // channels that had a card at the start, by approval
+	again  map[string]bool                // messages to be rewritten whatever they are thought to show
 }
 
 var _ notify.Channel = (*cards)(nil)
 
 func openCards(ctx context.Context, o *Options, cl *client) (*cards, error) {
-	c := &cards{o: o, id: schema.NewID("slack"), client: cl, before: make(map[string][]string), again: make(map[string]bool)}
+	c := &cards{o: o, id: schema.NewID("slack"), client: cl, before: make(map[schema.ApprovalID][]string), again: make(map[string]bool)}
 	var err error
 	if c.messages, err = slacktable.OpenMessages(ctx, o.Conn, messageKey); err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func (r *fixture) connect(k authn.Key) {
 func (r *fixture) start() {
 	r.t.Helper()
 	app, err := slack.Open(r.t.Context(), slack.Options{
-		Config: r.config, Desk: r.desk, Ledger: r.ledger, People: r.book, Conn: r.conn, Page: func(id string) string { return "http://page/a/" + id },
+		Config: r.config, Desk: r.desk, Ledger: r.ledger, People: r.book, Conn: r.conn, Page: func(id schema.ApprovalID) string { return "http://page/a/" + string(id) },
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *fixture) card(in string, a *ledger.Approval, what string, fits func(sla
 	r.t.Helper()
 	r.slack.Until(r.t, "a card in "+in+" "+what, func() bool {
 		for _, m := range r.slack.Messages(in) {
-			if strings.Contains(m.Blocks, a.ID) && fits(m) {
+			if strings.Contains(m.Blocks, string(a.ID)) && fits(m) {
 				found = m
 				return true
 			}

@@ -158,7 +158,7 @@ func (r *fixture) forge() []forgery {
 			}
 		}
 	}
-	for _, bad := range []string{"", "appr_1", a.ID, a.ID + ".", a.ID + "." + strings.Repeat("0", 24), a.ID + strings.ToUpper(strings.TrimPrefix(value, a.ID)), value + "0", " " + value, "appr_0.." + strings.Repeat("0", 24), strings.TrimSuffix(value, value[len(value)-1:])} {
+	for _, bad := range []string{"", "appr_1", string(a.ID), string(a.ID) + ".", string(a.ID) + "." + strings.Repeat("0", 24), string(a.ID) + strings.ToUpper(strings.TrimPrefix(value, string(a.ID))), value + "0", " " + value, "appr_0.." + strings.Repeat("0", 24), strings.TrimSuffix(value, value[len(value)-1:])} {
 		body := click(func(p slacktest.Payload) {
 			p["actions"] = slacktest.Click("", m, "approve", bad, "")["actions"]
 		})
@@ -170,7 +170,7 @@ func (r *fixture) forge() []forgery {
 		"above the configuration's level": r.hold(3, `{"n":4}`, func(rule *risk.Approval) { rule.SlackLevel = 3 }),
 	} {
 		digest := b.Bound()
-		own := b.ID + "." + strings.TrimPrefix(digest.ArgumentsDigest, "sha256:")[:24]
+		own := string(b.ID) + "." + strings.TrimPrefix(digest.ArgumentsDigest, "sha256:")[:24]
 		for _, action := range []string{"approve", "deny"} {
 			for range 3 {
 				text := ""

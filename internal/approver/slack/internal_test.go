@@ -108,7 +108,7 @@ func FuzzAButtonNamesACallOrNone(f *testing.F) {
 	f.Add("appr_06gzwg9m6xv52e7cadjz96gfp8.0123456789abcdef01234567")
 	f.Add("appr_.")
 	f.Fuzz(func(t *testing.T, text string) {
-		if r, ok := parseReference(text); ok && (r.String() != text || strings.ContainsAny(r.id, ".*> \n") || len(r.short) != shortDigest) {
+		if r, ok := parseReference(text); ok && (r.String() != text || strings.ContainsAny(string(r.id), ".*> \n") || len(r.short) != shortDigest) {
 			t.Errorf("%q names %+v", text, r)
 		}
 	})
@@ -135,7 +135,7 @@ func example(state ledger.State) *asked {
 	if state != ledger.Pending {
 		a.Decisions = []ledger.Decision{{By: "oidc:ada@example.com", Kind: ledger.Approve, Channel: "web", At: at.Add(time.Minute), Reason: "looks right"}}
 	}
-	return &asked{Approval: a, rule: &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, SlackLevel: 2}, args: "{\n  \"target\": \"x\"\n}", page: "https://approve.example.com/a/" + a.ID, decidable: true}
+	return &asked{Approval: a, rule: &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, SlackLevel: 2}, args: "{\n  \"target\": \"x\"\n}", page: "https://approve.example.com/a/" + string(a.ID), decidable: true}
 }
 
 func TestTheCardsAreThoseOfTheGoldenFiles(t *testing.T) {

@@ -21,7 +21,7 @@ func TestACardSaysWhoAsksForWhatAndHidesWhatTheSchemaMarksAsSecret(t *testing.T)
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"pr\u006fd `+"\u202e"+`<!channel> *x* аdmin","key":"hunter2"}`, nil)
 	m := r.card(channel, a, "", anyCard)
-	for _, want := range []string{"deploy", "prod", "agent", "team", "it changes production", "medium (level 2)", "http://page/a/" + a.ID, `\\u202e`, `\\u0430dmin`, "[hidden]", "10 minutes"} {
+	for _, want := range []string{"deploy", "prod", "agent", "team", "it changes production", "medium (level 2)", "http://page/a/" + string(a.ID), `\\u202e`, `\\u0430dmin`, "[hidden]", "10 minutes"} {
 		if !strings.Contains(m.Blocks, want) {
 			t.Errorf("the card lacks %q: %s", want, m.Blocks)
 		}
@@ -358,7 +358,7 @@ func TestACardThatSlackDoesNotTakeIsSaidInPlainText(t *testing.T) {
 	r.slack.RefuseBlocks(true)
 	a := r.hold(2, `{"n":1}`, nil)
 	r.slack.Until(t, "it is said", func() bool { return len(r.slack.Messages(channel)) == 1 })
-	if m := r.slack.Messages(channel)[0]; !strings.Contains(m.Text, a.ID) || m.Blocks != "" {
+	if m := r.slack.Messages(channel)[0]; !strings.Contains(m.Text, string(a.ID)) || m.Blocks != "" {
 		t.Errorf("%+v", m)
 	}
 }

@@ -37,7 +37,7 @@ func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) 
 	}
 	input := api.NewPlainTextInputBlockElement(plain("Comment"), windowReason)
 	input.Multiline, input.MaxLength = true, maxReason
-	subject := clean(a.Binding.Tool) + " on " + clean(a.Binding.Server)
+	subject := clean(a.Binding.Tool) + " on " + clean(string(a.Binding.Server))
 	return d.open(ctx, k, api.ModalViewRequest{
 		Type: api.VTModal, CallbackID: windowReason, PrivateMetadata: string(meta), Title: plain(title), Submit: plain(submit), Close: plain("Cancel"),
 		Blocks: api.Blocks{BlockSet: []api.Block{
@@ -67,7 +67,7 @@ func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) er
 	if len(q.args) > unfolded {
 		return schema.Errorf(schema.KindTooLarge, "The arguments are too long for Slack; review them on the request's page: %s", q.page)
 	}
-	blocks := []api.Block{api.NewRichTextBlock("about", api.NewRichTextSection(bold(clean(a.Binding.Tool)+" on "+clean(a.Binding.Server)), text("\n"+q.sum())))}
+	blocks := []api.Block{api.NewRichTextBlock("about", api.NewRichTextSection(bold(clean(a.Binding.Tool)+" on "+clean(string(a.Binding.Server))), text("\n"+q.sum())))}
 	for i, rest := 0, q.args; rest != ""; i++ {
 		cut := min(chunk, len(rest))
 		for cut < len(rest) && !utf8.RuneStart(rest[cut]) {

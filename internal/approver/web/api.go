@@ -212,7 +212,7 @@ func (a *api) listApprovals(ctx context.Context, _ *listInput) (ApprovalList, er
 
 // approvalInput names an approval.
 type approvalInput struct {
-	ID string `path:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
+	ID schema.ApprovalID `path:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
 }
 
 func (a *api) getApproval(ctx context.Context, in *approvalInput) (Approval, error) {
@@ -278,7 +278,7 @@ func (a *api) revokePermission(ctx context.Context, in *permissionInput, body *R
 
 // check refuses a list in which an approval is named twice: nothing was decided.
 func (as *Answers) check() error {
-	seen := make(map[string]bool, len(as.Decisions))
+	seen := make(map[schema.ApprovalID]bool, len(as.Decisions))
 	for i := range as.Decisions {
 		id := as.Decisions[i].ID
 		if seen[id] {

@@ -17,21 +17,21 @@ type Status struct {
 
 // Summary is an approval in a list.
 type Summary struct {
-	ID              string           `json:"id"`
-	CallID          string           `json:"call_id"`
-	State           ledger.State     `json:"state"`
-	Requester       ledger.Requester `json:"requester"`
-	Server          string           `json:"server"`
-	Tool            string           `json:"tool"`
-	RiskLevel       int              `json:"risk_level" minimum:"1" maximum:"3"`
-	Reasons         []string         `json:"reasons"`
-	ArgumentsDigest string           `json:"arguments_digest" doc:"Digest of the arguments that would run now; return it with the decision."`
-	Edited          bool             `json:"edited"`
-	Needed          int              `json:"needed"`
-	ApprovalCount   int              `json:"approval_count"`
-	Created         time.Time        `json:"created_at"`
-	Expires         time.Time        `json:"expires_at"`
-	ExpiresIn       int64            `json:"expires_in_ms" doc:"Remaining time by the approver's clock; 0 when it has ended."`
+	ID              schema.ApprovalID `json:"id"`
+	CallID          schema.CallID     `json:"call_id"`
+	State           ledger.State      `json:"state"`
+	Requester       ledger.Requester  `json:"requester"`
+	Server          schema.ServerID   `json:"server"`
+	Tool            string            `json:"tool"`
+	RiskLevel       int               `json:"risk_level" minimum:"1" maximum:"3"`
+	Reasons         []string          `json:"reasons"`
+	ArgumentsDigest string            `json:"arguments_digest" doc:"Digest of the arguments that would run now; return it with the decision."`
+	Edited          bool              `json:"edited"`
+	Needed          int               `json:"needed"`
+	ApprovalCount   int               `json:"approval_count"`
+	Created         time.Time         `json:"created_at"`
+	Expires         time.Time         `json:"expires_at"`
+	ExpiresIn       int64             `json:"expires_in_ms" doc:"Remaining time by the approver's clock; 0 when it has ended."`
 	// Kinds are the answers that count from the one who asks, Blocked is why none does.
 	Kinds   []ledger.DecisionKind `json:"may"`
 	Blocked string                `json:"may_not_because,omitempty"`
@@ -172,7 +172,7 @@ type Answer struct {
 
 // ListedAnswer is a decision in a list.
 type ListedAnswer struct {
-	ID string `json:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
+	ID schema.ApprovalID `json:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
 	Answer
 }
 
@@ -183,7 +183,7 @@ type Answers struct {
 
 // Outcome is what came of one of several decisions.
 type Outcome struct {
-	ID       string            `json:"id"`
+	ID       schema.ApprovalID `json:"id"`
 	Status   int               `json:"status" doc:"The status with which the decision alone would have been answered."`
 	Approval *Summary          `json:"approval,omitempty"`
 	Problem  *problem.Document `json:"problem,omitempty"`
@@ -203,9 +203,9 @@ type Revocation struct {
 type Permission struct {
 	ID         string             `json:"id"`
 	State      string             `json:"state" enum:"good,over,used up,revoked"`
-	ApprovalID string             `json:"approval_id" doc:"The approval with which it was granted."`
+	ApprovalID schema.ApprovalID  `json:"approval_id" doc:"The approval with which it was granted."`
 	Requester  ledger.Requester   `json:"requester"`
-	Server     string             `json:"server"`
+	Server     schema.ServerID    `json:"server"`
 	Tool       string             `json:"tool"`
 	ToolDigest string             `json:"tool_definition_digest"`
 	Pattern    ledger.Pattern     `json:"pattern"`

@@ -38,7 +38,7 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 	f := open(t, people(), nil)
 	args := `{"n": 12345678901234567890, "target":"a\u202e"}`
 	a := f.hold(args, requester(), nil)
-	got := f.api("ada", "GET", "/approvals/"+a.ID, "")
+	got := f.api("ada", "GET", "/approvals/"+string(a.ID), "")
 	var d struct {
 		Arguments struct{ Digest, Base64, Text string }
 	}
@@ -73,24 +73,24 @@ func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
 		}
 		Decisions []ledger.Decision
 	}
-	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
+	decode(t, f.api("ada", "GET", "/approvals/"+string(a.ID), ""), &d)
 	if raw, err := base64.StdEncoding.DecodeString(d.Arguments.Base64); err != nil || string(raw) != args || d.Arguments.Forgotten != "" {
 		t.Errorf("while it waits: %.200s, %v", raw, err)
 	}
-	decode(t, f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
+	decode(t, f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
 	eventually(t, func() bool {
 		_, err := f.ledger.Asked(t.Context(), a.ID)
 		return schema.KindOf(err) == schema.KindNotFound
 	})
-	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
+	decode(t, f.api("ada", "GET", "/approvals/"+string(a.ID), ""), &d)
 	if !strings.Contains(d.Arguments.Forgotten, "have been deleted") || d.Arguments.Base64 != "" || d.Arguments.Size != len(args) || d.Arguments.Digest != a.Binding.ArgumentsDigest || len(d.Decisions) != 1 {
 		t.Errorf("after the end: %+v", d)
 	}
 	ada := f.signedIn("ada")
-	if page := f.do(ada, "GET", "/a/"+a.ID, ""); page.status != http.StatusOK || !strings.Contains(page.body, "have been deleted") {
+	if page := f.do(ada, "GET", "/a/"+string(a.ID), ""); page.status != http.StatusOK || !strings.Contains(page.body, "have been deleted") {
 		t.Errorf("the page is %d %s", page.status, page.body)
 	}
-	if page := f.do(ada, "GET", "/history", ""); page.status != http.StatusOK || !strings.Contains(page.body, a.ID) {
+	if page := f.do(ada, "GET", "/history", ""); page.status != http.StatusOK || !strings.Contains(page.body, string(a.ID)) {
 		t.Errorf("the history is %d", page.status)
 	}
 }
@@ -129,12 +129,12 @@ func TestAnApprovalNeedsTheDigestThatWasShown(t *testing.T) {
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	path := "/approvals/" + a.ID + "/decisions"
 	for _, wrong := range []string{"", schema.Digest([]byte("other"))} {
-		if got := f.api("ada", "POST", path, decision("approve", wrong, "")); got.status != http.StatusConflict {
+		if got := f.api("ada", "POST", string(path), decision("approve", wrong, "")); got.status != http.StatusConflict {
 			t.Errorf("digest %q: %d %s", wrong, got.status, got.body)
 		}
 	}
 	var s struct{ State string }
-	decode(t, f.api("ada", "POST", path, decision("approve", a.Binding.ArgumentsDigest, `,"reason":"fine"`)), &s)
+	decode(t, f.api("ada", "POST", string(path), decision("approve", a.Binding.ArgumentsDigest, `,"reason":"fine"`)), &s)
 	is := f.state(a.ID)
 	if s.State != "approved" || is.State != ledger.Approved || is.Decisions[0].By != "ada" || is.Decisions[0].Channel != "api" || is.Decisions[0].Reason != "fine" {
 		t.Errorf("%+v %+v", s, is)
@@ -153,12 +153,12 @@ func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
 		"no object": {a.Binding.ArgumentsDigest, `[1]`, 400}, "against the schema": {a.Binding.ArgumentsDigest, `{"target":1}`, 422},
 		"nothing": {a.Binding.ArgumentsDigest, `null`, 400},
 	} {
-		if got := f.api("ada", "POST", path, decision("edit", c.digest, `,"arguments":`+c.args)); got.status != c.status {
+		if got := f.api("ada", "POST", string(path), decision("edit", c.digest, `,"arguments":`+c.args)); got.status != c.status {
 			t.Errorf("%s: %d %s", what, got.status, got.body)
 		}
 	}
 	edited := `{ "target" : "y", "n": 1.0e0,  "big":98765432109876543210 }`
-	if got := f.api("ada", "POST", path, decision("edit", a.Binding.ArgumentsDigest, `,"arguments":`+edited)); got.status != http.StatusOK {
+	if got := f.api("ada", "POST", string(path), decision("edit", a.Binding.ArgumentsDigest, `,"arguments":`+edited)); got.status != http.StatusOK {
 		t.Fatal(got.status, got.body)
 	}
 	if raw, err := f.ledger.Arguments(t.Context(), a.ID); err != nil || string(raw) != edited {
@@ -167,7 +167,7 @@ func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
 	var d struct {
 		Asked struct{ Text string } `json:"asked_arguments"`
 	}
-	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
+	decode(t, f.api("ada", "GET", "/approvals/"+string(a.ID), ""), &d)
 	if d.Asked.Text != `{"target":"x"}` {
 		t.Errorf("%+v", d)
 	}
@@ -177,7 +177,7 @@ func TestEachKindOfDecisionDoesWhatItSays(t *testing.T) {
 	f := open(t, people(), nil)
 	for kind, want := range map[string]ledger.State{"deny": ledger.Denied, "revoke": ledger.Revoked, "extend": ledger.Pending} {
 		a := f.hold(`{"target":"x"}`, requester(), nil)
-		if got := f.api("bob", "POST", "/approvals/"+a.ID+"/decisions", decision(kind, "", "")); got.status != http.StatusOK {
+		if got := f.api("bob", "POST", "/approvals/"+string(a.ID)+"/decisions", decision(kind, "", "")); got.status != http.StatusOK {
 			t.Errorf("%s: %d %s", kind, got.status, got.body)
 		}
 		if is := f.state(a.ID); is.State != want || kind == "extend" && !is.Expires.After(a.Expires) {
@@ -195,14 +195,14 @@ func TestABodyThatIsNotExactlyADecisionIsRefused(t *testing.T) {
 		`{"kind":"deny","x":1}`, `{"kind":"deny","arguments":{}}`, `{"kind":"deny","reason":null}`, "{\"kind\":\"deny\",\"reason\":\"\xff\"}", `{"kind":"deny"} {}`,
 		`{"kind":"deny","reason":"` + strings.Repeat("x", 5000) + `"}`,
 	} {
-		if got := f.api("ada", "POST", path, body, "Content-Type", "application/json"); got.status != http.StatusBadRequest || got.header.Get("Content-Type") != "application/problem+json" {
+		if got := f.api("ada", "POST", string(path), body, "Content-Type", "application/json"); got.status != http.StatusBadRequest || got.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%.60s: %d %s", body, got.status, got.body)
 		}
 	}
-	if got := f.api("ada", "POST", path, `{"kind":"deny"}`, "Content-Type", "text/plain"); got.status != http.StatusUnsupportedMediaType {
+	if got := f.api("ada", "POST", string(path), `{"kind":"deny"}`, "Content-Type", "text/plain"); got.status != http.StatusUnsupportedMediaType {
 		t.Errorf("text/plain: %d", got.status)
 	}
-	if got := f.api("ada", "POST", path, `{"kind":"deny","reason":"`+strings.Repeat("x", 2<<20)+`"}`); got.status != http.StatusRequestEntityTooLarge {
+	if got := f.api("ada", "POST", string(path), `{"kind":"deny","reason":"`+strings.Repeat("x", 2<<20)+`"}`); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("too large: %d", got.status)
 	}
 	if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
@@ -214,16 +214,16 @@ func TestTheAPIWantsAKeyAndNoCookie(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
-	for _, p := range []string{"/approvals", "/approvals/" + a.ID} {
+	for _, p := range []string{"/approvals", "/approvals/" + string(a.ID)} {
 		if got := f.do(c, "GET", p, ""); got.status != http.StatusUnauthorized {
 			t.Errorf("%s with a cookie: %d", p, got.status)
 		}
 	}
 	path := "/approvals/" + a.ID + "/decisions"
-	if got := f.do(c, "POST", path, `{"kind":"deny"}`, "Content-Type", "application/json"); got.status != http.StatusUnauthorized {
+	if got := f.do(c, "POST", string(path), `{"kind":"deny"}`, "Content-Type", "application/json"); got.status != http.StatusUnauthorized {
 		t.Errorf("a decision with a cookie: %d", got.status)
 	}
-	if got := f.do(f.browser(), "POST", path, `{"kind":"deny"}`, "Content-Type", "application/json", "X-API-Key", "wrong"); got.status != http.StatusUnauthorized {
+	if got := f.do(f.browser(), "POST", string(path), `{"kind":"deny"}`, "Content-Type", "application/json", "X-API-Key", "wrong"); got.status != http.StatusUnauthorized {
 		t.Errorf("a wrong key: %d", got.status)
 	}
 }
@@ -245,11 +245,11 @@ func TestNobodyDecidesTheirOwnCallInAnyShape(t *testing.T) {
 	} {
 		a := f.hold(`{"target":"x"}`, c.asks, nil)
 		for _, kind := range []string{"approve", "deny", "extend", "revoke"} {
-			if got := f.api(c.who, "POST", "/approvals/"+a.ID+"/decisions", decision(kind, a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
+			if got := f.api(c.who, "POST", "/approvals/"+string(a.ID)+"/decisions", decision(kind, a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
 				t.Errorf("%s, %s: %d %s", c.what, kind, got.status, got.body)
 			}
 		}
-		if got := f.api(c.who, "POST", "/approvals/"+a.ID+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"y"}`)); got.status != http.StatusForbidden {
+		if got := f.api(c.who, "POST", "/approvals/"+string(a.ID)+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"y"}`)); got.status != http.StatusForbidden {
 			t.Errorf("%s, edit: %d %s", c.what, got.status, got.body)
 		}
 		if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 || is.Edited != nil {
@@ -262,8 +262,8 @@ func TestWhatDoesNotConcernYouIsNotThere(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	missing := f.api("eve", "GET", "/approvals/appr_"+strings.Repeat("0", 26), "")
-	for _, got := range []answer{f.api("eve", "GET", "/approvals/"+a.ID, ""), f.api("eve", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", "", ""))} {
-		if got.status != http.StatusNotFound || strings.ReplaceAll(got.body, a.ID, "X") != strings.ReplaceAll(missing.body, "appr_"+strings.Repeat("0", 26), "X") {
+	for _, got := range []answer{f.api("eve", "GET", "/approvals/"+string(a.ID), ""), f.api("eve", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", ""))} {
+		if got.status != http.StatusNotFound || strings.ReplaceAll(got.body, string(a.ID), "X") != strings.ReplaceAll(missing.body, "appr_"+strings.Repeat("0", 26), "X") {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
@@ -275,7 +275,7 @@ func TestWhatDoesNotConcernYouIsNotThere(t *testing.T) {
 		}
 	}
 	// Who may look may still not decide.
-	if got := f.api("olga", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", "", "")); got.status != http.StatusForbidden {
+	if got := f.api("olga", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", "")); got.status != http.StatusForbidden {
 		t.Errorf("an observer decides: %d", got.status)
 	}
 	if is := f.state(a.ID); is.State != ledger.Pending {
@@ -323,7 +323,7 @@ func TestWithoutKeysEverybodyIsLocalAndOnlyUnderALocalName(t *testing.T) {
 	if got := f.api("", "GET", "/approvals", "", "Host", "rebound.example"); got.status != http.StatusForbidden {
 		t.Errorf("another host: %d", got.status)
 	}
-	if got := f.api("", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
+	if got := f.api("", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if is := f.state(a.ID); is.State != ledger.Denied || is.Decisions[0].By != authn.Local {

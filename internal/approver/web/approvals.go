@@ -51,7 +51,7 @@ type approvalView struct {
 }
 
 // errNotThere is the answer for what does not exist and for what is not yours.
-func errNotThere(id string) error {
+func errNotThere(id schema.ApprovalID) error {
 	return schema.Errorf(schema.KindNotFound, "The approval %s does not exist, or you may not see it.", id)
 }
 
@@ -83,7 +83,7 @@ func (q *approvalView) Missing() int { return max(max(q.Rule.Needed, 1)-q.Approv
 func (q *approvalView) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
 
 // find loads one approval, without its bytes, if the person may see it.
-func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (*approvalView, error) {
+func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	if !plainID(id) {
 		return nil, errNotThere("with that id")
 	}
@@ -102,7 +102,7 @@ func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (
 }
 
 // read loads one approval with its bytes.
-func (v *approvals) read(ctx context.Context, id string, who schema.Principal) (*approvalView, error) {
+func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
 	return err
 }
 
-func plainID(id string) bool {
+func plainID(id schema.ApprovalID) bool {
 	if len(id) == 0 || len(id) > 64 {
 		return false
 	}
@@ -179,7 +179,7 @@ func blocked(q *approvalView, who schema.Principal) string {
 }
 
 // decide takes an answer from a page or from the API.
-func (v *approvals) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*approvalView, error) {
+func (v *approvals) decide(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal, channel string) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -267,8 +267,8 @@ func indented(raw []byte) []byte {
 
 // outcome is what came of one of several decisions.
 type outcome struct {
-	ID     string
-	Server string
+	ID     schema.ApprovalID
+	Server schema.ServerID
 	Tool   string
 	After  *approvalView // nil where it was refused
 	Err    error
@@ -283,7 +283,7 @@ func (o outcome) Refusal() string {
 }
 
 // decideOne takes one of several decisions.
-func (v *approvals) decideOne(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) outcome {
+func (v *approvals) decideOne(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal, channel string) outcome {
 	o := outcome{ID: id}
 	if o.After, o.Err = v.decide(ctx, id, answer, who, channel); o.Err != nil {
 		v.o.fault(ctx, "decision", o.Err)

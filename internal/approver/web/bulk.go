@@ -48,12 +48,14 @@ type bulkPage struct {
 
 // chosen are the approvals that the address of the page names: those with the ids,
 // or all that wait of a requester.
-func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]string, error) {
-	var ids []string
+func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.ApprovalID, error) {
+	var ids []schema.ApprovalID
 	for name, given := range q {
 		switch name {
 		case "id":
-			ids = append(ids, given...)
+			for _, id := range given {
+				ids = append(ids, schema.ApprovalID(id))
+			}
 		case "requester":
 			for _, a := range g.site.o.Ledger.Pending() {
 				if a.Binding.Requester.Name != given[0] {
@@ -120,10 +122,10 @@ func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) er
 	if answer.Reason == "" && answer.Kind == ledger.Deny {
 		answer.Reason = f.Get("preset")
 	}
-	var ids []string
+	var ids []schema.ApprovalID
 	for name := range f {
 		if id, ok := strings.CutPrefix(name, pickPrefix); ok {
-			ids = append(ids, id)
+			ids = append(ids, schema.ApprovalID(id))
 		}
 	}
 	slices.Sort(ids)
@@ -135,7 +137,7 @@ func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) er
 	}
 	var outcomes []outcome
 	for _, id := range ids {
-		answer.Digest = f.Get(pickPrefix + id)
+		answer.Digest = f.Get(pickPrefix + string(id))
 		outcomes = append(outcomes, g.approvals.decideOne(r.Context(), id, answer, v.who, "web"))
 	}
 	return g.site.render(w, http.StatusOK, "outcomes", v, view{Title: "Result of the review", Page: outcomesPage{Kind: answer.Kind, All: outcomes}})

@@ -25,7 +25,7 @@ func picks(page string) url.Values {
 
 func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 	f := open(t, people(), nil)
-	var ids []string
+	var ids []schema.ApprovalID
 	for i := range 4 {
 		ids = append(ids, f.hold(fmt.Sprintf(`{"target":"place-%d"}`, i), requester(), nil).ID)
 	}
@@ -45,10 +45,10 @@ func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 		t.Fatalf("the page offers %v", form)
 	}
 	// Meanwhile one was decided by somebody else, one edited.
-	if got := f.api("bob", "POST", "/approvals/"+ids[1]+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
+	if got := f.api("bob", "POST", "/approvals/"+string(ids[1])+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
-	form.Set("pick."+ids[2], schema.Digest([]byte(`{"target":"shown otherwise"}`)))
+	form.Set("pick."+string(ids[2]), schema.Digest([]byte(`{"target":"shown otherwise"}`)))
 	form.Set("token", formToken(t, page.body, "/review"))
 	form.Set("kind", "approve")
 	form.Set("reason", "all of them")
@@ -72,24 +72,24 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	mine := f.hold(`{"target":"mine"}`, schema.Principal{Name: "ada"}, nil)
 	c := f.signedIn("ada")
-	page := f.do(c, "GET", "/review?id="+a.ID+"&id="+mine.ID+"&id="+a.ID, "")
-	if form := picks(page.body); len(form) != 1 || form.Get("pick."+a.ID) == "" || !strings.Contains(page.body, "You requested this call") {
+	page := f.do(c, "GET", "/review?id="+string(a.ID)+"&id="+string(mine.ID)+"&id="+string(a.ID), "")
+	if form := picks(page.body); len(form) != 1 || form.Get("pick."+string(a.ID)) == "" || !strings.Contains(page.body, "You requested this call") {
 		t.Errorf("%v", form)
 	}
 	token := formToken(t, page.body, "/review")
 	for what, form := range map[string]url.Values{
-		"no kind":      {"token": {token}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
-		"another kind": {"token": {token}, "kind": {"revoke"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+		"no kind":      {"token": {token}, "pick." + string(a.ID): {a.Binding.ArgumentsDigest}},
+		"another kind": {"token": {token}, "kind": {"revoke"}, "pick." + string(a.ID): {a.Binding.ArgumentsDigest}},
 		"no call":      {"token": {token}, "kind": {"approve"}},
-		"one twice":    {"token": {token}, "kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest, a.Binding.ArgumentsDigest}},
-		"no token":     {"kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
-		"of another":   {"token": {formToken(t, f.do(c, "GET", "/a/"+a.ID, "").body, "/a/"+a.ID+"/approve")}, "kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+		"one twice":    {"token": {token}, "kind": {"approve"}, "pick." + string(a.ID): {a.Binding.ArgumentsDigest, a.Binding.ArgumentsDigest}},
+		"no token":     {"kind": {"approve"}, "pick." + string(a.ID): {a.Binding.ArgumentsDigest}},
+		"of another":   {"token": {formToken(t, f.do(c, "GET", "/a/"+string(a.ID), "").body, "/a/"+string(a.ID)+"/approve")}, "kind": {"approve"}, "pick." + string(a.ID): {a.Binding.ArgumentsDigest}},
 	} {
 		if got := f.post(c, "/review", form); got.status != http.StatusBadRequest && got.status != http.StatusForbidden {
 			t.Errorf("%s: %d %s", what, got.status, got.body)
 		}
 	}
-	many := url.Values{"token": {token}, "kind": {"deny"}, "pick." + a.ID: {""}}
+	many := url.Values{"token": {token}, "kind": {"deny"}, "pick." + string(a.ID): {""}}
 	for i := range 50 {
 		many.Set(fmt.Sprintf("pick.appr_%d", i), "")
 	}
@@ -107,7 +107,7 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 		}
 	}
 	// One's own among those of others is refused, and the others are not.
-	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Wrong time"}, "pick." + a.ID: {""}, "pick." + mine.ID: {""}}
+	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Wrong time"}, "pick." + string(a.ID): {""}, "pick." + string(mine.ID): {""}}
 	if got := f.post(c, "/review", form); got.status != http.StatusOK || !strings.Contains(got.body, "1 of 2 denied") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -134,7 +134,7 @@ func TestAListOfDecisionsIsAnsweredOneByOne(t *testing.T) {
 	f := open(t, people(), nil)
 	a, b, c, d := f.hold(`{"target":"a"}`, requester(), nil), f.hold(`{"target":"b"}`, requester(), nil), f.hold(`{"target":"c"}`, requester(), nil),
 		f.hold(`{"target":"d"}`, requester(), func(r *risk.Approval) { r.Groups = []string{"others"} })
-	one := func(id, kind, digest, more string) string {
+	one := func(id schema.ApprovalID, kind, digest, more string) string {
 		return fmt.Sprintf(`{"id":%q,"kind":%q,"digest":%q%s}`, id, kind, digest, more)
 	}
 	good := one(a.ID, "approve", a.Binding.ArgumentsDigest, "")
@@ -157,7 +157,7 @@ func TestAListOfDecisionsIsAnsweredOneByOne(t *testing.T) {
 	}, ",") + `]}`
 	var got struct {
 		Results []struct {
-			ID       string
+			ID       schema.ApprovalID
 			Status   int
 			Approval *struct{ State string }
 			Problem  *struct{ Status int }
@@ -168,8 +168,9 @@ func TestAListOfDecisionsIsAnsweredOneByOne(t *testing.T) {
 		t.Fatalf("%d %s", raw.status, raw.body)
 	}
 	for i, want := range []struct {
-		id, state string
-		status    int
+		id     schema.ApprovalID
+		state  string
+		status int
 	}{{a.ID, "approved", 200}, {b.ID, "", 409}, {c.ID, "approved", 200}, {d.ID, "", 404}, {"appr_nope", "", 404}} {
 		r := got.Results[i]
 		if r.ID != want.id || r.Status != want.status || (r.Approval != nil) != (want.status == 200) || (r.Problem != nil) == (want.status == 200) ||

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Seven calls of one tool looked the same in the list.
@@ -50,24 +51,24 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 3 })
 	ada, path := f.signedIn("ada"), "/a/"+a.ID
-	page := f.do(ada, "GET", path, "")
+	page := f.do(ada, "GET", string(path), "")
 	if strings.Contains(page.body, "You approved on") {
 		t.Fatal("before the approval it is there already")
 	}
-	f.post(ada, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
-	page = f.do(ada, "GET", path, "")
+	f.post(ada, string(path)+"/approve", url.Values{"token": {formToken(t, page.body, string(path)+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
+	page = f.do(ada, "GET", string(path), "")
 	if !regexp.MustCompile(`You approved on <time datetime="[^"]+">[^<]+</time>\. 2 more approvals are needed\.`).MatchString(page.body) {
 		t.Errorf("the page does not say what is missing:\n%s", page.body)
 	}
-	if strings.Contains(page.body, `action="`+path+`/approve"`) {
+	if strings.Contains(page.body, `action="`+string(path)+`/approve"`) {
 		t.Error("the form to approve is still there")
 	}
-	if !strings.Contains(page.body, `action="`+path+`/deny"`) {
+	if !strings.Contains(page.body, `action="`+string(path)+`/deny"`) {
 		t.Error("an approval can no longer be changed into a denial")
 	}
 	bob := f.signedIn("bob")
-	page = f.do(bob, "GET", path, "")
-	f.post(bob, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
+	page = f.do(bob, "GET", string(path), "")
+	f.post(bob, string(path)+"/approve", url.Values{"token": {formToken(t, page.body, string(path)+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
 	f.approved(a.ID, 2)
 	list := f.do(ada, "GET", "/", "").body
 	if !regexp.MustCompile(`You approved on <time [^<]+</time>\. 1 more approval is needed\.`).MatchString(list) {
@@ -79,7 +80,7 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 }
 
 // approved waits until the view of the ledger has that many approvals of a call.
-func (f *fabric) approved(id string, want int) {
+func (f *fabric) approved(id schema.ApprovalID, want int) {
 	f.t.Helper()
 	changed := make(chan struct{}, 1)
 	defer f.ledger.Watch(func(*ledger.Approval) {
@@ -110,7 +111,7 @@ func TestThePageSaysWhenACallEscalates(t *testing.T) {
 	})
 	f.seen(a.ID, ledger.Pending)
 	c, at := f.signedIn("ada"), a.Created.Add(2*time.Minute).UTC().Format(time.RFC3339)
-	if body := f.do(c, "GET", "/a/"+a.ID, "").body; !strings.Contains(body, `To bosses on <time datetime="`+at+`">`) {
+	if body := f.do(c, "GET", "/a/"+string(a.ID), "").body; !strings.Contains(body, `To bosses on <time datetime="`+at+`">`) {
 		t.Errorf("the page does not say that bosses are asked at %s:\n%s", at, body)
 	}
 	if body := f.do(c, "GET", "/", "").body; !strings.Contains(body, `Escalates to bosses on <time datetime="`+at+`">`) {

@@ -47,8 +47,8 @@ func seenByPerson(a *ledger.Approval) bool {
 func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
 	f := ledger.Filter{States: wasAllowed(), Server: a.Binding.Server, Tool: a.Binding.Tool, Tenant: a.Binding.Tenant, Limit: pageLimit}
 	var found *ledger.Approval
-	for cursor := ""; ; {
-		page, next := v.o.Ledger.List(f, cursor)
+	for cursor := schema.ApprovalID(""); ; {
+		page, next := v.o.Ledger.List(f, string(cursor))
 		for _, other := range page {
 			if other.ID == a.ID || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
 				continue

@@ -22,13 +22,13 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 		} `json:"tool_change"`
 	}
 	c := f.signedIn("ada")
-	look := func(id, want string) (page string, d change) {
+	look := func(id schema.ApprovalID, want string) (page string, d change) {
 		t.Helper()
-		decode(t, f.api("ada", "GET", "/approvals/"+id, ""), &d)
+		decode(t, f.api("ada", "GET", "/approvals/"+string(id), ""), &d)
 		if d.Tool.Is != want {
 			t.Errorf("it is %q, not %q", d.Tool.Is, want)
 		}
-		return f.do(c, "GET", "/a/"+id, "").body, d
+		return f.do(c, "GET", "/a/"+string(id), "").body, d
 	}
 	// A caller that confirmed for itself has looked at nothing.
 	mine := f.holdTool(after, `{}`, requester(), func(r *risk.Approval) { r.By, r.Groups = risk.ByCaller, nil })
@@ -36,14 +36,14 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied := f.holdTool(after, `{}`, requester(), nil).Approval
-	if got := f.api("bob", "POST", "/approvals/"+denied.ID+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
+	if got := f.api("bob", "POST", "/approvals/"+string(denied.ID)+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
 	first := f.holdTool(before, `{}`, requester(), nil).Approval
 	if page, _ := look(first.ID, "first"); !strings.Contains(page, "nobody has reviewed its definition yet") {
 		t.Error("the page does not say that it is the first")
 	}
-	if got := f.api("bob", "POST", "/approvals/"+first.ID+"/decisions", decision("approve", first.Binding.ArgumentsDigest, "")); got.status != http.StatusOK {
+	if got := f.api("bob", "POST", "/approvals/"+string(first.ID)+"/decisions", decision("approve", first.Binding.ArgumentsDigest, "")); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
 	f.seen(first.ID, ledger.Approved)
@@ -69,7 +69,7 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 	// What is decided already is compared with what was there before it.
 	look(first.ID, "first")
 	// Of another server it says nothing.
-	if strings.Contains(f.do(c, "GET", "/review?id="+changed.ID, "").body, "has changed</strong>") == false {
+	if strings.Contains(f.do(c, "GET", "/review?id="+string(changed.ID), "").body, "has changed</strong>") == false {
 		t.Error("a page of several calls does not say it")
 	}
 }
@@ -77,12 +77,12 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 func TestAnEditIsShownAgainstWhatWasAskedFor(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"all","n":12345678901234567890}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
-	if got := f.api("bob", "POST", "/approvals/"+a.ID+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"one","n":12345678901234567890},"reason":"less"`)); got.status != http.StatusOK {
+	if got := f.api("bob", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"one","n":12345678901234567890},"reason":"less"`)); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
 	f.seen(a.ID, ledger.Pending)
 	c := f.signedIn("ada")
-	for _, path := range []string{"/a/" + a.ID, "/history"} {
+	for _, path := range []string{"/a/" + string(a.ID), "/history"} {
 		page := f.do(c, "GET", path, "").body
 		for _, part := range []string{`<mark>all</mark>`, `<mark>one</mark>`, "requested", "bob"} {
 			if !strings.Contains(page, part) {

@@ -95,10 +95,10 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 		if k == ledger.Approve && !q.ApprovedAt.IsZero() {
 			continue // it is already counted
 		}
-		p.Tokens[string(k)] = a.formToken(v.cookie, "/a/"+q.ID+"/"+string(k))
+		p.Tokens[string(k)] = a.formToken(v.cookie, "/a/"+string(q.ID)+"/"+string(k))
 	}
 	if p.MayAllow() && q.ApprovedAt.IsZero() {
-		p.Tokens[string(allowKind)] = a.formToken(v.cookie, "/a/"+q.ID+"/"+string(allowKind))
+		p.Tokens[string(allowKind)] = a.formToken(v.cookie, "/a/"+string(q.ID)+"/"+string(allowKind))
 	}
 	if p.Edit = ui.Escaped(p.Args.Pretty); p.Edit == "" {
 		p.Edit = ui.Escaped(q.Arguments)

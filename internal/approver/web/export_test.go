@@ -32,7 +32,7 @@ var unserved = sync.OnceValue(func() *api {
 })
 
 // Decisions reads a list of decisions and returns their ids.
-func Decisions(body []byte) (ids []string, err error) {
+func Decisions(body []byte) (ids []schema.ApprovalID, err error) {
 	var all Answers
 	if err := unserved().shapes.read("Answers", body, &all); err != nil {
 		return nil, err

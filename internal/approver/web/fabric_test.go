@@ -127,7 +127,7 @@ func (f *fabric) holdTool(definition, args string, who schema.Principal, change 
 func requester() schema.Principal { return schema.Principal{Name: "agent", Owner: "team"} }
 
 // state reads how an approval stands.
-func (f *fabric) state(id string) *ledger.Approval {
+func (f *fabric) state(id schema.ApprovalID) *ledger.Approval {
 	f.t.Helper()
 	a, _, err := f.ledger.Get(f.t.Context(), id)
 	if err != nil {
@@ -218,7 +218,7 @@ func formToken(t *testing.T, page, path string) string {
 }
 
 // seen waits until the view of the ledger shows the approval in the state.
-func (f *fabric) seen(id string, state ledger.State) {
+func (f *fabric) seen(id schema.ApprovalID, state ledger.State) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ func FuzzAQuestionForTheListIsReadOrRefused(f *testing.F) {
 			}
 			return
 		}
-		if filter.Limit < 1 || filter.Limit > maxPageLimit || cursor != "" && !plainID(cursor) {
+		if filter.Limit < 1 || filter.Limit > maxPageLimit || cursor != "" && !plainID(schema.ApprovalID(cursor)) {
 			t.Fatalf("%q asks for %+v from %q", raw, filter, cursor)
 		}
 	})

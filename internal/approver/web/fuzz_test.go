@@ -21,7 +21,7 @@ func FuzzAListOfDecisionsIsReadOrRefused(f *testing.F) {
 			}
 			return
 		}
-		seen := make(map[string]bool)
+		seen := make(map[schema.ApprovalID]bool)
 		for _, id := range ids {
 			if id == "" || seen[id] {
 				t.Fatalf("%q gives %q", body, ids)

@@ -38,13 +38,13 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 				}
 			}
 		case "server":
-			f.Server = given[0]
+			f.Server = schema.ServerID(given[0])
 		case "tool":
 			f.Tool = given[0]
 		case "requester":
 			f.Requester = given[0]
 		case "cursor":
-			if cursor = given[0]; cursor != "" && !plainID(cursor) {
+			if cursor = given[0]; cursor != "" && !plainID(schema.ApprovalID(cursor)) {
 				return f, "", bad("cursor must be the next_cursor of a page.")
 			}
 		case "limit":
@@ -70,11 +70,11 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 				continue
 			}
 			if len(found) == limit {
-				return found, found[limit-1].ID
+				return found, string(found[limit-1].ID)
 			}
 			found = append(found, q)
 		}
-		if cursor = more; cursor == "" {
+		if cursor = string(more); cursor == "" {
 			return found, ""
 		}
 	}
@@ -106,7 +106,7 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 		if len(p.Waiting) < maxPeeks {
 			q.Peek = v.peek(ctx, a)
 		}
-		tool := [2]string{a.Binding.Server, a.Binding.Tool}
+		tool := [2]string{string(a.Binding.Server), a.Binding.Tool}
 		if _, ok := last[tool]; !ok {
 			last[tool] = v.lastAllowed(a)
 		}

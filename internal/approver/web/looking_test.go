@@ -42,7 +42,10 @@ func (f *fabric) stored() map[string]string {
 
 func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	c := openClub(t, people(), nil)
-	type held struct{ id, digest string }
+	type held struct {
+		id     schema.ApprovalID
+		digest string
+	}
 	var waiting []held
 	for i := range 50 {
 		a := c.hold(fmt.Sprintf(`{"target":"x%d"}`, i), requester(), nil)
@@ -56,7 +59,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	}
 	// fill puts what is there into the names of a route.
 	fill := func(path string, a held) (paths []string) {
-		paths = []string{strings.NewReplacer("{$}", "", "{id}", a.id).Replace(path)}
+		paths = []string{strings.NewReplacer("{$}", "", "{id}", string(a.id)).Replace(path)}
 		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"page.js", "approver.css", "ui.css", "nope"}} {
 			if strings.Contains(path, name) {
 				head, tail, _ := strings.Cut(paths[0], name)
@@ -81,11 +84,11 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 					t.Fatalf("the test does not know what to put into %s", route)
 				}
 				said := url.Values{
-					"kind": {"approve"}, "digest": {a.digest}, "reason": {"x"}, "confirm": {"true"}, "id": {a.id}, "pick." + a.id: {a.digest},
-					"token": {c.web.FormToken(cookie.Name+"="+cookie.Value, p)}, "decisions": {`[{"id":"` + a.id + `","kind":"approve"}]`},
+					"kind": {"approve"}, "digest": {a.digest}, "reason": {"x"}, "confirm": {"true"}, "id": {string(a.id)}, "pick." + string(a.id): {a.digest},
+					"token": {c.web.FormToken(cookie.Name+"="+cookie.Value, p)}, "decisions": {`[{"id":"` + string(a.id) + `","kind":"approve"}]`},
 				}.Encode()
 				for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
-					for _, query := range []string{"", "?" + said, "?id=" + a.id} {
+					for _, query := range []string{"", "?" + said, "?id=" + string(a.id)} {
 						if p == "/events" && method == http.MethodGet {
 							continue // a stream without an end; below
 						}

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/openapitest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // exist are values of path parameters, and bodies that the document has no example of.
-func exist(approval string) openapitest.Known {
+func exist(approval schema.ApprovalID) openapitest.Known {
 	const one = `"kind":"approve","digest":"x","reason":"x","allow":{"until":"2026-01-02T03:04:05Z","pattern":{"kind":"values","values":[{"pointer":"/target"}]}}}`
 	return openapitest.Known{
-		Path: map[string]string{"id": approval},
+		Path: map[string]string{"id": string(approval)},
 		Bodies: map[string]string{
 			"POST /approvals/{id}/decisions":     `{` + one,
-			"POST /decisions":                    `{"decisions":[{"id":"` + approval + `",` + one + `]}`,
+			"POST /decisions":                    `{"decisions":[{"id":"` + string(approval) + `",` + one + `]}`,
 			"POST /permissions/{id}/revocations": `{"reason":"x"}`,
 		},
 	}

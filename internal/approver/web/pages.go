@@ -37,7 +37,7 @@ type historyPage struct {
 	Found  []past
 	Next   string // the address of the next page
 	State  string
-	Server string
+	Server schema.ServerID
 	Tool   string
 	By     string
 	States []ledger.State
@@ -74,7 +74,7 @@ func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visito
 
 // detail is one approval.
 func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor) error {
-	q, err := g.approvals.read(r.Context(), r.PathValue("id"), v.who)
+	q, err := g.approvals.read(r.Context(), schema.ApprovalID(r.PathValue("id")), v.who)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 }
 
 func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
-	return g.site.render(w, status, "detail", v, view{Title: ui.Escaped([]byte(p.Binding.Tool + " on " + p.Binding.Server)), Live: "page", Page: p})
+	return g.site.render(w, status, "detail", v, view{Title: ui.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p})
 }
 
 func done(kind ledger.DecisionKind) string {
@@ -107,7 +107,7 @@ func done(kind ledger.DecisionKind) string {
 
 // decide takes a form of the detail page.
 func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
-	id, kind := r.PathValue("id"), ledger.DecisionKind(r.PathValue("kind"))
+	id, kind := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
 	if answer.Reason == "" && kind == ledger.Deny {
@@ -127,13 +127,13 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
 		return g.refuse(w, r, v, id, kind, answer, err)
 	}
-	http.Redirect(w, r, "/a/"+url.PathEscape(id)+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
+	http.Redirect(w, r, "/a/"+url.PathEscape(string(id))+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
 	return nil
 }
 
 // refuse gives the person the page as it is now, with what was typed and
 // why it does not count.
-func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor, id string, kind ledger.DecisionKind, answer approval.Answer, err error) error {
+func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor, id schema.ApprovalID, kind ledger.DecisionKind, answer approval.Answer, err error) error {
 	q, readErr := g.approvals.read(r.Context(), id, v.who)
 	if readErr != nil {
 		return err

@@ -23,16 +23,16 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 		a := f.hold(`{"target":"x"}`, requester(), nil)
 		c := f.signedIn("ada")
 		path := "/a/" + a.ID
-		page := f.do(c, "GET", path, "")
-		form := url.Values{"token": {formToken(t, page.body, path+"/"+kind)}, "digest": {a.Binding.ArgumentsDigest}}
+		page := f.do(c, "GET", string(path), "")
+		form := url.Values{"token": {formToken(t, page.body, string(path)+"/"+kind)}, "digest": {a.Binding.ArgumentsDigest}}
 		switch kind {
 		case "edit":
 			form.Set("arguments", "{\r\n  \"target\": \"y\"\r\n}")
 		case "deny":
 			form.Set("preset", "Wrong target")
 		}
-		got := f.post(c, path+"/"+kind, form, "Origin", f.url)
-		if got.status != http.StatusSeeOther || got.header.Get("Location") != path+"?done="+kind {
+		got := f.post(c, string(path)+"/"+kind, form, "Origin", f.url)
+		if got.status != http.StatusSeeOther || got.header.Get("Location") != string(path)+"?done="+kind {
 			t.Errorf("%s: %d %s", kind, got.status, got.body)
 			continue
 		}
@@ -59,8 +59,8 @@ func TestAnEditThatDoesNotFitKeepsWhatWasTyped(t *testing.T) {
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
 	path := "/a/" + a.ID
-	token := formToken(t, f.do(c, "GET", path, "").body, path+"/edit")
-	got := f.post(c, path+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":17}`}})
+	token := formToken(t, f.do(c, "GET", string(path), "").body, string(path)+"/edit")
+	got := f.post(c, string(path)+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":17}`}})
 	if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `{&#34;target&#34;:17}`) || !strings.Contains(got.body, "/target") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -71,8 +71,8 @@ func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
 	a, other := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"x"}`, requester(), nil)
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	path := "/a/" + a.ID + "/approve"
-	page := f.do(ada, "GET", "/a/"+a.ID, "").body
-	good := formToken(t, page, path)
+	page := f.do(ada, "GET", "/a/"+string(a.ID), "").body
+	good := formToken(t, page, string(path))
 	digest := a.Binding.ArgumentsDigest
 	for what, c := range map[string]struct {
 		browser *http.Client
@@ -82,8 +82,8 @@ func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
 	}{
 		"no token":                    {ada, "", nil, 403},
 		"a made-up token":             {ada, strings.Repeat("A", 43), nil, 403},
-		"the token of another form":   {ada, formToken(t, page, "/a/"+a.ID+"/deny"), nil, 403},
-		"the token of another call":   {ada, formToken(t, f.do(ada, "GET", "/a/"+other.ID, "").body, "/a/"+other.ID+"/approve"), nil, 403},
+		"the token of another form":   {ada, formToken(t, page, "/a/"+string(a.ID)+"/deny"), nil, 403},
+		"the token of another call":   {ada, formToken(t, f.do(ada, "GET", "/a/"+string(other.ID), "").body, "/a/"+string(other.ID)+"/approve"), nil, 403},
 		"the token of another person": {bob, good, nil, 403},
 		"no session":                  {f.browser(), good, nil, 401},
 		"a foreign origin":            {ada, good, []string{"Origin", "https://evil.example"}, 403},
@@ -92,14 +92,14 @@ func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
 		"a same-site request":         {ada, good, []string{"Sec-Fetch-Site", "same-site"}, 403},
 		"another kind of body":        {ada, good, []string{"Content-Type", "text/plain"}, 415},
 	} {
-		if got := f.post(c.browser, path, url.Values{"token": {c.token}, "digest": {digest}}, c.header...); got.status != c.status {
+		if got := f.post(c.browser, string(path), url.Values{"token": {c.token}, "digest": {digest}}, c.header...); got.status != c.status {
 			t.Errorf("%s: %d %.200s", what, got.status, got.body)
 		}
 	}
 	if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
 		t.Errorf("%+v", is)
 	}
-	if got := f.post(ada, path, url.Values{"token": {good}, "digest": {digest}}); got.status != http.StatusSeeOther {
+	if got := f.post(ada, string(path), url.Values{"token": {good}, "digest": {digest}}); got.status != http.StatusSeeOther {
 		t.Errorf("the good one: %d %s", got.status, got.body)
 	}
 }
@@ -203,7 +203,7 @@ func TestASessionHasTheGroupsOfItsKeyAsTheyAreNow(t *testing.T) {
 	f := open(t, keys, func(o *web.Options) { table = o.Keys })
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
-	if got := f.do(c, "GET", "/a/"+a.ID, ""); got.status != http.StatusOK {
+	if got := f.do(c, "GET", "/a/"+string(a.ID), ""); got.status != http.StatusOK {
 		t.Fatalf("%d", got.status)
 	}
 	next := slices.Clone(keys)
@@ -213,7 +213,7 @@ func TestASessionHasTheGroupsOfItsKeyAsTheyAreNow(t *testing.T) {
 	if err := table.Replace(next); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.do(c, "GET", "/a/"+a.ID, ""); got.status == http.StatusOK {
+	if got := f.do(c, "GET", "/a/"+string(a.ID), ""); got.status == http.StatusOK {
 		t.Error("a session keeps groups that its key has no more")
 	}
 }
@@ -226,17 +226,17 @@ func TestAFreshSignInIsAskedForWhereTheRuleWantsIt(t *testing.T) {
 	c := f.signedIn("ada")
 	path := "/a/" + a.ID
 	now = now.Add(2 * time.Minute)
-	page := f.do(c, "GET", path, "")
-	form := url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}
-	if got := f.post(c, path+"/approve", form); got.status != http.StatusForbidden || !strings.Contains(page.body, "/sign-in?next=") {
+	page := f.do(c, "GET", string(path), "")
+	form := url.Values{"token": {formToken(t, page.body, string(path)+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}
+	if got := f.post(c, string(path)+"/approve", form); got.status != http.StatusForbidden || !strings.Contains(page.body, "/sign-in?next=") {
 		t.Errorf("stale: %d", got.status)
 	}
-	if got := f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("approve", a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
+	if got := f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("approve", a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
 		t.Errorf("by key: %d", got.status)
 	}
 	c = f.signedIn("ada")
-	form.Set("token", formToken(t, f.do(c, "GET", path, "").body, path+"/approve"))
-	if got := f.post(c, path+"/approve", form); got.status != http.StatusSeeOther {
+	form.Set("token", formToken(t, f.do(c, "GET", string(path), "").body, string(path)+"/approve"))
+	if got := f.post(c, string(path)+"/approve", form); got.status != http.StatusSeeOther {
 		t.Errorf("fresh: %d %s", got.status, got.body)
 	}
 }
@@ -284,14 +284,14 @@ func TestAMebibyteIsShownWhole(t *testing.T) {
 	f := open(t, people(), nil)
 	value := strings.Repeat("0123456789abcdef", 65000)
 	a := f.hold(`{"target":"`+value+`"}`, requester(), nil)
-	page := f.do(f.signedIn("ada"), "GET", "/a/"+a.ID, "")
+	page := f.do(f.signedIn("ada"), "GET", "/a/"+string(a.ID), "")
 	if n := strings.Count(page.body, value); page.status != http.StatusOK || n != 3 || !strings.Contains(page.body, "1,040,013 bytes") {
 		t.Errorf("%d, the value is there %d times (raw, formatted, to edit)", page.status, n)
 	}
 	c := f.signedIn("bob")
 	path := "/a/" + a.ID
-	token := formToken(t, f.do(c, "GET", path, "").body, path+"/edit")
-	got := f.post(c, path+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":"` + strings.Repeat("é", 500_000) + `"}`}})
+	token := formToken(t, f.do(c, "GET", string(path), "").body, string(path)+"/edit")
+	got := f.post(c, string(path)+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":"` + strings.Repeat("é", 500_000) + `"}`}})
 	if got.status != http.StatusSeeOther {
 		t.Errorf("editing: %d %.300s", got.status, got.body)
 	}
@@ -302,7 +302,7 @@ func TestNothingFromOutsideIsMarkup(t *testing.T) {
 	evil := schema.Principal{Name: `<script>alert(1)</script>`, Owner: `"><img src=x>`}
 	a := f.hold(`{"target":"</textarea></pre><script>alert(2)</script>"}`, evil, nil)
 	c := f.signedIn("ada")
-	for _, p := range []string{"/", "/history", "/a/" + a.ID} {
+	for _, p := range []string{"/", "/history", "/a/" + string(a.ID)} {
 		got := f.do(c, "GET", p, "")
 		for _, bad := range []string{"<script>", "<img src=x", "</textarea></pre>", " style=", " onclick="} {
 			if strings.Contains(got.body, bad) {
@@ -355,13 +355,13 @@ func TestOpenPagesHearOfAChange(t *testing.T) {
 func TestHistoryIsFiltered(t *testing.T) {
 	f := open(t, people(), nil)
 	a, b := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"x"}`, requester(), nil)
-	if got := f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", "", `,"reason":"no"`)); got.status != http.StatusOK {
+	if got := f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", `,"reason":"no"`)); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
 	f.seen(a.ID, ledger.Denied)
 	c := f.signedIn("ada")
 	got := f.do(c, "GET", "/history?state=denied&server=&tool=&requester=", "")
-	if got.status != http.StatusOK || !strings.Contains(got.body, a.ID) || strings.Contains(got.body, b.ID) || !strings.Contains(got.body, "Denied by ada") {
+	if got.status != http.StatusOK || !strings.Contains(got.body, string(a.ID)) || strings.Contains(got.body, string(b.ID)) || !strings.Contains(got.body, "Denied by ada") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := f.do(c, "GET", "/history?state=nope", ""); got.status != http.StatusBadRequest || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {

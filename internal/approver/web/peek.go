@@ -35,7 +35,7 @@ type peekLine struct {
 // the list is shown without them. Large arguments are not read for it.
 func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	bound := a.Bound()
-	key := [2]string{a.ID, bound.ArgumentsDigest}
+	key := [2]string{string(a.ID), bound.ArgumentsDigest}
 	if p, ok := v.peeks.get(key); ok {
 		return p
 	}

@@ -103,17 +103,17 @@ func TestPeopleSignInAtTheProviderAndDecideUnderTheirName(t *testing.T) {
 	if got.status != http.StatusOK || !strings.Contains(got.body, `content="0; url=/history"`) || !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") {
 		t.Fatalf("%d %q %s", got.status, cookie, got.body)
 	}
-	if page := c.do(b, "GET", "/", ""); page.status != http.StatusOK || !strings.Contains(page.body, "<span>ada@x.example</span>") || !strings.Contains(page.body, "/a/"+a.ID) {
+	if page := c.do(b, "GET", "/", ""); page.status != http.StatusOK || !strings.Contains(page.body, "<span>ada@x.example</span>") || !strings.Contains(page.body, "/a/"+string(a.ID)) {
 		t.Errorf("%d %s", page.status, page.body)
 	}
 	for _, is := range []*ledger.Approval{a, mine} {
 		path := "/a/" + is.ID
-		page := c.do(b, "GET", path, "").body
-		if is == mine && (strings.Contains(page, `action="`+path) || !strings.Contains(page, "You requested this call")) {
+		page := c.do(b, "GET", string(path), "").body
+		if is == mine && (strings.Contains(page, `action="`+string(path)) || !strings.Contains(page, "You requested this call")) {
 			t.Errorf("one's own can be decided: %s", page)
 		}
-		token := c.web.FormToken(cookie, path+"/approve") // where no form is offered, somebody makes one all the same
-		got := c.post(b, path+"/approve", url.Values{"token": {token}, "digest": {is.Binding.ArgumentsDigest}})
+		token := c.web.FormToken(cookie, string(path)+"/approve") // where no form is offered, somebody makes one all the same
+		got := c.post(b, string(path)+"/approve", url.Values{"token": {token}, "digest": {is.Binding.ArgumentsDigest}})
 		if want := map[bool]int{true: http.StatusForbidden, false: http.StatusSeeOther}[is == mine]; got.status != want {
 			t.Errorf("approving %s: %d %s", is.Binding.Requester.Name, got.status, got.body)
 		}
@@ -227,14 +227,14 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 		t.Fatal(got.body)
 	}
 	approve := func() answer {
-		page := c.do(b, "GET", path, "")
-		return c.post(b, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}})
+		page := c.do(b, "GET", string(path), "")
+		return c.post(b, string(path)+"/approve", url.Values{"token": {formToken(t, page.body, string(path)+"/approve")}, "digest": {a.Binding.ArgumentsDigest}})
 	}
 	// Just arrived here, but long since signed in there.
 	if got := approve(); got.status != http.StatusForbidden || !strings.Contains(got.body, "fresh sign-in") {
 		t.Errorf("with an old sign-in: %d", got.status)
 	}
-	link := regexp.MustCompile(`href="(/sign-in/provider[^"]*)"`).FindStringSubmatch(c.do(b, "GET", "/sign-in?next="+path, "").body)
+	link := regexp.MustCompile(`href="(/sign-in/provider[^"]*)"`).FindStringSubmatch(c.do(b, "GET", "/sign-in?next="+string(path), "").body)
 	if link == nil || !strings.Contains(link[1], "fresh=1") {
 		t.Fatalf("no fresh one is offered: %v", link)
 	}
@@ -248,7 +248,7 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 	}
 	old := b.Jar.Cookies(mustURL(t, c.url))
 	who(0)
-	if got := c.arrive(b, c.leave(b, again)); got.status != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+path+`"`) {
+	if got := c.arrive(b, c.leave(b, again)); got.status != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+string(path)+`"`) {
 		t.Fatalf("fresh: %d %s", got.status, got.body)
 	}
 	if got := approve(); got.status != http.StatusSeeOther {
@@ -266,17 +266,17 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 func TestWherePeopleSignInNobodyIsLocal(t *testing.T) {
 	c := openClub(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
-	for _, p := range []string{"/", "/history", "/a/" + a.ID, "/review?id=" + a.ID} {
+	for _, p := range []string{"/", "/history", "/a/" + string(a.ID), "/review?id=" + string(a.ID)} {
 		if got := c.do(c.browser(), "GET", p, ""); got.status != http.StatusSeeOther {
 			t.Errorf("%s: %d", p, got.status)
 		}
 	}
-	for _, p := range []string{"/approvals", "/approvals/" + a.ID, "/permissions", "/events"} {
+	for _, p := range []string{"/approvals", "/approvals/" + string(a.ID), "/permissions", "/events"} {
 		if got := c.do(c.browser(), "HEAD", p, ""); got.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d", p, got.status)
 		}
 	}
-	for path, body := range map[string]string{"/approvals/" + a.ID + "/decisions": `{"kind":"deny"}`, "/decisions": `{"decisions":[{"id":"` + a.ID + `","kind":"deny"}]}`} {
+	for path, body := range map[string]string{"/approvals/" + string(a.ID) + "/decisions": `{"kind":"deny"}`, "/decisions": `{"decisions":[{"id":"` + string(a.ID) + `","kind":"deny"}]}`} {
 		if got := c.do(c.browser(), "POST", path, body, "Content-Type", "application/json", "Authorization", "Bearer x"); got.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d", path, got.status)
 		}

@@ -27,14 +27,14 @@ func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
 	a := f.hold(`{"target":"x","n":1,"deep":{"a/b":[7,"y"]}}`, requester(), nil)
 	c := f.signedIn("ada")
 	path := "/a/" + a.ID
-	page := f.do(c, "GET", path, "")
+	page := f.do(c, "GET", string(path), "")
 	for _, place := range []string{`name="same./target"`, `name="same./n"`, `name="same./deep/a~1b/0"`, `name="same./deep/a~1b/1"`} {
 		if !strings.Contains(page.body, place) {
 			t.Errorf("the page does not offer %s", place)
 		}
 	}
 	form := url.Values{
-		"token": {formToken(t, page.body, path+"/allow")}, "digest": {a.Binding.ArgumentsDigest},
+		"token": {formToken(t, page.body, string(path)+"/allow")}, "digest": {a.Binding.ArgumentsDigest},
 		"pattern": {"values"}, "same./target": {"1"}, "for": {"1h0m0s"}, "uses": {"2"}, "reason": {"nightly"},
 	}
 	for what, change := range map[string]func(url.Values){
@@ -51,15 +51,15 @@ func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
 			v[name] = value
 		}
 		change(v)
-		if got := f.post(c, path+"/allow", v); got.status != http.StatusBadRequest && got.status != http.StatusConflict || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `value="nightly"`) {
+		if got := f.post(c, string(path)+"/allow", v); got.status != http.StatusBadRequest && got.status != http.StatusConflict || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `value="nightly"`) {
 			t.Errorf("%s: %d", what, got.status)
 		}
 	}
 	if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
 		t.Fatalf("%+v", is)
 	}
-	got := f.post(c, path+"/allow", form)
-	if got.status != http.StatusSeeOther || got.header.Get("Location") != path+"?done=allow" {
+	got := f.post(c, string(path)+"/allow", form)
+	if got.status != http.StatusSeeOther || schema.ApprovalID(got.header.Get("Location")) != path+"?done=allow" {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	if is := f.state(a.ID); is.State != ledger.Approved || is.Decisions[0].Kind != ledger.Approve || is.Decisions[0].Allow == nil {
@@ -73,7 +73,7 @@ func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
 		t.Errorf("another target: %s", got)
 	}
 	list := f.do(c, "GET", "/permissions", "", "Accept", acceptHTML)
-	for _, part := range []string{"<code>/target</code>", "1 of 2 times", "nightly", `href="/a/` + a.ID + `"`, `data-state="good">Active`} {
+	for _, part := range []string{"<code>/target</code>", "1 of 2 times", "nightly", `href="/a/` + string(a.ID) + `"`, `data-state="good">Active`} {
 		if !strings.Contains(list.body, part) {
 			t.Errorf("the page of permissions lacks %s: %s", part, list.body)
 		}
@@ -140,25 +140,25 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 		`{"until":"2020-01-01T00:00:00Z","pattern":{"kind":"any"}}`, `{"until":"` + time.Now().Add(8*24*time.Hour).UTC().Format(time.RFC3339) + `","pattern":{"kind":"any"}}`,
 		`{"until":"` + until + `","pattern":{"kind":"any"},"max_uses":-1}`, `{"until":"` + until + `","pattern":{"kind":"values","values":[{"pointer":"/nope"}]}}`,
 	} {
-		if got := f.api("ada", "POST", path, decision("approve", a.Binding.ArgumentsDigest, `,"allow":`+allow)); got.status != http.StatusBadRequest {
+		if got := f.api("ada", "POST", string(path), decision("approve", a.Binding.ArgumentsDigest, `,"allow":`+allow)); got.status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", allow, got.status, got.body)
 		}
 	}
 	good := `,"allow":{"until":"` + until + `","pattern":{"kind":"exact"},"max_uses":3}`
-	if got := f.api("ada", "POST", path, decision("deny", "", good)); got.status != http.StatusBadRequest {
+	if got := f.api("ada", "POST", string(path), decision("deny", "", good)); got.status != http.StatusBadRequest {
 		t.Errorf("with a no: %d", got.status)
 	}
 	two := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
-	if got := f.api("ada", "POST", "/approvals/"+two.ID+"/decisions", decision("approve", two.Binding.ArgumentsDigest, good)); got.status != http.StatusForbidden {
+	if got := f.api("ada", "POST", "/approvals/"+string(two.ID)+"/decisions", decision("approve", two.Binding.ArgumentsDigest, good)); got.status != http.StatusForbidden {
 		t.Errorf("where two must agree: %d %s", got.status, got.body)
 	}
-	if page := f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body; strings.Contains(page, `action="/a/`+two.ID+`/allow"`) || !strings.Contains(page, "require 2 approvers each time") {
+	if page := f.do(f.signedIn("ada"), "GET", "/a/"+string(two.ID), "").body; strings.Contains(page, `action="/a/`+string(two.ID)+`/allow"`) || !strings.Contains(page, "require 2 approvers each time") {
 		t.Error("the page offers it where two must agree, or does not say why it is not offered")
 	}
-	if got := f.api("ada", "GET", "/approvals/"+two.ID, ""); !strings.Contains(got.body, `"may_not_allow_because":"Such calls require 2 approvers each time`) {
+	if got := f.api("ada", "GET", "/approvals/"+string(two.ID), ""); !strings.Contains(got.body, `"may_not_allow_because":"Such calls require 2 approvers each time`) {
 		t.Errorf("the API does not say why it is not offered where two must agree: %s", got.body)
 	}
-	if got := f.api("ada", "POST", path, decision("approve", a.Binding.ArgumentsDigest, good)); got.status != http.StatusOK {
+	if got := f.api("ada", "POST", string(path), decision("approve", a.Binding.ArgumentsDigest, good)); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	f.permitted(1)
@@ -166,7 +166,7 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 	if ran.State != ledger.Running {
 		t.Errorf("the same: %s", ran.State)
 	}
-	if page := f.do(f.signedIn("ada"), "GET", "/a/"+ran.ID, "").body; !strings.Contains(page, `<a href="/permissions#`+ledger.PermissionID(a.ID)+`">`) {
+	if page := f.do(f.signedIn("ada"), "GET", "/a/"+string(ran.ID), "").body; !strings.Contains(page, `<a href="/permissions#`+ledger.PermissionID(a.ID)+`">`) {
 		t.Error("the page of the call does not name the permission")
 	}
 	type shape struct {

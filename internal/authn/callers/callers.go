@@ -22,7 +22,7 @@ type Options struct {
 	// end; "" until [Callers.Serve] says it.
 	Public string
 	// Member reports whether a set has a tool; without it no set has any.
-	Member func(set, server, tool string) bool
+	Member func(set string, server schema.ServerID, tool string) bool
 }
 
 // Callers knows the callers of a front door. It is safe for concurrent use.
@@ -79,7 +79,7 @@ func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Princip
 		return schema.Principal{}, err
 	}
 	who := t.Principal
-	who.Grant = &grant{scopes: t.Scopes, member: c.o.Member, identity: t.Issuer + "\x00" + t.Subject + "\x00" + t.Tenant}
+	who.Grant = &grant{scopes: t.Scopes, member: c.o.Member, identity: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant)}
 	return who, nil
 }
 
@@ -99,7 +99,7 @@ func (c *Callers) Valid(principal string) error {
 // grant is what a token or a key lets do.
 type grant struct {
 	scopes   scope.Set
-	member   func(set, server, tool string) bool
+	member   func(set string, server schema.ServerID, tool string) bool
 	identity string
 }
 
@@ -107,7 +107,9 @@ type grant struct {
 func (g *grant) Has(scopes ...string) bool { return g.scopes.Has(scopes...) }
 
 // MayCall reports whether the tool may be called.
-func (g *grant) MayCall(server, tool string) bool { return g.scopes.MayCall(server, tool, g.member) }
+func (g *grant) MayCall(server schema.ServerID, tool string) bool {
+	return g.scopes.MayCall(server, tool, g.member)
+}
 
 // Identity is the issuer, subject and tenant.
 func (g *grant) Identity() string { return g.identity }

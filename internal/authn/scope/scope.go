@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // The scopes. CallTools may be followed by ":" and a server, or ":@" and a set of tools.
@@ -34,8 +36,8 @@ const (
 // Set is a set of scopes. The zero value has none. It is never changed.
 type Set struct {
 	plain   []string
-	servers []string // of tools:call:SERVER
-	sets    []string // of tools:call:@SET
+	servers []schema.ServerID // of tools:call:SERVER
+	sets    []string          // of tools:call:@SET
 }
 
 // Parse reads scopes. The error names the first one that is none.
@@ -65,7 +67,7 @@ func read(list []string) (s Set, unknown []string) {
 		case isSet:
 			s.sets = append(s.sets, set)
 		default:
-			s.servers = append(s.servers, name)
+			s.servers = append(s.servers, schema.ServerID(name))
 		}
 	}
 	return s, unknown
@@ -82,7 +84,7 @@ func (s *Set) Has(scopes ...string) bool {
 		if one == CallTools && len(s.servers)+len(s.sets) > 0 {
 			return true
 		}
-		if name, ok := strings.CutPrefix(one, narrow); ok && (slices.Contains(s.plain, CallTools) || slices.Contains(s.servers, name)) {
+		if name, ok := strings.CutPrefix(one, narrow); ok && (slices.Contains(s.plain, CallTools) || slices.Contains(s.servers, schema.ServerID(name))) {
 			return true
 		}
 	}
@@ -91,7 +93,7 @@ func (s *Set) Has(scopes ...string) bool {
 
 // MayCall reports whether a tool may be called. member says whether a set has it; with an
 // empty tool, only scopes for all of the server count.
-func (s *Set) MayCall(server, tool string, member func(set, server, tool string) bool) bool {
+func (s *Set) MayCall(server schema.ServerID, tool string, member func(set string, server schema.ServerID, tool string) bool) bool {
 	if slices.Contains(s.plain, CallTools) || slices.Contains(s.servers, server) {
 		return true
 	}

@@ -1,6 +1,10 @@
 package scope
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 func parse(t *testing.T, list ...string) *Set {
 	t.Helper()
@@ -28,11 +32,14 @@ func TestAScopeIncludesNarrowerOnesAndNoOthers(t *testing.T) {
 }
 
 func TestWhichToolMayBeCalled(t *testing.T) {
-	member := func(set, server, tool string) bool { return set == "daily" && server == "mail" && tool == "read" }
+	member := func(set string, server schema.ServerID, tool string) bool {
+		return set == "daily" && server == "mail" && tool == "read"
+	}
 	for _, c := range []struct {
-		have         []string
-		server, tool string
-		ok           bool
+		have   []string
+		server schema.ServerID
+		tool   string
+		ok     bool
 	}{
 		{[]string{CallTools}, "mail", "send", true}, {[]string{"tools:call:mail"}, "mail", "send", true}, {[]string{"tools:call:mail"}, "files", "read", false}, {[]string{"tools:call:mail"}, "mail", "", true},
 		{[]string{"tools:call:@daily"}, "mail", "read", true}, {[]string{"tools:call:@daily"}, "mail", "send", false}, {[]string{"tools:call:@daily"}, "mail", "", false}, {[]string{"tools:call:@other"}, "mail", "read", false}, {[]string{Admin, ReadTools, ReadCalls}, "mail", "read", false},

@@ -176,7 +176,8 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		}
 	}
 	if names.Tenant != "" {
-		if t.Tenant, ok = lookUp(c, names.Tenant).(string); !ok || !fitting(t.Tenant) {
+		tenant, ok := lookUp(c, names.Tenant).(string)
+		if t.Tenant = schema.TenantID(tenant); !ok || !fitting(tenant) {
 			return refused("the claim %s, which names the tenant, is missing or not a short text", names.Tenant)
 		}
 	}

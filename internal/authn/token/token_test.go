@@ -62,7 +62,7 @@ func TestClaimsBecomeAPrincipal(t *testing.T) {
 			t.Errorf("%s: %v", c.entry.Name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, got.Principal); diff != "" || got.Tenant != c.tenant || got.Subject != "ann" || got.Client != "app" || !got.Scopes.Has(c.has) || got.Scopes.Has("admin") {
+		if diff := cmp.Diff(c.want, got.Principal); diff != "" || got.Tenant != schema.TenantID(c.tenant) || got.Subject != "ann" || got.Client != "app" || !got.Scopes.Has(c.has) || got.Scopes.Has("admin") {
 			t.Errorf("%s: %+v (-want +got)\n%s", c.entry.Name, got, diff)
 		}
 	}

@@ -52,9 +52,10 @@ type Token struct {
 	Principal schema.Principal
 	// Issuer is the name of the issuer in the configuration, Subject the claim sub, Tenant
 	// the claim that is configured for it, Client the client that it was issued to.
-	Issuer, Subject, Tenant, Client string
-	Scopes                          scope.Set
-	Expires                         time.Time
+	Issuer, Subject, Client string
+	Tenant                  schema.TenantID
+	Scopes                  scope.Set
+	Expires                 time.Time
 
 	audiences  []string
 	everywhere bool // one of them is configured

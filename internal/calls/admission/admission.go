@@ -48,8 +48,8 @@ func (l *Limits) fill() {
 // Catalog knows the servers and their tools. Errors are of KindNotFound for what there is
 // not, and of KindServerFailed for a schema that cannot be read.
 type Catalog interface {
-	Server(id string) (catalog.Server, error)
-	Tool(server, name string) (catalog.Tool, error)
+	Server(id schema.ServerID) (catalog.Server, error)
+	Tool(server schema.ServerID, name string) (catalog.Tool, error)
 	Schema(tool catalog.Tool) (*validate.Schema, error)
 }
 

@@ -20,14 +20,14 @@ type oneTool struct {
 	schemas *validate.Cache
 }
 
-func (c *oneTool) Server(id string) (catalog.Server, error) {
+func (c *oneTool) Server(id schema.ServerID) (catalog.Server, error) {
 	if id != "bank" {
 		return catalog.Server{}, schema.Errorf(schema.KindNotFound, "There is no server %q.", id)
 	}
 	return c.server, nil
 }
 
-func (c *oneTool) Tool(server, name string) (catalog.Tool, error) {
+func (c *oneTool) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
 	if server != "bank" || name != "pay" {
 		return catalog.Tool{}, schema.Errorf(schema.KindNotFound, "There is no tool %q.", name)
 	}

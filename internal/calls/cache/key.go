@@ -27,7 +27,7 @@ func keyOf(call *schema.Call, sharedByAll bool) (k key) {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	part(call.Server)
+	part(string(call.Server))
 	part(call.Tool)
 	part(call.ToolDigest)
 	if b = append(b, 0); !sharedByAll {

@@ -60,7 +60,7 @@ type tracedAdmission struct {
 func (t *tracedAdmission) admit(ctx context.Context, call *schema.Call) (admitted, error) {
 	span := t.traces.Begin(call.Trace, telemetry.Internal, "admit")
 	defer span.End()
-	span.Text(telemetry.KeyCall, call.ID)
+	span.Text(telemetry.KeyCall, string(call.ID))
 	a, err := t.next.admit(ctx, call)
 	switch {
 	case err != nil:
@@ -68,7 +68,7 @@ func (t *tracedAdmission) admit(ctx context.Context, call *schema.Call) (admitte
 		span.Outcome(nil, err)
 	case a.held != nil:
 		span.Text(telemetry.KeyAdmitted, "held")
-		span.Text(telemetry.KeyApproval, a.held.Approval.ID)
+		span.Text(telemetry.KeyApproval, string(a.held.Approval.ID))
 	case a.durable != nil:
 		span.Text(telemetry.KeyAdmitted, "stored")
 	default:

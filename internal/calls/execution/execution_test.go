@@ -96,7 +96,7 @@ func recorder(t *testing.T) *records.Recorder {
 	return r
 }
 
-func recorded(t *testing.T, r *records.Recorder, id string) *records.Record {
+func recorded(t *testing.T, r *records.Recorder, id schema.CallID) *records.Record {
 	t.Helper()
 	rec, err := r.Get(t.Context(), id)
 	if err != nil {
@@ -265,7 +265,7 @@ func TestARecordHasTheNumberOfAttemptsThatARuleMade(t *testing.T) {
 	if _, err := l.Run(t.Context(), bad, Plan{}); err == nil {
 		t.Fatal("the error was lost")
 	}
-	for id, want := range map[string]int{plain.ID: 3, stored.ID: 4, bad.ID: 4} {
+	for id, want := range map[schema.CallID]int{plain.ID: 3, stored.ID: 4, bad.ID: 4} {
 		if rec := recorded(t, r, id); rec.Attempt != want {
 			t.Errorf("attempt %d, want %d: %+v", rec.Attempt, want, rec)
 		}
@@ -363,7 +363,7 @@ func TestASubmittedCallGetsAnIDAndTheCacheRuleOfItsVerdict(t *testing.T) {
 	c.fresh = next
 	one := call()
 	one.ID = ""
-	if o, err := c.Submit(t.Context(), one); err != nil || o.Result == nil || !strings.HasPrefix(one.ID, "call_") {
+	if o, err := c.Submit(t.Context(), one); err != nil || o.Result == nil || !strings.HasPrefix(string(one.ID), "call_") {
 		t.Errorf("%+v, %v, %q", o, err, one.ID)
 	}
 	if next.plan.Cache != rule || !counted(m, `"pay"`, `"ok"`, " 1\n") {

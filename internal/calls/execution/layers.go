@@ -175,7 +175,9 @@ type meter struct{ metrics *telemetry.Metrics }
 
 func (m meter) start() { m.metrics.CallStarted() }
 
-func (m meter) deferred(call *schema.Call, state string) { m.metrics.CallDeferred(call.Server, state) }
+func (m meter) deferred(call *schema.Call, state string) {
+	m.metrics.CallDeferred(string(call.Server), state)
+}
 
 // end counts a call that has ended. Names that callers made up do not become labels.
 func (m meter) end(call *schema.Call, res *schema.Result, err error, began time.Time) {
@@ -186,7 +188,7 @@ func (m meter) end(call *schema.Call, res *schema.Result, err error, began time.
 	if schema.KindOf(err) == schema.KindNotFound {
 		server, tool = "unknown", "unknown"
 	}
-	m.metrics.CallEnded(server, tool, label(res, err), time.Since(began))
+	m.metrics.CallEnded(string(server), tool, label(res, err), time.Since(began))
 }
 
 // label is the value of the metrics' outcome label.

@@ -138,7 +138,7 @@ func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 
 // Serve takes room at the server for a call that somebody waits for, once it is
 // known that there is such a server. The error is of KindUnavailable.
-func (q *Quota) Serve(ctx context.Context, server string) (Pass, error) {
+func (q *Quota) Serve(ctx context.Context, server schema.ServerID) (Pass, error) {
 	if q == nil || len(q.servers) == 0 {
 		return Pass{}, nil
 	}
@@ -181,15 +181,15 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 }
 
 // server returns what is known of a server, nil where nothing limits it.
-func (q *Quota) server(id string) *subject {
+func (q *Quota) server(id schema.ServerID) *subject {
 	if v, ok := q.byServer.Load(id); ok {
 		return v.(*subject)
 	}
-	l := match(q.servers, id, nil)
+	l := match(q.servers, string(id), nil)
 	if l == nil {
 		return nil
 	}
-	v, _ := q.byServer.LoadOrStore(id, newSubject(q, true, id, l))
+	v, _ := q.byServer.LoadOrStore(id, newSubject(q, true, string(id), l))
 	return v.(*subject)
 }
 

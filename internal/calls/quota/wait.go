@@ -19,8 +19,9 @@ const lookAgain = 2 * deniedFor
 // lineKey names a line of calls that wait. Those of different servers wait apart:
 // a server that has no room must not hold up the calls to others.
 type lineKey struct {
-	principal, server string
-	class             class
+	principal string
+	server    schema.ServerID
+	class     class
 }
 
 // line is calls that wait for the same limits, first come, first served: only the
@@ -35,7 +36,7 @@ type line struct {
 // principal and at the server. A bulk call waits until ctx ends, and then gets an
 // error of KindCanceled; one that somebody waits for gives up after 30 s, with the
 // refusal. Nothing started then.
-func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server string, isBulk bool) (Pass, error) {
+func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.ServerID, isBulk bool) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil
 	}
@@ -75,7 +76,7 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server string, is
 }
 
 // Limits says whether a call of the principal to the server can have to wait.
-func (q *Quota) Limits(p *schema.Principal, server string) bool {
+func (q *Quota) Limits(p *schema.Principal, server schema.ServerID) bool {
 	if q == nil {
 		return false
 	}
@@ -84,7 +85,7 @@ func (q *Quota) Limits(p *schema.Principal, server string) bool {
 }
 
 // await is Wait for the first of a line.
-func (q *Quota) await(ctx context.Context, p *schema.Principal, server string, c class, late <-chan time.Time) (Pass, error) {
+func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, late <-chan time.Time) (Pass, error) {
 	for {
 		pass, refused, v := q.both(ctx, p, server, c)
 		if refused == nil {
@@ -110,7 +111,7 @@ func (q *Quota) await(ctx context.Context, p *schema.Principal, server string, c
 }
 
 // limiting returns what limits single calls, nil where nothing does.
-func (q *Quota) limiting(p *schema.Principal, server string) (ps, ss *subject) {
+func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (ps, ss *subject) {
 	if ps = q.principal(p); ps != nil && !ps.terms().perCall() {
 		ps = nil
 	}
@@ -121,7 +122,7 @@ func (q *Quota) limiting(p *schema.Principal, server string) (ps, ss *subject) {
 }
 
 // both takes room at both, or at neither; then it says which refused.
-func (q *Quota) both(ctx context.Context, p *schema.Principal, server string, c class) (Pass, *subject, verdict) {
+func (q *Quota) both(ctx context.Context, p *schema.Principal, server schema.ServerID, c class) (Pass, *subject, verdict) {
 	for {
 		ps, ss := q.limiting(p, server)
 		if ps != nil {

@@ -66,7 +66,7 @@ func BenchmarkPathParallel(b *testing.B) {
 	r := synced(b, 1<<16)
 	arguments := make([]byte, 200)
 	res := &schema.Result{Body: []byte("{}"), Worker: "w", Took: time.Millisecond}
-	ids := make([]string, 1024)
+	ids := make([]schema.CallID, 1024)
 	for i := range ids {
 		ids[i] = schema.NewCallID()
 	}
@@ -113,7 +113,7 @@ func BenchmarkStore20k(b *testing.B) {
 // BenchmarkRead reads from a slot of 200,000 calls: the newest page, and one call.
 func BenchmarkRead(b *testing.B) {
 	r := synced(b, 1<<20)
-	ids := make([]string, 200_000)
+	ids := make([]schema.CallID, 200_000)
 	for i := range ids {
 		ids[i] = schema.NewCallID()
 		r.Add(&Record{ID: ids[i], Principal: "agent", Server: "demo", Tool: "echo", State: schema.StateSucceeded, Arguments: DigestOf([]byte(ids[i]))})

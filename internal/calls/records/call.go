@@ -126,7 +126,7 @@ func (r *Record) end(o *Outcome) {
 	if r.State.Ended() {
 		r.Ended = at
 	}
-	fill(&r.Approval, o.Approval)
+	fill(&r.Approval, schema.ApprovalID(o.Approval))
 	r.Attempt = max(r.Attempt, o.Attempt)
 	r.Replayed = r.Replayed || o.Replayed
 	r.Result = o.Digest
@@ -221,7 +221,7 @@ func (r *Recorder) rouse() {
 }
 
 // shardOf chooses by a random character of the id.
-func (r *Recorder) shardOf(id string) *shard {
+func (r *Recorder) shardOf(id schema.CallID) *shard {
 	if len(id) < 2 {
 		return &r.shards[0]
 	}

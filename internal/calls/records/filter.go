@@ -10,26 +10,32 @@ import (
 // Filter chooses calls; what is empty chooses all.
 type Filter struct {
 	// Principals asked for the call, any of them.
-	Principals   []string
-	Server, Tool string
-	States       []schema.State
+	Principals []string
+	Server     schema.ServerID
+	Tool       string
+	States     []schema.State
 	// From and To bound when the call's id was made, which is when it was
 	// admitted, in milliseconds; To is not in it.
 	From, To time.Time
-	Batch    string
+	Batch    schema.BatchID
 }
 
 // may says whether a record can be of a call that fits: later ones of the same
 // call fill in what one leaves out, but for the state.
 func (f *Filter) may(r *Record) bool {
-	is := func(want, got string) bool { return want == "" || got == "" || want == got }
 	return (len(f.Principals) == 0 || r.Principal == "" || slices.Contains(f.Principals, r.Principal)) &&
-		is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Batch, r.Batch)
+		may(f.Server, r.Server) && may(f.Tool, r.Tool) && may(f.Batch, r.Batch)
 }
+
+// may reports whether a record that may leave the value out can be of a call with that value;
+// empty means any.
+func may[S ~string](want, got S) bool { return want == "" || got == "" || want == got }
+
+// is reports whether got is the value that is asked for; empty means any.
+func is[S ~string](want, got S) bool { return want == "" || want == got }
 
 // fits says whether all that is known of a call fits.
 func (f *Filter) fits(r *Record) bool {
-	is := func(want, got string) bool { return want == "" || want == got }
 	return (len(f.Principals) == 0 || slices.Contains(f.Principals, r.Principal)) &&
 		is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Batch, r.Batch) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State))
@@ -47,7 +53,7 @@ func (f *Filter) span() (from, before key) {
 	if !f.To.IsZero() {
 		before = keyAt(f.To)
 	}
-	if batch, ok := keyOf(f.Batch); ok {
+	if batch, ok := keyOf(string(f.Batch)); ok {
 		// No call of a batch is older than the batch, but for the clocks.
 		if least := keyAt(time.UnixMilli(batch.milli()).Add(-clocksApart)); from.less(least) {
 			from = least

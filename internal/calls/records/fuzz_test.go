@@ -16,7 +16,7 @@ func FuzzAnIDIsAKeyInOneSpellingOnly(f *testing.F) {
 		if again := id[:len(id)-keyText] + k.String(); again != id {
 			t.Fatalf("%q is the key of %q", id, again)
 		}
-		if usual, ok := keyOf(k.id()); !ok || usual != k || !usualPrefix(k.id()) {
+		if usual, ok := keyOf(string(k.id())); !ok || usual != k || !usualPrefix(k.id()) {
 			t.Fatalf("%q is %q with the usual prefix", id, k.id())
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // key is what follows the prefix of a call's id: 48 bits of milliseconds and 80
@@ -47,15 +49,15 @@ func bareKey(text string) (k key, ok bool) {
 func (k key) String() string { return idEncoding.EncodeToString(k[:]) }
 
 // id is the id of a call with the usual prefix.
-func (k key) id() string {
+func (k key) id() schema.CallID {
 	var b [len(idPrefix) + keyText]byte
 	copy(b[:], idPrefix)
 	idEncoding.Encode(b[len(idPrefix):], k[:])
-	return string(b[:])
+	return schema.CallID(string(b[:]))
 }
 
-func usualPrefix(id string) bool {
-	return len(id) == len(idPrefix)+keyText && strings.HasPrefix(id, idPrefix)
+func usualPrefix(id schema.CallID) bool {
+	return len(id) == len(idPrefix)+keyText && strings.HasPrefix(string(id), idPrefix)
 }
 
 func compareKeys(a, b key) int { return bytes.Compare(a[:], b[:]) }

@@ -22,10 +22,10 @@ type model struct {
 }
 
 func (m *model) tell(r Record) {
-	if was := m.rows[r.ID]; was != nil {
-		m.rows[r.ID] = merge(was, &r)
+	if was := m.rows[string(r.ID)]; was != nil {
+		m.rows[string(r.ID)] = merge(was, &r)
 	} else {
-		m.rows[r.ID] = &r
+		m.rows[string(r.ID)] = &r
 	}
 }
 
@@ -35,7 +35,7 @@ func (m *model) list(f Filter) (all []Record) {
 		if !seen.Durable && (seen.State == schema.StateRunning || seen.State == schema.StateQueued) && m.dead[seen.FrontDoor] {
 			seen.State = schema.StateUnknown
 		}
-		k, _ := keyOf(seen.ID)
+		k, _ := keyOf(string(seen.ID))
 		at := time.UnixMilli(k.milli())
 		if f.fits(&seen) && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
 			all = append(all, seen)
@@ -78,11 +78,11 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 		ids = append(ids, id)
 		door := rnd.IntN(len(doors))
 		rec := Record{
-			ID: id, FrontDoor: fmt.Sprint("fd", door), Principal: pick("ann", "bob", "eve"), Server: pick("files", "bank"), Tool: pick("read", "write"),
+			ID: schema.CallID(id), FrontDoor: fmt.Sprint("fd", door), Principal: pick("ann", "bob", "eve"), Server: schema.ServerID(pick("files", "bank")), Tool: pick("read", "write"),
 			Durable: rnd.IntN(2) == 0, Admitted: at.UnixNano(), Changed: at.UnixNano(), State: pick3(rnd, schema.StateRunning, schema.StateQueued, schema.StateHeld),
 		}
 		if rnd.IntN(4) == 0 {
-			rec.Batch, rec.Index, rec.CustomID = batch, rnd.Int64N(100), "c"+id
+			rec.Batch, rec.Index, rec.CustomID = schema.BatchID(batch), rnd.Int64N(100), "c"+id
 		}
 		tell := func() { doors[door].Add(&rec); m.tell(rec) }
 		tell()
@@ -104,7 +104,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 				}
 			default:
 				// Only what changed is told.
-				part := Record{ID: id, FrontDoor: rec.FrontDoor, State: schema.StateExpired, Attempt: rec.Attempt, Admitted: rec.Admitted, Changed: rec.Changed, Durable: rec.Durable}
+				part := Record{ID: schema.CallID(id), FrontDoor: rec.FrontDoor, State: schema.StateExpired, Attempt: rec.Attempt, Admitted: rec.Admitted, Changed: rec.Changed, Durable: rec.Durable}
 				doors[door].Add(&part)
 				m.tell(part)
 				if !rec.Durable {
@@ -132,13 +132,13 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 			f.Principals = slices.Compact([]string{pick("ann", "bob"), "eve"})
 		}
 		if rnd.IntN(3) == 0 {
-			f.Server = pick("files", "bank", "none")
+			f.Server = schema.ServerID(pick("files", "bank", "none"))
 		}
 		if rnd.IntN(3) == 0 {
 			f.Tool = pick("read", "write")
 		}
 		if rnd.IntN(4) == 0 {
-			f.Batch = batch
+			f.Batch = schema.BatchID(batch)
 		}
 		for range rnd.IntN(3) {
 			all := states()
@@ -166,7 +166,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 		id := ids[rnd.IntN(len(ids))]
 		want := *m.rows[id]
 		reader.see(&want)
-		got, err := reader.Get(t.Context(), id)
+		got, err := reader.Get(t.Context(), schema.CallID(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	var failed, ids []string
 	for i := range calls {
 		id := idAt(at.Add(time.Duration(i%2000)*time.Millisecond), rnd)
-		rec := Record{ID: id, State: schema.StateRunning, Server: "s"}
+		rec := Record{ID: schema.CallID(id), State: schema.StateRunning, Server: "s"}
 		r.Add(&rec)
 		if rec.State = schema.StateSucceeded; i%1000 == 5 {
 			rec.State = schema.StateFailed
@@ -200,7 +200,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 		want[id] = 1
 	}
 	for _, limit := range []int{300, mostPage} {
-		seen := map[string]int{}
+		seen := map[schema.CallID]int{}
 		for _, rec := range everything(t, r, Filter{}, limit) {
 			seen[rec.ID]++
 			if !rec.State.Ended() {
@@ -211,7 +211,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 			t.Fatalf("limit %d: %d of %d", limit, len(seen), calls)
 		}
 	}
-	listed := func(f Filter) (got []string) {
+	listed := func(f Filter) (got []schema.CallID) {
 		for _, rec := range everything(t, r, f, 7) {
 			got = append(got, rec.ID)
 		}
@@ -237,16 +237,16 @@ func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
 	now := time.Now()
 	// A slot for each message that a page may read, and some more.
 	for i := range pageMessages + 50 {
-		r.Add(&Record{ID: idAt(now.Add(-time.Duration(i)*10*time.Second), rnd), State: schema.StateSucceeded, Tool: "busy"})
+		r.Add(&Record{ID: schema.CallID(idAt(now.Add(-time.Duration(i)*10*time.Second), rnd)), State: schema.StateSucceeded, Tool: "busy"})
 	}
 	old := idAt(now.Add(-(pageMessages+100)*10*time.Second), rnd)
-	r.Add(&Record{ID: old, State: schema.StateSucceeded, Tool: "rare"})
+	r.Add(&Record{ID: schema.CallID(old), State: schema.StateSucceeded, Tool: "rare"})
 	page, next, err := r.List(t.Context(), Filter{Tool: "rare"}, "", 10)
 	if err != nil || len(page) != 0 || next == "" {
 		t.Fatalf("%d calls, next %q, %v", len(page), next, err)
 	}
 	page, next, err = r.List(t.Context(), Filter{Tool: "rare"}, next, 10)
-	if err != nil || len(page) != 1 || page[0].ID != old || next != "" {
+	if err != nil || len(page) != 1 || page[0].ID != schema.CallID(old) || next != "" {
 		t.Errorf("%v, next %q, %v", page, next, err)
 	}
 }
@@ -266,7 +266,7 @@ func TestAListRefusesWhatItCannotRead(t *testing.T) {
 	}
 	// A message that nobody can read hides no other.
 	id := schema.NewCallID()
-	k, _ := keyOf(id)
+	k, _ := keyOf(string(id))
 	if err := r.store.append(t.Context(), k.slot(), []byte("garbage")); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func idAt(at time.Time, rnd *rand.Rand) string {
 	for i := 6; i < len(k); i++ {
 		k[i] = byte(rnd.Uint32())
 	}
-	return k.id()
+	return string(k.id())
 }
 
 // everything reads all pages.

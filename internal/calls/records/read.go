@@ -22,8 +22,8 @@ const (
 // Get returns what is known of a call, [schema.KindNotFound] if nothing is. It
 // reads the records of the 10 s in which the call was admitted. What another
 // front door was told less than 100 ms ago may be missing.
-func (r *Recorder) Get(ctx context.Context, id string) (*Record, error) {
-	want, ok := keyOf(id)
+func (r *Recorder) Get(ctx context.Context, id schema.CallID) (*Record, error) {
+	want, ok := keyOf(string(id))
 	if !ok {
 		return nil, schema.Errorf(schema.KindNotFound, "%q is not a call id.", id)
 	}

@@ -53,13 +53,14 @@ func (d Digest) String() string {
 type Record struct {
 	// ID is the call's, in the form of [schema.NewCallID]; its time says where
 	// the record is kept.
-	ID string
+	ID schema.CallID
 	// Principal asked for the call; Owner is who stands behind that name.
 	Principal, Owner string
 	// Server, Tool and Method say what was to run. An empty method is
 	// [schema.MethodCallTool].
-	Server, Tool, Method string
-	State                schema.State
+	Server       schema.ServerID
+	Tool, Method string
+	State        schema.State
 	// ToolError is true when the tool itself answered with an error.
 	ToolError bool
 	// Durable calls are kept elsewhere too: what a front door that died leaves
@@ -82,7 +83,7 @@ type Record struct {
 	Admitted, Started, Ended, Changed int64
 	// Took is the time at the MCP server, as the worker saw it.
 	Took   time.Duration
-	Worker string
+	Worker schema.WorkerID
 	// FrontDoor is who wrote the record; the recorder fills it in.
 	FrontDoor string
 	// Attempt counts from 1; 0 is a call that has not started. A record of a
@@ -90,13 +91,13 @@ type Record struct {
 	Attempt int
 	// Known is the id by which callers know the call, where that is another one:
 	// that of a call in a journal.
-	Known string
+	Known schema.CallID
 	// Batch, Index and CustomID are the call's place in a batch.
-	Batch    string
+	Batch    schema.BatchID
 	Index    int64
 	CustomID string
 	// Approval is the approval under which it waits or ran.
-	Approval string
+	Approval schema.ApprovalID
 }
 
 // Newer says whether r, a record of the same call, tells of a later time than o:

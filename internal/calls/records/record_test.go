@@ -92,7 +92,7 @@ func TestEachEndHasItsState(t *testing.T) {
 }
 
 func TestLongTextsAreCutBetweenCharacters(t *testing.T) {
-	r := Record{Tool: strings.Repeat("é", 200), Detail: strings.Repeat("漢", 300), Server: strings.Repeat("s", maxName)}
+	r := Record{Tool: strings.Repeat("é", 200), Detail: strings.Repeat("漢", 300), Server: schema.ServerID(strings.Repeat("s", maxName))}
 	r.cut()
 	if r.Tool != strings.Repeat("é", 128) || r.Detail != strings.Repeat("漢", maxDetail/3) || len(r.Server) != maxName {
 		t.Errorf("%q %q", r.Tool, r.Detail)
@@ -127,14 +127,14 @@ func TestCallersSeeTheDocumentedShape(t *testing.T) {
 func TestAnIDSaysWhereItsRecordsAre(t *testing.T) {
 	before := time.Now().Add(-time.Millisecond)
 	id := schema.NewCallID()
-	k, ok := keyOf(id)
+	k, ok := keyOf(string(id))
 	if !ok || k.id() != id || !usualPrefix(id) {
 		t.Fatalf("%s: %v %s", id, ok, k.id())
 	}
 	if at := time.UnixMilli(k.milli()); at.Before(before) || at.After(time.Now()) {
 		t.Errorf("it says %s", at)
 	}
-	for _, bad := range []string{"", "call_", "call_06b2t8m3c0w3v2q5n7k9a1d4f", id + "0", id[:len(id)-1] + "1", "x" + id[5:], strings.ToUpper(id), strings.Repeat("a", 80) + id[4:]} {
+	for _, bad := range []string{"", "call_", "call_06b2t8m3c0w3v2q5n7k9a1d4f", string(id) + "0", string(id[:len(id)-1]) + "1", "x" + string(id[5:]), strings.ToUpper(string(id)), strings.Repeat("a", 80) + string(id[4:])} {
 		if _, ok := keyOf(bad); ok {
 			t.Errorf("%q is taken for an id", bad)
 		}

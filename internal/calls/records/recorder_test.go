@@ -23,7 +23,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 	const callers, calls = 8, 12_500
 	s := bustest.Start(t)
 	r := open(t, s.Connect(t, "one"), Options{Queue: 1 << 20})
-	ids := make([][]string, callers)
+	ids := make([][]schema.CallID, callers)
 	var wg sync.WaitGroup
 	for n := range callers {
 		wg.Go(func() {
@@ -47,7 +47,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 	if got := r.Stats(); got.Written != callers*calls || got.Lost != 0 || got.Waiting != 0 {
 		t.Errorf("%+v", got)
 	}
-	seen := map[string]*Record{}
+	seen := map[schema.CallID]*Record{}
 	for _, rec := range everything(t, r, Filter{}, mostPage) {
 		if seen[rec.ID] != nil {
 			t.Fatalf("%s is listed twice", rec.ID)
@@ -126,13 +126,13 @@ func TestALostFrontDoorLeavesUnknownCalls(t *testing.T) {
 	gone.Begin(&Record{ID: ended}).End(Outcome{Result: &schema.Result{}})
 	here.Begin(&Record{ID: mine})
 	gone.Close() // its call had no end
-	for id, want := range map[string]schema.State{plain: schema.StateUnknown, durable: schema.StateRunning, ended: schema.StateSucceeded, mine: schema.StateRunning} {
+	for id, want := range map[schema.CallID]schema.State{plain: schema.StateUnknown, durable: schema.StateRunning, ended: schema.StateSucceeded, mine: schema.StateRunning} {
 		if rec, err := here.Get(t.Context(), id); err != nil || rec.State != want {
 			t.Errorf("want %s: %+v %v", want, rec, err)
 		}
 	}
-	for state, want := range map[schema.State][]string{schema.StateUnknown: {plain}, schema.StateRunning: {mine, durable}, schema.StateSucceeded: {ended}} {
-		var got []string
+	for state, want := range map[schema.State][]schema.CallID{schema.StateUnknown: {plain}, schema.StateRunning: {mine, durable}, schema.StateSucceeded: {ended}} {
+		var got []schema.CallID
 		for _, rec := range everything(t, here, Filter{States: []schema.State{state}}, 10) {
 			got = append(got, rec.ID)
 		}
@@ -169,7 +169,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the connection is known to be lost", func() bool { return conn.Ready() != nil })
-	told := map[string]bool{before: true}
+	told := map[schema.CallID]bool{before: true}
 	for range 4 * space {
 		id := schema.NewCallID()
 		told[id] = true
@@ -224,7 +224,7 @@ func TestTheEndOfASeenCallHasItsOwnReservation(t *testing.T) {
 func TestACloseStoresWhatWaits(t *testing.T) {
 	s := bustest.Start(t)
 	r := open(t, s.Connect(t, "one"), Options{})
-	var last string
+	var last schema.CallID
 	for range 3000 {
 		last = schema.NewCallID()
 		r.Add(&Record{ID: last, State: schema.StateExpired})
@@ -249,7 +249,7 @@ func TestLargeArgumentsAreHashedOffTheCallPath(t *testing.T) {
 	kept, left := schema.NewCallID(), schema.NewCallID()
 	r.BeginWith(&Record{ID: kept}, large, true).End(Outcome{Result: &schema.Result{}})
 	r.BeginWith(&Record{ID: left}, large, false).End(Outcome{Result: &schema.Result{}})
-	for id, want := range map[string]Digest{kept: DigestOf(large), left: {}} {
+	for id, want := range map[schema.CallID]Digest{kept: DigestOf(large), left: {}} {
 		if rec, err := r.Get(t.Context(), id); err != nil || rec.Arguments != want || rec.ArgumentBytes != int64(len(large)) {
 			t.Errorf("%+v %v", rec, err)
 		}

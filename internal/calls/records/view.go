@@ -9,33 +9,33 @@ import (
 // View is a record as callers see it: an item of GET /calls, and GET /calls/{id}
 // of a call of which nothing else is kept.
 type View struct {
-	ID              string       `json:"id"`
-	State           schema.State `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server          string       `json:"server"`
-	Tool            string       `json:"tool,omitempty"`
-	Method          string       `json:"method"`
-	Principal       string       `json:"principal"`
-	Owner           string       `json:"owner,omitempty"`
-	ToolError       bool         `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
-	Error           *ViewError   `json:"error,omitempty" doc:"The reason that there is no result."`
-	ArgumentsDigest string       `json:"arguments_digest,omitempty"`
-	ArgumentBytes   int64        `json:"arguments_bytes"`
-	ResultDigest    string       `json:"result_digest,omitempty"`
-	ResultBytes     int64        `json:"result_bytes"`
-	Created         time.Time    `json:"created" doc:"The time at which the call was admitted."`
-	Started         *time.Time   `json:"started,omitempty" doc:"The time at which its last attempt was sent to the MCP server, if known."`
-	Ended           *time.Time   `json:"ended,omitempty"`
-	TookMs          float64      `json:"took_ms,omitempty" doc:"The time that the MCP server took, measured by the worker."`
-	Worker          string       `json:"worker,omitempty"`
-	FrontDoor       string       `json:"front_door,omitempty"`
-	Attempt         int          `json:"attempt"`
-	Durable         bool         `json:"durable,omitempty"`
-	CancelRequested bool         `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
-	Replayed        bool         `json:"replayed,omitempty" doc:"Whether an idempotency key returned the result of an earlier request."`
-	BatchID         string       `json:"batch_id,omitempty"`
-	Index           *int64       `json:"index,omitempty" doc:"Its position in the batch, from 0."`
-	CustomID        string       `json:"custom_id,omitempty"`
-	ApprovalID      string       `json:"approval_id,omitempty"`
+	ID              schema.CallID     `json:"id"`
+	State           schema.State      `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          schema.ServerID   `json:"server"`
+	Tool            string            `json:"tool,omitempty"`
+	Method          string            `json:"method"`
+	Principal       string            `json:"principal"`
+	Owner           string            `json:"owner,omitempty"`
+	ToolError       bool              `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
+	Error           *ViewError        `json:"error,omitempty" doc:"The reason that there is no result."`
+	ArgumentsDigest string            `json:"arguments_digest,omitempty"`
+	ArgumentBytes   int64             `json:"arguments_bytes"`
+	ResultDigest    string            `json:"result_digest,omitempty"`
+	ResultBytes     int64             `json:"result_bytes"`
+	Created         time.Time         `json:"created" doc:"The time at which the call was admitted."`
+	Started         *time.Time        `json:"started,omitempty" doc:"The time at which its last attempt was sent to the MCP server, if known."`
+	Ended           *time.Time        `json:"ended,omitempty"`
+	TookMs          float64           `json:"took_ms,omitempty" doc:"The time that the MCP server took, measured by the worker."`
+	Worker          schema.WorkerID   `json:"worker,omitempty"`
+	FrontDoor       string            `json:"front_door,omitempty"`
+	Attempt         int               `json:"attempt"`
+	Durable         bool              `json:"durable,omitempty"`
+	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
+	Replayed        bool              `json:"replayed,omitempty" doc:"Whether an idempotency key returned the result of an earlier request."`
+	BatchID         schema.BatchID    `json:"batch_id,omitempty"`
+	Index           *int64            `json:"index,omitempty" doc:"Its position in the batch, from 0."`
+	CustomID        string            `json:"custom_id,omitempty"`
+	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty"`
 }
 
 // ViewError is why a call has no result.

@@ -133,9 +133,9 @@ func (p *packer) add(k key, r *Record) {
 	b = append(b, stateByte(r.State))
 	b = append(b, k[:]...)
 	if flags&flagOtherPrefix != 0 {
-		b = appendText(b, r.ID[:len(r.ID)-keyText])
+		b = appendText(b, string(r.ID[:len(r.ID)-keyText]))
 	}
-	for _, name := range [...]string{r.Principal, r.Owner, r.Server, r.Tool, r.Method, r.Worker, r.Approval} {
+	for _, name := range [...]string{r.Principal, r.Owner, string(r.Server), r.Tool, r.Method, string(r.Worker), string(r.Approval)} {
 		b = binary.AppendUvarint(b, p.number(name))
 	}
 	b = binary.AppendVarint(b, r.Admitted-p.base)
@@ -161,12 +161,12 @@ func (p *packer) add(k key, r *Record) {
 		b = binary.AppendUvarint(b, p.number(r.Detail))
 	}
 	if flags&flagBatch != 0 {
-		b = binary.AppendUvarint(b, p.number(r.Batch))
+		b = binary.AppendUvarint(b, p.number(string(r.Batch)))
 		b = binary.AppendVarint(b, r.Index)
 		b = appendText(b, r.CustomID) // no other record has it
 	}
 	if flags&flagKnown != 0 {
-		b = appendText(b, r.Known)
+		b = appendText(b, string(r.Known))
 	}
 	p.one = b
 	p.records = binary.AppendUvarint(p.records, uint64(len(b)))
@@ -231,7 +231,7 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	r.ToolError, r.Durable, r.Replayed = flags&flagToolError != 0, flags&flagDurable != 0, flags&flagReplayed != 0
 	r.CancelRequested = flags&flagCancelRequested != 0
 	if flags&flagOtherPrefix != 0 {
-		r.ID = p.text() + k.String()
+		r.ID = schema.CallID(p.text() + k.String())
 	} else {
 		r.ID = k.id()
 	}
@@ -259,10 +259,10 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 		r.Error, r.Detail = schema.Kind(p.name()), p.name()
 	}
 	if flags&flagBatch != 0 {
-		r.Batch, r.Index, r.CustomID = p.name(), p.varint(), p.text()
+		r.Batch, r.Index, r.CustomID = schema.BatchID(p.name()), p.varint(), p.text()
 	}
 	if flags&flagKnown != 0 {
-		r.Known = p.text()
+		r.Known = schema.CallID(p.text())
 	}
 }
 

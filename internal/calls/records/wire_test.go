@@ -21,13 +21,13 @@ func samples() []Record {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	ns := at.UnixNano()
 	return []Record{
-		{ID: idAt(at, rnd), Principal: "agent", Owner: "team-a", Server: "files", Tool: "read", State: schema.StateSucceeded, Arguments: DigestOf([]byte("a")), ArgumentBytes: 12,
+		{ID: schema.CallID(idAt(at, rnd)), Principal: "agent", Owner: "team-a", Server: "files", Tool: "read", State: schema.StateSucceeded, Arguments: DigestOf([]byte("a")), ArgumentBytes: 12,
 			ResultBytes: 345, Admitted: ns, Started: ns + 1000, Ended: ns + 90_000, Changed: ns + 90_000, Took: 80 * time.Microsecond, Worker: "worker_1", Attempt: 1, FrontDoor: "frontdoor_x"},
-		{ID: idAt(at, rnd), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: schema.StateFailed, ToolError: true, Durable: true, Replayed: true,
+		{ID: schema.CallID(idAt(at, rnd)), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: schema.StateFailed, ToolError: true, Durable: true, Replayed: true,
 			Arguments: DigestOf([]byte("b")), Result: DigestOf([]byte("c")), Error: schema.KindServerFailed, Detail: "The server is not there.",
 			Admitted: ns - 5_000_000, Ended: ns + 10, Changed: ns + 11, Attempt: 3, Batch: "batch_1", Index: 999_999, CustomID: "row é", Approval: "appr_1", FrontDoor: "frontdoor_x"},
-		{ID: idAt(at, rnd), State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
-		{ID: "lane" + idAt(at, rnd)[4:], State: schema.StateHeld, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
+		{ID: schema.CallID(idAt(at, rnd)), State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
+		{ID: schema.CallID("lane" + idAt(at, rnd)[4:]), State: schema.StateHeld, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
 	}
 }
 
@@ -35,7 +35,7 @@ func packOf(t testing.TB, writer string, records []Record) []byte {
 	t.Helper()
 	p := newPacker(writer)
 	for i := range records {
-		k, ok := keyOf(records[i].ID)
+		k, ok := keyOf(string(records[i].ID))
 		if !ok {
 			t.Fatalf("%q has no key", records[i].ID)
 		}
@@ -100,7 +100,7 @@ func TestTheWireFormStaysAsItIs(t *testing.T) {
 func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	p := newPacker("w")
 	one := samples()[3]
-	k, _ := keyOf(one.ID)
+	k, _ := keyOf(string(one.ID))
 	p.add(k, &one)
 	longer := append(append([]byte{}, p.one...), "and something new"...)
 	p.records = append([]byte{byte(len(longer))}, longer...)
@@ -146,7 +146,7 @@ func FuzzUnpack(f *testing.F) {
 			if records[i].Error == "" {
 				records[i].Detail = "" // an empty kind means that there is no error
 			}
-			if _, ok := keyOf(records[i].ID); !ok {
+			if _, ok := keyOf(string(records[i].ID)); !ok {
 				return // its prefix is no prefix; only ours are written
 			}
 			if records[i].Batch == "" {

@@ -179,7 +179,7 @@ func (w *writer) gather(all bool) {
 }
 
 func (w *writer) enter(c *Call) {
-	k, ok := keyOf(c.rec.ID)
+	k, ok := keyOf(string(c.rec.ID))
 	if !ok {
 		w.log.Error("a call has an invalid id; its record is dropped")
 		w.drop(c)

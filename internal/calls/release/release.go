@@ -169,8 +169,8 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, e
 	if span := r.o.Traces.Follow(parent, schema.Trace{Parent: a.Trace, State: a.TraceState}, "run approved call"); span != nil {
 		defer span.End()
 		defer func() { span.Outcome(res, err) }()
-		span.Text(telemetry.KeyCall, a.CallID)
-		span.Text(telemetry.KeyApproval, a.ID)
+		span.Text(telemetry.KeyCall, string(a.CallID))
+		span.Text(telemetry.KeyApproval, string(a.ID))
 		if call != nil {
 			call.Trace = span.Trace()
 		}

@@ -152,7 +152,7 @@ func bound(t *testing.T, b *bench) {
 		t.Errorf("tokens %q and %q", first, second)
 	}
 	// The secret of one behind the name of the other.
-	crossed := "cyt_" + two.ID + first[len("cyt_")+len(one.ID):]
+	crossed := "cyt_" + string(two.ID) + first[len("cyt_")+len(one.ID):]
 	if _, err := b.spend(t, crossed, "a"); !errors.Is(err, confirm.ErrUnknown) {
 		t.Errorf("a crossed token: %v", err)
 	}
@@ -234,7 +234,7 @@ func unknown(t *testing.T, b *bench) {
 	}
 	for _, other := range []string{
 		"", "cyt_", string(flipped), token + "A", token[:len(token)-1], strings.ToUpper(token), " " + token, token + "\n",
-		confirm.Hash(token), "cyt_{}*>.$", "cyt_" + a.ID + "_", "cyt_" + a.ID, "cyt_appr_none" + token[len("cyt_")+len(a.ID):],
+		confirm.Hash(token), "cyt_{}*>.$", "cyt_" + string(a.ID) + "_", "cyt_" + string(a.ID), "cyt_appr_none" + token[len("cyt_")+len(a.ID):],
 		"cyt_" + strings.Repeat("a", 65) + token[len("cyt_")+len(a.ID):], "cyt_>" + token[len("cyt_")+len(a.ID):],
 	} {
 		if _, err := b.spend(t, other, "a"); !errors.Is(err, confirm.ErrUnknown) {
@@ -247,7 +247,7 @@ func unknown(t *testing.T, b *bench) {
 	if _, err := b.Ledger.Create(t.Context(), tokenless, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.spend(t, "cyt_"+tokenless.ID+token[len("cyt_")+len(a.ID):], "a"); !errors.Is(err, confirm.ErrUnknown) {
+	if _, err := b.spend(t, "cyt_"+string(tokenless.ID)+token[len("cyt_")+len(a.ID):], "a"); !errors.Is(err, confirm.ErrUnknown) {
 		t.Errorf("an approval without a token: %v", err)
 	}
 	if _, err := b.spend(t, token, "a"); err != nil {

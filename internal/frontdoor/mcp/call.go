@@ -161,7 +161,9 @@ func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, e
 }
 
 // setCall names the call in the answer, for people who look for it.
-func (x *exchange) setCall(id string) { x.res.w.Header()["Callyard-Call-Id"] = []string{id} }
+func (x *exchange) setCall(id schema.CallID) {
+	x.res.w.Header()["Callyard-Call-Id"] = []string{string(id)}
+}
 
 type ended struct {
 	out calls.Outcome

@@ -4,6 +4,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // discovery describes a mount: its capabilities, and who answers.
@@ -43,7 +44,7 @@ func (d *discovery) server(x *exchange) []byte {
 	if !ofServer(x.mount) {
 		return nil
 	}
-	defs, err := d.catalog.Definitions(x.mount)
+	defs, err := d.catalog.Definitions(schema.ServerID(x.mount))
 	if err != nil {
 		return nil // its workers are away, or have not read it yet
 	}

@@ -300,7 +300,11 @@ func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
 
 func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 	f := openFabric(t, nil)
-	for _, c := range []struct{ path, method, name, members, server, want string }{
+	for _, c := range []struct {
+		path, method, name, members string
+		server                      schema.ServerID
+		want                        string
+	}{
 		{"/mcp/two%20words", "resources/read", "demo://one", `"uri":"demo://one"`, "two words", `{"uri":"demo://one"}`},
 		{"/mcp", "resources/read", "callyard:demo:demo://any/7", `"uri":"callyard:demo:demo://any/7"`, "demo", `{"uri":"demo://any/7"}`},
 		{"/mcp", "prompts/get", "demo__greet", `"name":"demo__greet","arguments":{"a":"b"}`, "demo", `{"name":"greet","arguments":{"a":"b"}}`},

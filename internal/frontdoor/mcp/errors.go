@@ -75,7 +75,7 @@ func kindCode(k schema.Kind) int64 {
 // errorData is what programs may read of an error of ours.
 type errorData struct {
 	Kind         schema.Kind    `json:"kind"`
-	CallID       string         `json:"call_id,omitempty"`
+	CallID       schema.CallID  `json:"call_id,omitempty"`
 	Retryable    bool           `json:"retryable"`
 	Cancel       bool           `json:"cancel_requested,omitempty"`
 	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`

@@ -17,7 +17,7 @@ func FuzzWhatAClientBringsBackIsReadOrNobodys(f *testing.F) {
 		if s, ours := readState(state); !ours && s != (requestState{}) {
 			t.Errorf("%q is not ours and says %+v", state, s)
 		} else if ours {
-			if again, ok := readState(quote(s.String())); !ok || again.Call != s.Call && utf8.ValidString(s.Call) {
+			if again, ok := readState(quote(s.String())); !ok || again.Call != s.Call && utf8.ValidString(string(s.Call)) {
 				t.Errorf("%q is %+v, and the second time %+v", state, s, again)
 			}
 		}

@@ -49,11 +49,11 @@ func (x *exchange) allow(need ...string) *fault {
 }
 
 // allowTool is allow for one tool.
-func (x *exchange) allowTool(server, tool string) *fault {
+func (x *exchange) allowTool(server schema.ServerID, tool string) *fault {
 	if x.principal.MayCall(server, tool) == nil {
 		return nil
 	}
-	return x.insufficient(scope.CallTools+":"+server, scope.CallTools)
+	return x.insufficient(scope.CallTools+":"+string(server), scope.CallTools)
 }
 
 func (x *exchange) insufficient(need ...string) *fault {

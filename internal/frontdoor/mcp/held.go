@@ -30,8 +30,8 @@ const (
 // requestState is what a client brings back to a call that waits: nothing that counts by
 // itself. The call is looked up, and must be the same and the caller's own.
 type requestState struct {
-	Call  string `json:"call"`
-	Token string `json:"token,omitempty"`
+	Call  schema.CallID `json:"call"`
+	Token string        `json:"token,omitempty"`
 	// Round is that of a stored call whose server asked.
 	Round int `json:"round,omitempty"`
 	// Suspended is a call that waits at the front door Door for the input its server asked for.
@@ -112,7 +112,7 @@ func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, argument
 	case token == "" && byURL && hc.approverURL != "":
 		b = appendMember(b, "mode", []byte(`"url"`))
 		if !x.modern {
-			b = appendMember(b, "elicitationId", quote(h.ApprovalID))
+			b = appendMember(b, "elicitationId", quote(string(h.ApprovalID)))
 		}
 		b = appendMember(b, "url", quote(hc.page(h)))
 		b = appendMember(b, "message", quote(words(h, arguments, false)))
@@ -127,7 +127,7 @@ func (hc *heldCalls) page(h *calls.Held) string {
 	if hc.approverURL == "" {
 		return ""
 	}
-	return hc.approverURL + "/a/" + url.PathEscape(h.ApprovalID)
+	return hc.approverURL + "/a/" + url.PathEscape(string(h.ApprovalID))
 }
 
 func words(h *calls.Held, arguments []byte, own bool) string {
@@ -269,16 +269,16 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 
 // confirmation is what programs read of a held call; the shape is that of REST.
 type confirmation struct {
-	RequiresConfirmation bool      `json:"requires_confirmation"`
-	ConfirmationID       string    `json:"confirmation_id,omitempty"`
-	CallID               string    `json:"call_id"`
-	ApprovalID           string    `json:"approval_id"`
-	ApprovalURL          string    `json:"approval_url,omitempty"`
-	RiskLevel            int       `json:"risk_level"`
-	Reasons              []string  `json:"reasons,omitempty"`
-	ServerID             string    `json:"server_id"`
-	ToolName             string    `json:"tool_name"`
-	ExpiresAt            time.Time `json:"expires_at"`
+	RequiresConfirmation bool              `json:"requires_confirmation"`
+	ConfirmationID       string            `json:"confirmation_id,omitempty"`
+	CallID               schema.CallID     `json:"call_id"`
+	ApprovalID           schema.ApprovalID `json:"approval_id"`
+	ApprovalURL          string            `json:"approval_url,omitempty"`
+	RiskLevel            int               `json:"risk_level"`
+	Reasons              []string          `json:"reasons,omitempty"`
+	ServerID             schema.ServerID   `json:"server_id"`
+	ToolName             string            `json:"tool_name"`
+	ExpiresAt            time.Time         `json:"expires_at"`
 }
 
 // result says what to do, to a client that cannot be asked.
@@ -302,7 +302,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 		}
 		text += ". Do not send it again."
 	}
-	text += " GET /calls/" + h.CallID + "?wait=60 returns the outcome."
+	text += " GET /calls/" + string(h.CallID) + "?wait=60 returns the outcome."
 	about, err := json.Marshal(c)
 	if err != nil {
 		about = nil // strings and numbers always marshal

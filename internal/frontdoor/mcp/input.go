@@ -39,7 +39,7 @@ func (r *requests) answered(ctx context.Context, x *exchange, call *schema.Call,
 
 // askAll asks a client of the legacy era each of the questions, and returns the
 // answers as an object.
-func (r *requests) askAll(ctx context.Context, x *exchange, callID string, requests []byte, rounds int) ([]byte, *fault) {
+func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID, requests []byte, rounds int) ([]byte, *fault) {
 	if x.session == nil || rounds >= maxRounds {
 		return nil, x.faultOf(schema.Errorf(schema.KindInputRequired, "The tool asked for input %d times; the call was given up.", rounds).WithCall(callID))
 	}

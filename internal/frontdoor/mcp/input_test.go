@@ -14,20 +14,20 @@ import (
 const canAnswer = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 // startTask calls a tool that is stored and returns the id of its task.
-func (f *fabric) startTask(tool, arguments string) string {
+func (f *fabric) startTask(tool, arguments string) schema.CallID {
 	f.t.Helper()
 	task := []byte(f.callAs(canAnswer, "/mcp/demo", tool, arguments, "").result(f.t))
 	if getString(task, "resultType") != "task" {
 		f.t.Fatalf("no task: %s", task)
 	}
-	return getString(task, "taskId")
+	return schema.CallID(getString(task, "taskId"))
 }
 
 // update answers questions of a task.
-func (f *fabric) update(id, responses string) answer {
+func (f *fabric) update(id schema.CallID, responses string) answer {
 	f.t.Helper()
 	members := fmt.Sprintf(`"taskId":%q,"inputResponses":%s`, id, responses)
-	return f.send(f.request("POST", "/mcp/demo", modernBody("tasks/update", members, canAnswer, ""), modernHeaders("tasks/update", id)...))
+	return f.send(f.request("POST", "/mcp/demo", modernBody("tasks/update", members, canAnswer, ""), modernHeaders("tasks/update", string(id))...))
 }
 
 // keysOf are the ids of the questions of a task.
@@ -192,7 +192,7 @@ func TestAListenerHearsOfAStoredCallThatAsksAndThatEnds(t *testing.T) {
 		for {
 			word := []byte(next())
 			params := get(word, "params")
-			if getString(word, "method") != "notifications/tasks" || getString(params, "taskId") != id {
+			if getString(word, "method") != "notifications/tasks" || schema.CallID(getString(params, "taskId")) != id {
 				t.Fatalf("%s", word)
 			}
 			if getString(params, "status") == status {
@@ -257,7 +257,7 @@ func TestAToolThatOnlyRunsAsATaskAsksBeforeItIsOne(t *testing.T) {
 	if getString(second, "resultType") != "task" || get(second, "requestState") != nil || get(second, "inputRequests") != nil {
 		t.Fatalf("%s", second)
 	}
-	if state := f.endOf("/mcp/demo", getString(second, "taskId")); getString(state, "status") != "completed" || !strings.Contains(string(state), aName) {
+	if state := f.endOf("/mcp/demo", schema.CallID(getString(second, "taskId"))); getString(state, "status") != "completed" || !strings.Contains(string(state), aName) {
 		t.Errorf("%s", state)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // filter is what a listener asked for.
 type filter struct {
 	tools, prompts, resources bool
-	tasks                     []string
+	tasks                     []schema.CallID
 	session                   *session // whose subscriptions to resources count; nil for none
 }
 

@@ -37,11 +37,11 @@ type lists struct {
 
 	mu      sync.RWMutex
 	views   map[string]*view
-	servers map[string]*serverLists
+	servers map[schema.ServerID]*serverLists
 }
 
 func newLists(o Options) *lists {
-	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[string]*view), servers: make(map[string]*serverLists)}
+	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[string]*view), servers: make(map[schema.ServerID]*serverLists)}
 }
 
 // view is what one mount offers, encoded. It never changes.
@@ -54,8 +54,8 @@ type view struct {
 	marks       marks
 	toolOf      map[string]target
 	promptOf    map[string]target
-	serversOf   map[string][]string // by the URI of a resource
-	templatesOf map[string][]string // by the template
+	serversOf   map[string][]schema.ServerID // by the URI of a resource
+	templatesOf map[string][]schema.ServerID // by the template
 	patterns    []pattern
 	headers     map[target][]mcpwire.ParamHeader
 	taskOnly    map[target]bool
@@ -66,12 +66,15 @@ type view struct {
 type marks struct{ tools, resources, prompts uint64 }
 
 // target is what a name at a mount stands for.
-type target struct{ server, name string }
+type target struct {
+	server schema.ServerID
+	name   string
+}
 
 // pattern is a template of URIs.
 type pattern struct {
 	match  *regexp.Regexp
-	server string
+	server schema.ServerID
 }
 
 // list is one list in pages, each as the members of its result.
@@ -82,7 +85,7 @@ type list struct {
 
 // serverLists is what one server adds to the lists of its mounts.
 type serverLists struct {
-	server   string
+	server   schema.ServerID
 	defs     *schema.Definitions
 	off      string // the tools that are not offered
 	offline  bool   // nothing is offered
@@ -118,9 +121,9 @@ func (ls *lists) build(mount string, now uint64) *view {
 	if set, of := setOf(mount); of {
 		return ls.buildSet(mount, set, now)
 	}
-	var ids []string
+	var ids []schema.ServerID
 	if mount != "" {
-		ids = []string{mount}
+		ids = []schema.ServerID{schema.ServerID(mount)}
 	} else {
 		for _, s := range ls.catalog.Servers() {
 			ids = append(ids, s.ID)
@@ -147,13 +150,13 @@ func (ls *lists) build(mount string, now uint64) *view {
 		ls.views[mount] = v // callers make up names of servers; those are not kept
 	} else {
 		delete(ls.views, mount)
-		delete(ls.servers, mount)
+		delete(ls.servers, schema.ServerID(mount))
 	}
 	return v
 }
 
 // serverLocked returns what the server adds, nil where that is not known.
-func (ls *lists) serverLocked(id string) *serverLists {
+func (ls *lists) serverLocked(id schema.ServerID) *serverLists {
 	defs, err := ls.catalog.Definitions(id)
 	if err != nil {
 		return nil
@@ -189,7 +192,7 @@ func (ls *lists) serverLocked(id string) *serverLists {
 
 // encode encodes what a server offers. A tool that clients would choke on is
 // left out by itself, so that it does not take the others with it.
-func (ls *lists) encode(id string, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
+func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
 	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
 	sums := [3]uint64{}
 	for _, t := range tools {
@@ -307,13 +310,13 @@ type item struct {
 }
 
 // gather adds the entries of a server under their names here.
-func gather(to []item, names map[string]target, entries []entry, server string, bare bool) []item {
+func gather(to []item, names map[string]target, entries []entry, server schema.ServerID, bare bool) []item {
 	for i := range entries {
 		e := &entries[i]
 		name, raw := e.name, []byte(e.raw)
 		if !bare {
-			if name = format.MCPName(server, e.name); names[name].server != "" {
-				name = format.MarkedMCPName(server, e.name)
+			if name = format.MCPName(string(server), e.name); names[name].server != "" {
+				name = format.MarkedMCPName(string(server), e.name)
 			}
 			raw = e.renamed(name)
 		}

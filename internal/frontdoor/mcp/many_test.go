@@ -27,7 +27,7 @@ func (f *fabric) crowd() {
 	f.WaitFor("the tools of the crowd", func() bool { return f.crowded() == manyServers*manyEach })
 }
 
-func crowdID(n int) string { return fmt.Sprintf("crowd-%03d", n) }
+func crowdID(n int) schema.ServerID { return schema.ServerID(fmt.Sprintf("crowd-%03d", n)) }
 
 func crowdTools(n int, more string) (defs schema.Definitions) {
 	for i := range manyEach {
@@ -105,8 +105,8 @@ func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys
 	f.WaitFor("the changed tools", func() bool {
 		return strings.Contains(string(slices.Concat(f.endpoint.lists.view("").tools.pages...)), "number 0 of 7, changed")
 	})
-	pieceOf := func(v *view) map[string]*serverLists {
-		all := make(map[string]*serverLists)
+	pieceOf := func(v *view) map[schema.ServerID]*serverLists {
+		all := make(map[schema.ServerID]*serverLists)
 		for _, p := range v.servers {
 			all[p.server] = p
 		}

@@ -16,7 +16,7 @@ const nameGlue = "__"
 // tool returns what a name stands for at a mount.
 func (ls *lists) tool(mount, name string) (target, bool) {
 	if ofServer(mount) {
-		return target{mount, name}, true // the gate knows whether it is there
+		return target{schema.ServerID(mount), name}, true // the gate knows whether it is there
 	}
 	to, ok := ls.view(mount).toolOf[name]
 	if ok {
@@ -27,8 +27,8 @@ func (ls *lists) tool(mount, name string) (target, bool) {
 	}
 	// One that is switched off is not listed, and a call of it is told why.
 	if server, tool, found := strings.Cut(name, nameGlue); found && format.MCPName(server, tool) == name {
-		if _, err := ls.catalog.Tool(server, tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
-			return target{server, tool}, true
+		if _, err := ls.catalog.Tool(schema.ServerID(server), tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
+			return target{schema.ServerID(server), tool}, true
 		}
 	}
 	return target{}, false

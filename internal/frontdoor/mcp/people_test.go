@@ -22,7 +22,7 @@ const (
 
 // decide approves or denies an approval, as a person of the right group who was shown what
 // would run.
-func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
+func (f *fabric) decide(id schema.ApprovalID, kind ledger.DecisionKind) error {
 	f.t.Helper()
 	shown, _, err := f.Calls.Ledger.Get(f.t.Context(), id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
 
 // agree approves a call, and does what the runner does then: it claims the call and
 // runs it.
-func (f *fabric) agree(id string) {
+func (f *fabric) agree(id schema.ApprovalID) {
 	f.t.Helper()
 	if err := f.decide(id, ledger.Approve); err != nil {
 		f.t.Fatal(err)
@@ -51,12 +51,13 @@ func (f *fabric) agree(id string) {
 
 // heldByPeople calls a tool that people must agree to, and returns the approval and
 // what the client brings back.
-func (f *fabric) heldByPeople(arguments string) (id, state string) {
+func (f *fabric) heldByPeople(arguments string) (id schema.ApprovalID, state string) {
 	f.t.Helper()
 	got := []byte(f.callAs(canURLs, "/mcp/risky", "echo", arguments, "").result(f.t))
 	params := get(get(get(got, "inputRequests"), approvalRequestID), "params")
 	page, state := getString(params, "url"), getString(got, "requestState")
-	id, ok := strings.CutPrefix(page, "http://approver.test/a/")
+	after, ok := strings.CutPrefix(page, "http://approver.test/a/")
+	id := schema.ApprovalID(after)
 	if getString(params, "mode") != "url" || !ok || state == "" || get(params, "requestedSchema") != nil {
 		f.t.Fatalf("%s", got)
 	}
@@ -165,7 +166,7 @@ func TestALegacyClientIsShownThePageAndWaits(t *testing.T) {
 	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(question, "id")) + `,"result":{"action":"accept"}}`); a.status != http.StatusAccepted {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	f.agree(id)
+	f.agree(schema.ApprovalID(id))
 	if got := next(); !strings.Contains(got, `"got":{"a":1.0}`) {
 		t.Error(got)
 	}
@@ -179,8 +180,8 @@ func TestATaskThatPeopleApproveEndsWithItsResult(t *testing.T) {
 		t.Fatalf("%s", task)
 	}
 	_, page, _ := strings.Cut(getString(task, "statusMessage"), "http://approver.test/a/")
-	f.agree(page)
-	if state := f.endOf("/mcp/risky", id); getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"a":1.0}`) {
+	f.agree(schema.ApprovalID(page))
+	if state := f.endOf("/mcp/risky", schema.CallID(id)); getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"a":1.0}`) {
 		t.Errorf("%s", state)
 	}
 }

@@ -100,7 +100,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 
 // forward sends a request other than a tool call to a server. It changes nothing, so it
 // may be sent again. change, where set, replaces values of the params.
-func (r *requests) forward(ctx context.Context, x *exchange, method, server string, change func(key string, value []byte) []byte) ([]byte, *fault) {
+func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, change func(key string, value []byte) []byte) ([]byte, *fault) {
 	params := []byte{'{'}
 	each(x.msg.params, func(key string, value []byte) {
 		if key == "_meta" {

@@ -120,7 +120,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	if set, of := setOf(x.mount); of {
 		q.Set = set
 	} else {
-		q.Server = x.mount
+		q.Server = schema.ServerID(x.mount)
 	}
 	found, err := r.catalog.Search(x.r.Context(), q)
 	if err != nil {
@@ -173,7 +173,7 @@ func (ls *lists) nameOf(mount string, t *catalog.FoundTool) (string, bool) {
 	case t.NameInSet != "":
 		names = []string{t.NameInSet}
 	case mount == "":
-		names = []string{format.MCPName(t.Server, t.Name), format.MarkedMCPName(t.Server, t.Name)}
+		names = []string{format.MCPName(string(t.Server), t.Name), format.MarkedMCPName(string(t.Server), t.Name)}
 	}
 	for _, name := range names {
 		if v.toolOf[name] == to {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // setMark begins the part of a path that names a set of tools: /mcp/@set.
@@ -21,7 +22,7 @@ func (ls *lists) known(mount string) (err error) {
 	if set, of := setOf(mount); of {
 		_, err = ls.catalog.Sets().Get(set)
 	} else if mount != "" {
-		_, err = ls.catalog.Server(mount)
+		_, err = ls.catalog.Server(schema.ServerID(mount))
 	}
 	return err
 }
@@ -40,7 +41,7 @@ func (ls *lists) buildSet(mount, set string, now uint64) *view {
 	defer ls.mu.Unlock()
 	var items []item
 	entries := make(map[target]*entry)
-	seen := make(map[string]bool)
+	seen := make(map[schema.ServerID]bool)
 	for i := range of.Tools {
 		t := &of.Tools[i]
 		if !seen[t.Server] {

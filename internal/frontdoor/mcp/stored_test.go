@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // judge reads a policy.
@@ -24,13 +25,13 @@ func judge(t *testing.T, text string) *risk.Holder {
 const storeDemo = "rules:\n  - name: stored\n    match: {server: demo}\n    level: 1\n    durable: true\n"
 
 // taskAt asks for a task of a mount, as a client that knows tasks.
-func (f *fabric) taskAt(mount, method, id string) answer {
+func (f *fabric) taskAt(mount, method string, id schema.CallID) answer {
 	f.t.Helper()
-	return f.send(f.request("POST", mount, modernBody(method, fmt.Sprintf(`"taskId":%q`, id), canTasks, ""), modernHeaders(method, id)...))
+	return f.send(f.request("POST", mount, modernBody(method, fmt.Sprintf(`"taskId":%q`, id), canTasks, ""), modernHeaders(method, string(id))...))
 }
 
 // endOf waits for the end of a task and returns its state.
-func (f *fabric) endOf(mount, id string) []byte {
+func (f *fabric) endOf(mount string, id schema.CallID) []byte {
 	f.t.Helper()
 	var state []byte
 	f.WaitFor("the end of the task", func() bool {
@@ -46,14 +47,14 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	a := f.callAs(canTasks, "/mcp/demo", "echo", `{"big": 9007199254740993}`, "")
 	task := []byte(a.result(t))
 	id := getString(task, "taskId")
-	if _, _, ok := batch.ParseCallID(id); !ok || getString(task, "resultType") != "task" || a.header.Get("Callyard-Call-Id") != id {
+	if _, _, ok := batch.ParseCallID(schema.CallID(id)); !ok || getString(task, "resultType") != "task" || a.header.Get("Callyard-Call-Id") != id {
 		t.Fatalf("%s %s", a.header, task)
 	}
 	// It is stored before its id is told, so it can be asked for at once.
-	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", id).result(t)); getString(state, "taskId") != id || get(state, "requestState") != nil {
+	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", schema.CallID(id)).result(t)); getString(state, "taskId") != id || get(state, "requestState") != nil {
 		t.Errorf("%s", state)
 	}
-	state := f.endOf("/mcp/demo", id)
+	state := f.endOf("/mcp/demo", schema.CallID(id))
 	if getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"big": 9007199254740993}`) {
 		t.Errorf("%s", state)
 	}
@@ -61,18 +62,18 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 		t.Errorf("it ran %d times", n)
 	}
 	// An end stays what it was.
-	if got := f.taskAt("/mcp/demo", "tasks/cancel", id).result(t); got != `{"resultType":"complete"}` {
+	if got := f.taskAt("/mcp/demo", "tasks/cancel", schema.CallID(id)).result(t); got != `{"resultType":"complete"}` {
 		t.Error(got)
 	}
-	if again := f.endOf("/mcp/demo", id); string(again) != string(state) {
+	if again := f.endOf("/mcp/demo", schema.CallID(id)); string(again) != string(state) {
 		t.Errorf("%s, and then %s", state, again)
 	}
 }
 
 func TestAToolsOwnErrorCompletesATaskAndAServersErrorFailsIt(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
-	start := func(tool string) string {
-		return getString([]byte(f.callAs(canTasks, "/mcp/demo", tool, `{}`, "").result(t)), "taskId")
+	start := func(tool string) schema.CallID {
+		return schema.CallID(getString([]byte(f.callAs(canTasks, "/mcp/demo", tool, `{}`, "").result(t)), "taskId"))
 	}
 	state := f.endOf("/mcp/demo", start("fail"))
 	if getString(state, "status") != "completed" || string(get(get(state, "result"), "isError")) != "true" {
@@ -92,7 +93,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 		t.Errorf("%s", state)
 	}
 	for range 2 { // it may be said twice
-		if got := f.taskAt("/mcp/demo", "tasks/cancel", id).result(t); got != `{"resultType":"complete"}` {
+		if got := f.taskAt("/mcp/demo", "tasks/cancel", schema.CallID(id)).result(t); got != `{"resultType":"complete"}` {
 			t.Error(got)
 		}
 	}
@@ -114,7 +115,7 @@ func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
 		if got := a.result(t); !strings.Contains(got, `"got":{"a":1.0}`) || strings.Contains(got, "taskId") {
 			t.Errorf("%s: %s", era, got)
 		}
-		if _, _, ok := batch.ParseCallID(a.header.Get("Callyard-Call-Id")); !ok {
+		if _, _, ok := batch.ParseCallID(schema.CallID(a.header.Get("Callyard-Call-Id"))); !ok {
 			t.Errorf("%s: it was not stored: %s", era, a.header)
 		}
 	}
@@ -126,10 +127,10 @@ func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
 func TestATaskThatIsMadeUpIsUnknown(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "echo", `{}`, "").result(t)), "taskId")
-	f.endOf("/mcp/demo", id)
+	f.endOf("/mcp/demo", schema.CallID(id))
 	for _, wrong := range []string{id[:len(id)-1], id + "0", "call_1", "~", strings.Repeat("x", 300)} {
 		for _, method := range []string{"tasks/get", "tasks/cancel"} {
-			if e := f.taskAt("/mcp/demo", method, wrong).fault(t); e.Code != mcpwire.CodeInvalidParams {
+			if e := f.taskAt("/mcp/demo", method, schema.CallID(wrong)).fault(t); e.Code != mcpwire.CodeInvalidParams {
 				t.Errorf("%s %q: %+v", method, wrong, e)
 			}
 		}

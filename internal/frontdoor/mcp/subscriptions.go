@@ -181,7 +181,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session can subscribe to at most %d resources; unsubscribe from some.", mostSubscribed)))
 		return
 	}
-	s.announce(map[string][]string{to.server: {to.name}})
+	s.announce(map[schema.ServerID][]string{to.server: {to.name}})
 	x.reply([]byte(`{}`))
 }
 
@@ -192,7 +192,7 @@ func (s *subscriptions) mayRead(to target, who schema.Principal) error {
 }
 
 // announce tells the workers which resources somebody wants to hear of, by server.
-func (s *subscriptions) announce(wanted map[string][]string) {
+func (s *subscriptions) announce(wanted map[schema.ServerID][]string) {
 	if s.want == nil {
 		return
 	}
@@ -213,7 +213,7 @@ func (s *subscriptions) announce(wanted map[string][]string) {
 
 // announceAll says again what is wanted.
 func (s *subscriptions) announceAll() {
-	found := make(map[string]map[string]bool)
+	found := make(map[schema.ServerID]map[string]bool)
 	for _, sess := range s.sessions.all() {
 		sess.mu.Lock()
 		for _, to := range sess.watched {
@@ -224,7 +224,7 @@ func (s *subscriptions) announceAll() {
 		}
 		sess.mu.Unlock()
 	}
-	wanted := make(map[string][]string, len(found))
+	wanted := make(map[schema.ServerID][]string, len(found))
 	for server, uris := range found {
 		wanted[server] = slices.Sorted(maps.Keys(uris))
 	}

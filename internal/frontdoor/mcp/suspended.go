@@ -86,7 +86,7 @@ func (r *requests) mayBeSuspended(x *exchange, to target) bool {
 // conversation names the conversation of a client of the modern era with a server. Calls of
 // one principal that can be asked the same share one, so that workers need not open a session
 // for each.
-func (s *suspendedCalls) conversation(x *exchange, server string) string {
+func (s *suspendedCalls) conversation(x *exchange, server schema.ServerID) string {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Identity(), server, askable(x.meta.capabilities)) // a hash takes everything
 	return s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)

@@ -18,11 +18,11 @@ import (
 // may confirm holds the token as well, so that any front door can spend it.
 const taskGlue = "~"
 
-func taskID(callID, token string) string {
+func taskID(callID schema.CallID, token string) schema.CallID {
 	if token == "" {
 		return callID
 	}
-	return callID + taskGlue + token
+	return schema.CallID(string(callID) + taskGlue + token)
 }
 
 // tasks answers for stored calls, as tasks or with their ends.
@@ -41,7 +41,7 @@ func (x *exchange) tasks() bool {
 const pollEvery = "1000"
 
 // create answers a call with its task.
-func (ts *tasks) create(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
+func (ts *tasks) create(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
 	about, e := ts.state(ctx, x, id, false)
 	if e != nil {
 		return nil, e
@@ -60,24 +60,24 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 	id := getString(x.msg.params, "taskId")
 	switch x.msg.method {
 	case mcpwire.MethodGetTask:
-		about, e := ts.state(ctx, x, id, true)
+		about, e := ts.state(ctx, x, schema.CallID(id), true)
 		if e != nil {
 			return nil, e
 		}
 		return append(append([]byte(`{"resultType":"complete",`), about...), '}'), nil
 	case mcpwire.MethodUpdateTask:
-		return ts.update(ctx, x, id)
+		return ts.update(ctx, x, schema.CallID(id))
 	}
-	return ts.cancel(ctx, x, id)
+	return ts.cancel(ctx, x, schema.CallID(id))
 }
 
 func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown task."} }
 
 // state returns the members that describe a task, without braces; whole also
 // those of its end.
-func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) ([]byte, *fault) {
-	callID, token, _ := strings.Cut(id, taskGlue)
-	s, err := ts.calls.Get(ctx, callID, x.principal)
+func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole bool) ([]byte, *fault) {
+	callID, token, _ := strings.Cut(string(id), taskGlue)
+	s, err := ts.calls.Get(ctx, schema.CallID(callID), x.principal)
 	switch {
 	case isGone(err), err == nil && s.RecordOnly:
 		return nil, noTask()
@@ -120,10 +120,11 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) 
 
 // taskView is a task as it is sent.
 type taskView struct {
-	id, status, message string
-	ttl                 string // in milliseconds, "" for none
-	created, updated    time.Time
-	end                 []byte // a member
+	id               schema.CallID
+	status, message  string
+	ttl              string // in milliseconds, "" for none
+	created, updated time.Time
+	end              []byte // a member
 }
 
 // finish notes how the call of a task ended: a result of the tool's own is a
@@ -145,7 +146,7 @@ func (t *taskView) finish(result []byte, e *fault) {
 
 func (t *taskView) encode(whole bool) []byte {
 	when := func(at time.Time) []byte { return quote(at.UTC().Format(time.RFC3339Nano)) }
-	b := append([]byte(`"taskId":`), quote(t.id)...)
+	b := append([]byte(`"taskId":`), quote(string(t.id))...)
 	b = append(append(b, `,"status":`...), quote(t.status)...)
 	if t.message != "" {
 		b = append(append(b, `,"statusMessage":`...), quote(t.message)...)
@@ -161,9 +162,9 @@ func (t *taskView) encode(whole bool) []byte {
 
 // update takes the answers to the questions of a task. The call continues by itself; the
 // client asks for its end.
-func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
-	callID, token, _ := strings.Cut(id, taskGlue)
-	s, err := ts.calls.Get(ctx, callID, x.principal)
+func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
+	callID, token, _ := strings.Cut(string(id), taskGlue)
+	s, err := ts.calls.Get(ctx, schema.CallID(callID), x.principal)
 	responses := get(x.msg.params, "inputResponses")
 	answer := get(responses, approvalRequestID)
 	action := getString(answer, "action")
@@ -173,7 +174,7 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *f
 	case err != nil:
 		return nil, x.faultOf(err)
 	case s.State == schema.StateSuspended:
-		if err := ts.calls.Answer(ctx, callID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
+		if err := ts.calls.Answer(ctx, schema.CallID(callID), x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
 			return nil, x.faultOf(err)
 		}
 	case s.Held == nil, answer == nil, token == "" && action == "accept", s.State.Ended():
@@ -192,9 +193,9 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *f
 }
 
 // cancel takes a task back, where that is still possible.
-func (ts *tasks) cancel(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
-	callID, _, _ := strings.Cut(id, taskGlue)
-	_, err := ts.calls.Cancel(ctx, callID, x.principal)
+func (ts *tasks) cancel(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
+	callID, _, _ := strings.Cut(string(id), taskGlue)
+	_, err := ts.calls.Cancel(ctx, schema.CallID(callID), x.principal)
 	switch {
 	case isGone(err):
 		return nil, noTask()
@@ -212,12 +213,12 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 	if !x.tasks() {
 		return func() {}
 	}
-	stored := make(map[string]string) // how a call whose changes are not announced was seen last
-	moved := make(chan string, len(e.filter.tasks)*4)
+	stored := make(map[schema.CallID]string) // how a call whose changes are not announced was seen last
+	moved := make(chan schema.CallID, len(e.filter.tasks)*4)
 	unwatch := make([]func(), 0, len(e.filter.tasks))
 	for _, id := range e.filter.tasks {
-		callID, _, _ := strings.Cut(id, taskGlue)
-		announced, stop := ts.calls.Watch(callID, func() {
+		callID, _, _ := strings.Cut(string(id), taskGlue)
+		announced, stop := ts.calls.Watch(schema.CallID(callID), func() {
 			select {
 			case moved <- id:
 			default: // the client reads slowly, and asks now and then

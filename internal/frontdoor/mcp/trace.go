@@ -49,8 +49,8 @@ func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 
 // note says which call the request is about.
 func (x *exchange) note(call *schema.Call) {
-	x.span.Text(telemetry.KeyCall, call.ID)
-	x.span.Text(telemetry.KeyServer, call.Server)
+	x.span.Text(telemetry.KeyCall, string(call.ID))
+	x.span.Text(telemetry.KeyServer, string(call.Server))
 	if call.Method == "" {
 		x.span.Rename(schema.MethodCallTool + " " + call.Tool)
 		x.span.Text(telemetry.KeyOperation, telemetry.ExecuteTool)

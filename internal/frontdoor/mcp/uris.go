@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // At /mcp the resources of all servers are in one list. A URI that several servers list
@@ -17,8 +18,8 @@ import (
 const ownScheme = "callyard:"
 
 // ownURI returns the URI, or the template, by which one server's resource is read at /mcp.
-func ownURI(server, uri string) string {
-	return ownScheme + strings.ReplaceAll(url.PathEscape(server), ":", "%3A") + ":" + uri
+func ownURI(server schema.ServerID, uri string) string {
+	return ownScheme + strings.ReplaceAll(url.PathEscape(string(server)), ":", "%3A") + ":" + uri
 }
 
 // splitURI returns the server and the URI that ownURI was made of; false for other URIs.
@@ -32,7 +33,7 @@ func splitURI(own string) (target, bool) {
 	if !ok || err != nil || server == "" || uri == "" {
 		return target{}, false
 	}
-	return target{server, uri}, true
+	return target{schema.ServerID(server), uri}, true
 }
 
 // resource finds the server of a URI and the URI that it goes by there. Where several
@@ -40,7 +41,7 @@ func splitURI(own string) (target, bool) {
 // is empty.
 func (ls *lists) resource(mount, uri string) (target, *fault) {
 	if ofServer(mount) {
-		return target{mount, uri}, nil
+		return target{schema.ServerID(mount), uri}, nil
 	}
 	v := ls.view(mount)
 	if to, ok := splitURI(uri); ok && v.has(to.server) {
@@ -76,7 +77,7 @@ func (ls *lists) resource(mount, uri string) (target, *fault) {
 
 func (ls *lists) prompt(mount, name string) (target, bool) {
 	if ofServer(mount) {
-		return target{mount, name}, true
+		return target{schema.ServerID(mount), name}, true
 	}
 	to, ok := ls.view(mount).promptOf[name]
 	return to, ok
@@ -94,14 +95,14 @@ func (ls *lists) template(mount, template string) (target, *fault) {
 }
 
 // has reports whether a server is part of the view.
-func (v *view) has(server string) bool {
+func (v *view) has(server schema.ServerID) bool {
 	return slices.ContainsFunc(v.servers, func(p *serverLists) bool { return p.server == server })
 }
 
 // gatherURIs adds resources or templates, whose URI is the value of member. Those that
 // several servers have are offered under URIs of their own.
-func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []json.RawMessage, bare bool) (items []item, servers map[string][]string) {
-	servers = make(map[string][]string)
+func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []json.RawMessage, bare bool) (items []item, servers map[string][]schema.ServerID) {
+	servers = make(map[string][]schema.ServerID)
 	for _, p := range lists {
 		for _, raw := range of(p) {
 			if uri := getString(raw, member); uri != "" && !slices.Contains(servers[uri], p.server) {
@@ -121,7 +122,7 @@ func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []jso
 			if !bare && len(servers[uri]) > 1 {
 				text = withMember(raw, member, quote(ownURI(p.server, uri)))
 			}
-			items = append(items, item{p.server + "\x00" + uri, text})
+			items = append(items, item{string(p.server) + "\x00" + uri, text})
 		}
 	}
 	return items, servers

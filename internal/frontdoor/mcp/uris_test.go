@@ -78,7 +78,7 @@ func FuzzOwnURI(f *testing.F) {
 	f.Add("demo", "demo://one")
 	f.Add("two words", "a:b:c")
 	f.Add("a:b%", "x:")
-	f.Fuzz(func(t *testing.T, server, uri string) {
+	f.Fuzz(func(t *testing.T, server schema.ServerID, uri string) {
 		if server == "" || uri == "" {
 			return
 		}

@@ -67,11 +67,11 @@ type Options struct {
 	AddServer func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	// RemoveServer removes a server that was added; without it
 	// Catalog.Operator does.
-	RemoveServer func(ctx context.Context, id string) error
+	RemoveServer func(ctx context.Context, id schema.ServerID) error
 	// AcceptGroups and Accepted are of the operations on accepted tool definitions; see
 	// [servers.Options].
 	AcceptGroups []string
-	Accepted     func(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error
+	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.

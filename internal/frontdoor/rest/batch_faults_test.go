@@ -48,21 +48,21 @@ func (f *fabric) batchOf(a answer, status int) batches.Batch {
 	return b
 }
 
-func (f *fabric) showBatch(id string) batches.Batch {
+func (f *fabric) showBatch(id schema.BatchID) batches.Batch {
 	f.t.Helper()
-	return f.batchOf(f.do("GET", "/batches/"+id, ""), http.StatusOK)
+	return f.batchOf(f.do("GET", "/batches/"+string(id), ""), http.StatusOK)
 }
 
 // callID returns the id of a call of a batch of who calls without a key.
-func (f *fabric) callID(batchID string, index uint64) string {
-	return f.api.o.Batches.CallID(batchID, index, authn.Local)
+func (f *fabric) callID(batchID schema.BatchID, index uint64) string {
+	return string(f.api.o.Batches.CallID(batchID, index, authn.Local))
 }
 
 // lines returns the results of a batch by their index.
-func (f *fabric) lines(id string) map[uint64]batches.BatchResult {
+func (f *fabric) lines(id schema.BatchID) map[uint64]batches.BatchResult {
 	f.t.Helper()
 	found := make(map[uint64]batches.BatchResult)
-	for line := range bytes.Lines(f.do("GET", "/batches/"+id+"/results", "").body) {
+	for line := range bytes.Lines(f.do("GET", "/batches/"+string(id)+"/results", "").body) {
 		var head batches.BatchResult
 		if err := json.Unmarshal(line, &head); err != nil {
 			f.t.Fatalf("%v: %s", err, line)
@@ -92,11 +92,11 @@ func riskyFabric(t *testing.T) *fabric {
 const twoHeld = `{"calls":[{"custom_id":"runs","server":"risky","tool":"hang"},{"custom_id":"waits","server":"risky","tool":"echo"}]}`
 
 // held waits until that number of calls of the batch are held, and lists them.
-func (f *fabric) held(id string, n int) []batches.HeldCall {
+func (f *fabric) held(id schema.BatchID, n int) []batches.HeldCall {
 	f.t.Helper()
 	var list batches.HeldCalls
 	until(f.t, "the calls being held", func() bool {
-		a := f.do("GET", "/batches/"+id+"/held", "")
+		a := f.do("GET", "/batches/"+string(id)+"/held", "")
 		if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
 			f.t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -106,7 +106,7 @@ func (f *fabric) held(id string, n int) []batches.HeldCall {
 }
 
 // runApproved does what a front door does with an approved call.
-func (f *fabric) runApproved(callID string) (ended <-chan error) {
+func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 	f.t.Helper()
 	a, err := f.Calls.Desk.Claim(f.t.Context(), ledger.IDFor(callID), f.Calls.FrontDoor)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
 	f := riskyFabric(t)
 	b := f.batch(twoHeld)
 	held := f.held(b.ID, 2)
-	a := f.do("POST", "/confirmations", `{"confirm":true,"calls":["`+held[0].CallID+`"]}`, "Content-Type", "application/json")
+	a := f.do("POST", "/confirmations", `{"confirm":true,"calls":["`+string(held[0].CallID)+`"]}`, "Content-Type", "application/json")
 	if a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -154,7 +154,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	b := f.batch(`{"calls":[{"custom_id":"a","server":"risky","tool":"echo"},{"custom_id":"b","server":"risky","tool":"echo"},{"custom_id":"c","server":"risky","tool":"echo"}]}`)
 	held := f.held(b.ID, 3)
 	for i, h := range held {
-		if h.Index != uint64(i) || h.CustomID != string(rune('a'+i)) || h.By != "caller" || h.CallID != f.callID(b.ID, uint64(i)) || h.ApprovalID != ledger.IDFor(h.CallID) || h.Tool != "echo" || h.RiskLevel != 2 || h.ArgumentsDigest == "" {
+		if h.Index != uint64(i) || h.CustomID != string(rune('a'+i)) || h.By != "caller" || h.CallID != schema.CallID(f.callID(b.ID, uint64(i))) || h.ApprovalID != ledger.IDFor(h.CallID) || h.Tool != "echo" || h.RiskLevel != 2 || h.ArgumentsDigest == "" {
 			t.Errorf("held call %d is %+v", i, h)
 		}
 	}
@@ -174,13 +174,13 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 		}
 		return c
 	}
-	if c := confirm(true, held[0].CallID, f.callID(b.ID, 77), "call_06b2t8m3c0w3v2q5n7k9a1d4fz"); c.Accepted != 1 || len(c.Refused) != 2 || c.Refused[0].Problem.Status != 404 || c.Refused[1].Problem.Status != 403 {
+	if c := confirm(true, string(held[0].CallID), f.callID(b.ID, 77), "call_06b2t8m3c0w3v2q5n7k9a1d4fz"); c.Accepted != 1 || len(c.Refused) != 2 || c.Refused[0].Problem.Status != 404 || c.Refused[1].Problem.Status != 403 {
 		t.Errorf("confirmed: %+v", c)
 	}
-	if c := confirm(false, held[1].CallID); c.Accepted != 1 || len(c.Refused) != 0 {
+	if c := confirm(false, string(held[1].CallID)); c.Accepted != 1 || len(c.Refused) != 0 {
 		t.Errorf("rejected: %+v", c)
 	}
-	if c := confirm(true, held[1].CallID); c.Accepted != 0 || len(c.Refused) != 1 || c.Refused[0].Problem.Status != 409 {
+	if c := confirm(true, string(held[1].CallID)); c.Accepted != 0 || len(c.Refused) != 1 || c.Refused[0].Problem.Status != 409 {
 		t.Errorf("a yes after the no: %+v", c)
 	}
 	if err := <-f.runApproved(held[0].CallID); err != nil {
@@ -198,7 +198,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 			t.Errorf("%.40s: %+v", body, p)
 		}
 	}
-	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
@@ -211,7 +211,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 	f := openFabric(t, nil)
 	const body = `{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}]}`
 	var mu sync.Mutex
-	ids := make(map[string]int)
+	ids := make(map[schema.BatchID]int)
 	var wait sync.WaitGroup
 	for range 40 {
 		wait.Go(func() {
@@ -299,7 +299,7 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 			}
 		}
 	}
-	if a := f.do("GET", "/batches/"+b.ID+"/results", ""); !strings.Contains(string(a.body), `"state":"unknown"`) || !strings.Contains(string(a.body), `"attempt":1,"cancel_requested":true,`) {
+	if a := f.do("GET", "/batches/"+string(b.ID)+"/results", ""); !strings.Contains(string(a.body), `"state":"unknown"`) || !strings.Contains(string(a.body), `"attempt":1,"cancel_requested":true,`) {
 		t.Errorf("%s", a.body)
 	}
 }
@@ -350,7 +350,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	} else {
 		t.Errorf("it is %s beside so many that wait", state)
 	}
-	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	until(t, "the end of the batch", func() bool {
@@ -426,5 +426,5 @@ func TestABatchGivesWayToSingleCalls(t *testing.T) {
 		}
 		return f.api.o.Router.BatchPace() > 0
 	})
-	f.do("POST", "/batches/"+b.ID+"/cancel", "")
+	f.do("POST", "/batches/"+string(b.ID)+"/cancel", "")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // refusedRow is after how many refused lines in a row a batch ends.
@@ -40,7 +41,7 @@ func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
 	if a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	id := schema.BatchID(strings.TrimPrefix(a.header.Get("Location"), "/batches/"))
 	streamed := bytes.Count(a.body, []byte("\n"))
 	lines := f.lines(id)
 	if len(lines) != len(tools)+2 || streamed != len(lines) {
@@ -72,7 +73,7 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 	if a.status != http.StatusBadRequest || !bytes.Contains(a.body, []byte("1000 consecutive lines were refused")) || !bytes.Contains(a.body, []byte("Line 1: ")) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	id := schema.BatchID(strings.TrimPrefix(a.header.Get("Location"), "/batches/"))
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
 	if b := f.showBatch(id); b.Calls != 1+refusedRow || !strings.Contains(b.Reason, "1000 consecutive lines were refused") {
 		t.Errorf("the batch is %+v", b)
@@ -89,13 +90,13 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	if a.status != http.StatusCreated {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	id := schema.BatchID(strings.TrimPrefix(a.header.Get("Location"), "/batches/"))
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "completed" })
 	const lines = 10 * refusedRow
 	seen := make([]bool, lines)
 	at := ""
 	for n := 0; n < lines; { // page by page, so that a page ends within a run
-		page := f.do("GET", "/batches/"+id+"/results?limit=777&cursor="+at, "")
+		page := f.do("GET", "/batches/"+string(id)+"/results?limit=777&cursor="+at, "")
 		got := bytes.Split(bytes.TrimSpace(page.body), []byte("\n"))
 		for _, line := range got {
 			var r struct {
@@ -164,7 +165,7 @@ func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
 			return false
 		}
 	})
-	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	ran := 0

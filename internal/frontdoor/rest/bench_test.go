@@ -95,8 +95,8 @@ func BenchmarkTheDoorAlone(b *testing.B) {
 		if _, err := x.Timeout(r, time.Minute); err != nil || submit.WantsEvents(r.Header["Accept"]) {
 			b.Error("no")
 		}
-		x.Set("Callyard-Call-Id", id)
-		x.Set("Callyard-Worker", result.Worker)
+		x.Set("Callyard-Call-Id", string(id))
+		x.Set("Callyard-Worker", string(result.Worker))
 		x.SendJSON(http.StatusOK, result.Body)
 	})
 	benchmarkHandler(b, f.api)

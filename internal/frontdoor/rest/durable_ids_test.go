@@ -37,10 +37,10 @@ func askers(t testing.TB) (f *fabric, ann, bob func(method, path, body string, h
 
 func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.T) {
 	f, ann, bob := askers(t)
-	single := func(as func(method, path, body string, headers ...string) answer) string {
+	single := func(as func(method, path, body string, headers ...string) answer) schema.CallID {
 		t.Helper()
 		a := as("POST", "/servers/demo/tools/echo", `{}`, "Prefer", "respond-async")
-		id := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
+		id := schema.CallID(strings.TrimPrefix(a.header.Get("Location"), "/calls/"))
 		if a.status != http.StatusAccepted || id == "" {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -51,22 +51,24 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 	if a := ann("POST", "/batches", `{"calls":[{"server":"demo","tool":"echo"}]}`); json.Unmarshal(a.body, &b) != nil || a.status != http.StatusCreated {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if a := ann("GET", "/calls/"+hers, ""); a.status != http.StatusOK {
+	if a := ann("GET", "/calls/"+string(hers), ""); a.status != http.StatusOK {
 		t.Fatalf("her own call: %d %s", a.status, a.body)
 	}
 	line := f.api.o.Batches.CallID(b.ID, 0, "ann")
-	if a := ann("GET", "/calls/"+line, ""); a.status != http.StatusOK {
+	if a := ann("GET", "/calls/"+string(line), ""); a.status != http.StatusOK {
 		t.Fatalf("a line of her batch: %d %s", a.status, a.body)
 	}
 	if hers[:31] != his[:31] {
 		t.Fatalf("%s and %s are not of one lane", hers, his)
 	}
-	none := func(id string) string { return strings.Replace(id, id[5:31], schema.NewCallID()[5:], 1) }
-	ids := map[string]string{
+	none := func(id schema.CallID) schema.CallID {
+		return schema.CallID(strings.Replace(string(id), string(id[5:31]), string(schema.NewCallID()[5:]), 1))
+	}
+	ids := map[string]schema.CallID{
 		"hers":                        hers,
 		"a line of hers":              line,
-		"counted up from his":         strings.Replace(his, "-s1-", "-s0-", 1),
-		"counted up, and never taken": strings.Replace(his, "-s1-", "-s9-", 1),
+		"counted up from his":         schema.CallID(strings.Replace(string(his), "-s1-", "-s0-", 1)),
+		"counted up, and never taken": schema.CallID(strings.Replace(string(his), "-s1-", "-s9-", 1)),
 		"of no journal":               none(his),
 		"a line of no journal":        none(line),
 	}
@@ -85,7 +87,7 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 		want := ""
 		for what, id := range ids {
 			a := ask(id)
-			got := strings.ReplaceAll(string(a.body), id, "ID")
+			got := strings.ReplaceAll(string(a.body), string(id), "ID")
 			if i := strings.Index(got, `"request_id"`); i >= 0 {
 				got = got[:i]
 			}

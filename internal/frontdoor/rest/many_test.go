@@ -48,7 +48,7 @@ func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
 			t.Fatalf("%d %v", a.status, err)
 		}
 		for _, tool := range page.Tools {
-			key := [2]string{tool.Server, tool.Name}
+			key := [2]string{string(tool.Server), tool.Name}
 			if seen[key] {
 				t.Errorf("%v comes twice", key)
 			}

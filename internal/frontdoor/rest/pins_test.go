@@ -22,7 +22,7 @@ func (f *fabric) pin(definitions ...string) {
 func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T) {
 	var recorded []catalog.Acceptance
 	f := openFabric(t, func(o *Options) {
-		o.Accepted = func(_ context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error {
+		o.Accepted = func(_ context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error {
 			if by.Name != "local" || server != "bank" {
 				t.Errorf("%+v accepted for %s", by, server)
 			}

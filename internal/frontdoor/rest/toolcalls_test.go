@@ -120,7 +120,7 @@ func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
 		t.Fatalf("%s", a.body)
 	}
 	said := string(out.Messages[0].RawMessage)
-	if !strings.Contains(said, "has not run") || !strings.Contains(said, "/calls/"+item.CallID) || strings.Contains(said, item.Confirmation.ConfirmationID) || !strings.Contains(said, `"tool_use_id":"h","content":[{"type":"text","text":"This call has not run`) {
+	if !strings.Contains(said, "has not run") || !strings.Contains(said, "/calls/"+string(item.CallID)) || strings.Contains(said, item.Confirmation.ConfirmationID) || !strings.Contains(said, `"tool_use_id":"h","content":[{"type":"text","text":"This call has not run`) {
 		t.Errorf("the model is told %s", said)
 	}
 	confirmed := f.do("POST", "/confirmations/"+item.Confirmation.ConfirmationID, `{"confirm":true}`)

@@ -17,10 +17,10 @@ func TestRequestsThatWaitHaveABound(t *testing.T) {
 	id := f.batch(`{"calls":[{"server":"demo","tool":"hang","arguments":{}}]}`).ID
 	call := f.callID(id, 0)
 	ended := f.batch(`{"calls":[{"server":"demo","tool":"echo","arguments":{"text":"a"}}]}`).ID
-	f.do("GET", "/batches/"+ended+"/results?follow=true", "")
+	f.do("GET", "/batches/"+string(ended)+"/results?follow=true", "")
 	first, _ := f.stream("GET", "/events", "")
 	f.stream("GET", "/events", "")
-	for _, path := range []string{"/events", "/batches/" + id + "/events", "/batches/" + id + "/results?follow=true", "/calls/" + call + "?wait=1"} {
+	for _, path := range []string{"/events", "/batches/" + string(id) + "/events", "/batches/" + string(id) + "/results?follow=true", "/calls/" + call + "?wait=1"} {
 		res, err := f.client.Do(f.request("GET", path, nil))
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestRequestsThatWaitHaveABound(t *testing.T) {
 			t.Errorf("%s: %s, closed %v, %v %s", path, res.Status, res.Close, res.Header, body)
 		}
 	}
-	for _, path := range []string{"/batches/" + id, "/batches/" + id + "/results", "/calls/" + call, "/calls/" + f.callID(ended, 0) + "?wait=1", "/servers"} {
+	for _, path := range []string{"/batches/" + string(id), "/batches/" + string(id) + "/results", "/calls/" + call, "/calls/" + f.callID(ended, 0) + "?wait=1", "/servers"} {
 		if a := f.do("GET", path, ""); a.status != http.StatusOK {
 			t.Errorf("%s does not wait and is answered with %d %s", path, a.status, a.body)
 		}

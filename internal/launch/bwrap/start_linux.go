@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const supported = true
@@ -70,7 +71,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	if err != nil {
 		return nil, launch.Failed("No sandbox of server %q was created, because of its volume: %w.", s.Server, err)
 	}
-	spec := launch.Spec{ID: s.Server, Type: "stdio", Command: m.path, Args: s.args(binds), Env: s.env(), Dir: "/", Files: theirs}
+	spec := launch.Spec{ID: schema.ServerID(s.Server), Type: "stdio", Command: m.path, Args: s.args(binds), Env: s.env(), Dir: "/", Files: theirs}
 	if os.Geteuid() == 0 {
 		spec.User = firstUser + m.count.Add(1)%users
 	}

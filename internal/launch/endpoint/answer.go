@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // message is a tool message. Endpoints differ in what they name its members.
 type message struct {
-	ID      string          `json:"tool_call_id"`
-	CallID  string          `json:"call_id"`
+	ID      schema.CallID   `json:"tool_call_id"`
+	CallID  schema.CallID   `json:"call_id"`
 	OwnID   json.RawMessage `json:"id"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -32,7 +33,7 @@ func (u *unreadable) Error() string { return u.why }
 
 // listOf returns the messages of an answer to calls with the ids: a message, an array of them,
 // or an object that holds one. What is no tool message is left out.
-func listOf(text []byte, ids ...string) ([]*message, error) {
+func listOf(text []byte, ids ...schema.CallID) ([]*message, error) {
 	text = bytes.TrimSpace(text)
 	if !json.Valid(text) {
 		return nil, &unreadable{"it is not JSON."}
@@ -51,7 +52,7 @@ func listOf(text []byte, ids ...string) ([]*message, error) {
 }
 
 // pick finds the message for the call of a request that has no other.
-func pick(text []byte, id string) (*message, error) {
+func pick(text []byte, id schema.CallID) (*message, error) {
 	messages, err := listOf(text, id)
 	if err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func nameless(messages []*message) (found *message) {
 }
 
 // tidy puts what endpoints give under other names where the usual ones are.
-func (m *message) tidy(ids []string) {
-	var own string
+func (m *message) tidy(ids []schema.CallID) {
+	var own schema.CallID
 	if m.ID == "" {
 		m.ID = m.CallID
 	}

@@ -64,7 +64,7 @@ type names map[string]string
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
 	s.offers.Text, s.offers.Server, s.offers.Log, s.offers.Make = "list of tools", cfg.ID, cfg.Log, s.read
-	s.client = launch.HTTPClient(launch.Spec{ID: cfg.ID, URL: cfg.Endpoint.URL, Headers: cfg.Headers})
+	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(cfg.ID), URL: cfg.Endpoint.URL, Headers: cfg.Headers})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if n := cfg.Endpoint.CallsPerRequest; n > 1 {
 		s.gather = &gatherer{post: s.post, server: cfg.ID, most: n, log: cfg.Log}
@@ -75,7 +75,7 @@ func New(cfg Config) *Server {
 		s.offers.Read = func(context.Context) ([]byte, error) { return cfg.Endpoint.Tools, nil }
 		return s
 	}
-	spec := launch.Spec{ID: cfg.ID, URL: address}
+	spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address}
 	if adapt.SameOrigin(cfg.Endpoint.URL, address) {
 		spec.Headers = cfg.Headers
 	}
@@ -161,8 +161,8 @@ func (s *Server) post(ctx context.Context, calls []*waiting) (*http.Response, []
 	return adapt.Do(s.client, req, limit)
 }
 
-func newCallID() string {
+func newCallID() schema.CallID {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	return "call_" + hex.EncodeToString(b[:])
+	return schema.CallID("call_" + hex.EncodeToString(b[:]))
 }

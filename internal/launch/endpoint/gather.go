@@ -25,7 +25,7 @@ const (
 
 // waiting is one call.
 type waiting struct {
-	id        string
+	id        schema.CallID
 	tool      string // as callers know it
 	name      string // as the endpoint does
 	arguments json.RawMessage
@@ -169,12 +169,12 @@ func (g *gatherer) run(r *request) {
 // answer gives each call the message that names it. A call without one, or with several, may
 // have run; the others are not touched by that.
 func (g *gatherer) answer(calls []*waiting, text []byte) {
-	ids := make([]string, len(calls))
+	ids := make([]schema.CallID, len(calls))
 	for i, c := range calls {
 		ids[i] = c.id
 	}
 	messages, err := listOf(text, ids...)
-	byID := make(map[string][]*message, len(messages))
+	byID := make(map[schema.CallID][]*message, len(messages))
 	for _, m := range messages {
 		byID[m.ID] = append(byID[m.ID], m)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Setup is the set-up of one worker. The zero value is ready.
@@ -112,7 +113,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			conn.OnUnexpected(m.Unexpected)
 			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, NoProcesses: s.Own != nil, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
 			if c.Worker.APIServers {
-				o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
+				o.Parse = func(id schema.ServerID, entry json.RawMessage) (worker.Served, error) {
 					return worker.ParseAdded(&c.Worker, id, entry)
 				}
 			}

@@ -132,7 +132,7 @@ func TestManyWritersLeaveChainsThatHold(t *testing.T) {
 		for w := range 3 {
 			all.Go(func() {
 				for n := range each / 3 {
-					if err := logs[i].Append(t.Context(), Entry{Kind: Ran, CallID: fmt.Sprint(i, " ", w, " ", n)}); err != nil {
+					if err := logs[i].Append(t.Context(), Entry{Kind: Ran, CallID: schema.CallID(fmt.Sprint(i, " ", w, " ", n))}); err != nil {
 						t.Error(err)
 						return
 					}
@@ -175,13 +175,13 @@ func TestManyWritersLeaveChainsThatHold(t *testing.T) {
 func TestReadingPagesMissesNothing(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	for n := range 1000 {
-		add(t, l, Entry{Kind: Ran, CallID: fmt.Sprint(n), Server: fmt.Sprint("s", n%3), At: time.Unix(int64(n), 0)})
+		add(t, l, Entry{Kind: Ran, CallID: schema.CallID(fmt.Sprint(n)), Server: schema.ServerID(fmt.Sprint("s", n%3)), At: time.Unix(int64(n), 0)})
 		if n%100 == 0 {
 			sync1(t, l)
 		}
 	}
 	sync1(t, l)
-	read := func(f Filter) (ids []string) {
+	read := func(f Filter) (ids []schema.CallID) {
 		for cursor, page := "", 0; ; page++ {
 			got, next, err := l.Read(t.Context(), f, cursor)
 			if err != nil || len(got) > max(f.Limit, 1) || page > 1001 {
@@ -196,7 +196,7 @@ func TestReadingPagesMissesNothing(t *testing.T) {
 		}
 	}
 	ids := read(Filter{Limit: 7})
-	if len(ids) != 1000 || !slices.IsSortedFunc(ids, func(a, b string) int { return len(a) - len(b) }) || len(slices.Compact(ids)) != 1000 {
+	if len(ids) != 1000 || !slices.IsSortedFunc(ids, func(a, b schema.CallID) int { return len(a) - len(b) }) || len(slices.Compact(ids)) != 1000 {
 		t.Errorf("%d records", len(ids))
 	}
 	if ids := read(Filter{Limit: 10, Server: "s1", Since: time.Unix(100, 0), Until: time.Unix(200, 0)}); len(ids) != 34 {
@@ -253,7 +253,7 @@ func history(t *testing.T) stored {
 	for n := range 18 {
 		e := Entry{Kind: Decided, CallID: "call_1", By: "bob", Outcome: "approve", Attempt: fmt.Sprint(n)}
 		add(t, one, e)
-		add(t, two, Entry{Kind: Asked, CallID: fmt.Sprint(n)})
+		add(t, two, Entry{Kind: Asked, CallID: schema.CallID(fmt.Sprint(n))})
 		if n%3 == 0 {
 			sync1(t, one)
 			sync1(t, two)
@@ -533,7 +533,7 @@ func TestRecordsAreFoundFromATimeOn(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	var times []time.Time
 	for i := range 20 {
-		add(t, l, Entry{Kind: Asked, CallID: fmt.Sprint(i)})
+		add(t, l, Entry{Kind: Asked, CallID: schema.CallID(fmt.Sprint(i))})
 		sync1(t, l)
 		m, err := l.store.last(t.Context(), l.Writer())
 		if err != nil {
@@ -541,14 +541,14 @@ func TestRecordsAreFoundFromATimeOn(t *testing.T) {
 		}
 		times = append(times, m.Stored)
 	}
-	from := func(since time.Time) (ids []string) {
+	from := func(since time.Time) (ids []schema.CallID) {
 		if err := l.Since(t.Context(), since, func(r *Record) bool { ids = append(ids, r.CallID); return len(ids) < 100 }); err != nil {
 			t.Fatal(err)
 		}
 		return ids
 	}
 	for i, at := range times {
-		if ids := from(at); len(ids) != 20-i || ids[0] != fmt.Sprint(i) {
+		if ids := from(at); len(ids) != 20-i || ids[0] != schema.CallID(fmt.Sprint(i)) {
 			t.Errorf("from %d on: %v", i, ids)
 		}
 		if ids := from(at.Add(time.Nanosecond)); len(ids) != 19-i {

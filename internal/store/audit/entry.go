@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Kind says what happened.
@@ -41,33 +43,33 @@ const (
 type Entry struct {
 	Kind Kind `json:"kind"`
 	// At is when it happened; zero means now.
-	At         time.Time `json:"at"`
-	CallID     string    `json:"call_id,omitempty"`
-	ApprovalID string    `json:"approval_id,omitempty"`
-	BatchID    string    `json:"batch_id,omitempty"`
-	Tenant     string    `json:"tenant,omitempty"`
+	At         time.Time         `json:"at"`
+	CallID     schema.CallID     `json:"call_id,omitempty"`
+	ApprovalID schema.ApprovalID `json:"approval_id,omitempty"`
+	BatchID    schema.BatchID    `json:"batch_id,omitempty"`
+	Tenant     schema.TenantID   `json:"tenant,omitempty"`
 	// By is who did it and Owner who stands behind that name: the principal who
 	// asked, the person who decided, the front door that ran it.
-	By      string `json:"by,omitempty"`
-	Owner   string `json:"owner,omitempty"`
-	Channel string `json:"channel,omitempty"`
-	Server  string `json:"server,omitempty"`
-	Tool    string `json:"tool,omitempty"`
-	Level   int    `json:"level,omitempty"`
+	By      string          `json:"by,omitempty"`
+	Owner   string          `json:"owner,omitempty"`
+	Channel string          `json:"channel,omitempty"`
+	Server  schema.ServerID `json:"server,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Level   int             `json:"level,omitempty"`
 	// PolicyVersion and Rule say what judged it.
 	PolicyVersion string `json:"policy_version,omitempty"`
 	Rule          string `json:"rule,omitempty"`
 	// Outcome is the word for what came of it: approve, deny, succeeded …
 	Outcome string `json:"outcome,omitempty"`
 	// Reason is the policy's.
-	Reason           string `json:"reason,omitempty"`
-	ArgumentsDigest  string `json:"arguments_digest,omitempty"`
-	DefinitionDigest string `json:"definition_digest,omitempty"`
-	BindingDigest    string `json:"binding_digest,omitempty"`
-	ResultDigest     string `json:"result_digest,omitempty"`
-	Worker           string `json:"worker,omitempty"`
-	Attempt          string `json:"attempt,omitempty"`
-	Error            string `json:"error,omitempty"` // a kind of schema.Error
+	Reason           string          `json:"reason,omitempty"`
+	ArgumentsDigest  string          `json:"arguments_digest,omitempty"`
+	DefinitionDigest string          `json:"definition_digest,omitempty"`
+	BindingDigest    string          `json:"binding_digest,omitempty"`
+	ResultDigest     string          `json:"result_digest,omitempty"`
+	Worker           schema.WorkerID `json:"worker,omitempty"`
+	Attempt          string          `json:"attempt,omitempty"`
+	Error            string          `json:"error,omitempty"` // a kind of schema.Error
 	// ReasonDigest names a person's reason, which stands with the approval.
 	ReasonDigest string `json:"reason_digest,omitempty"`
 	PermissionID string `json:"permission_id,omitempty"`

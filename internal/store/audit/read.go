@@ -34,11 +34,11 @@ func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
 // Filter chooses records; what is empty chooses all.
 type Filter struct {
 	Kinds      []Kind
-	CallID     string
-	ApprovalID string
-	Tenant     string
+	CallID     schema.CallID
+	ApprovalID schema.ApprovalID
+	Tenant     schema.TenantID
 	By         string
-	Server     string
+	Server     schema.ServerID
 	Tool       string
 	// Since and Until bound when it happened; Until is not in it.
 	Since, Until time.Time
@@ -47,11 +47,13 @@ type Filter struct {
 }
 
 func (f *Filter) fits(r *Record) bool {
-	is := func(want, got string) bool { return want == "" || want == got }
 	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
 		is(f.Tenant, r.Tenant) && is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) &&
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
 }
+
+// is reports whether got is the value that is asked for; empty means any.
+func is[S ~string](want, got S) bool { return want == "" || want == got }
 
 // readMessages is how many messages one page looks through at most.
 const readMessages = 5000

@@ -24,7 +24,7 @@ type Fault struct {
 	// What says how that is known, as the end of a sentence.
 	What string
 
-	journal string
+	journal schema.BatchID
 }
 
 // String is one sentence.
@@ -125,14 +125,14 @@ func (c *chain) take(h *Head, sequence uint64) {
 type checker struct {
 	s     *streams
 	since time.Time
-	all   map[string]*checked
+	all   map[schema.BatchID]*checked
 	keys  map[string]Entry
 	then  map[string]bool // keys, as they are after the calls were read
 	out   Findings
 }
 
 func check(ctx context.Context, s *streams, since time.Time) (*Findings, error) {
-	c := &checker{s: s, since: since, all: make(map[string]*checked), keys: make(map[string]Entry), then: make(map[string]bool)}
+	c := &checker{s: s, since: since, all: make(map[schema.BatchID]*checked), keys: make(map[string]Entry), then: make(map[string]bool)}
 	if err := c.read(ctx); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func check(ctx context.Context, s *streams, since time.Time) (*Findings, error) 
 	return &c.out, nil
 }
 
-func (c *checker) of(id string) *checked {
+func (c *checker) of(id schema.BatchID) *checked {
 	d := c.all[id]
 	if d == nil {
 		d = &checked{progress: newProgress(0), intents: make(map[uint64]bool), keyed: make(map[uint64]keyedCall), ran: make(map[uint64]bool)}
@@ -169,7 +169,7 @@ func (c *checker) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watch, err := c.s.manifests.watch(ctx, func(id string, data []byte, _ uint64) {
+	watch, err := c.s.manifests.watch(ctx, func(id schema.BatchID, data []byte, _ uint64) {
 		if m, err := decode(data); err == nil && m.ID == id {
 			c.of(id).m = m
 		}
@@ -179,7 +179,7 @@ func (c *checker) read(ctx context.Context) error {
 	}
 	watch.Close()
 	for _, log := range []Log{LogResults, LogIntents, LogCalls} {
-		if err := c.s.logs.scan(ctx, log, func(id string, m bus.Message) { c.message(log, c.of(id), m) }); err != nil {
+		if err := c.s.logs.scan(ctx, log, func(id schema.BatchID, m bus.Message) { c.message(log, c.of(id), m) }); err != nil {
 			return err
 		}
 	}
@@ -220,12 +220,12 @@ func (c *checker) message(log Log, d *checked, m bus.Message) {
 	d.chains[log].take(&h, m.Sequence)
 }
 
-func (c *checker) fault(id, stream string, after, before uint64, format string, args ...any) {
+func (c *checker) fault(id schema.BatchID, stream string, after, before uint64, format string, args ...any) {
 	c.out.Faults = append(c.out.Faults, Fault{stream, after, before, fmt.Sprintf(format, args...), id})
 }
 
 // compare looks at one journal.
-func (c *checker) compare(ctx context.Context, id string, d *checked) error {
+func (c *checker) compare(ctx context.Context, id schema.BatchID, d *checked) error {
 	calls, results := &d.chains[LogCalls], &d.chains[LogResults]
 	if d.m == nil {
 		if data, _, err := c.s.manifests.get(ctx, id, bus.Leader); err == nil {
@@ -237,7 +237,7 @@ func (c *checker) compare(ctx context.Context, id string, d *checked) error {
 			return unavailable(err)
 		}
 	}
-	if made, ok := schema.IDTime(id); d.m == nil && ok && made.Before(c.since) {
+	if made, ok := schema.IDTime(string(id)); d.m == nil && ok && made.Before(c.since) {
 		return nil
 	}
 	if d.m == nil {

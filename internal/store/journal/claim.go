@@ -26,18 +26,18 @@ type lease struct {
 // became of its calls. [schema.KindConflict] means that another one is the owner; try again
 // when the lease may have run out. Streams that ended can be claimed, for
 // settling, until their calls are purged.
-func (s *Store) Claim(ctx context.Context, id, owner string) (*Owned, error) {
+func (s *Store) Claim(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, id, owner, &Owned{})
 }
 
 // ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
 // store results in place of those that were lost.
-func (s *Store) ClaimEnded(ctx context.Context, id, owner string) (*Owned, error) {
+func (s *Store) ClaimEnded(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, id, owner, &Owned{purged: true})
 }
 
 // of reads the lease; the zero one when there is none.
-func (s leases) of(ctx context.Context, id string) (lease, uint64, error) {
+func (s leases) of(ctx context.Context, id schema.BatchID) (lease, uint64, error) {
 	data, revision, err := s.get(ctx, id)
 	if errors.Is(err, bus.ErrNotFound) {
 		return lease{}, 0, nil
@@ -49,7 +49,7 @@ func (s leases) of(ctx context.Context, id string) (lease, uint64, error) {
 	return l, revision, err
 }
 
-func (s *Store) claim(ctx context.Context, id, owner string, o *Owned) (*Owned, error) {
+func (s *Store) claim(ctx context.Context, id schema.BatchID, owner string, o *Owned) (*Owned, error) {
 	held, revision, err := s.leases.of(ctx, id)
 	if err != nil {
 		return nil, unavailable(err)
@@ -90,7 +90,7 @@ func (s *Store) claim(ctx context.Context, id, owner string, o *Owned) (*Owned, 
 	return o, nil
 }
 
-func taken(id, owner string) error {
+func taken(id schema.BatchID, owner string) error {
 	e := schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process"))
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
@@ -143,7 +143,7 @@ func (o *Owned) begin(ctx context.Context) error {
 // [Owned.Release] or [Owned.Close], one of which must be called.
 type Owned struct {
 	s        *Store
-	id       string
+	id       schema.BatchID
 	epoch    atomic.Uint64
 	lease    lease
 	record   []byte
@@ -174,7 +174,7 @@ type Owned struct {
 }
 
 // ID is the id of the journal.
-func (o *Owned) ID() string { return o.id }
+func (o *Owned) ID() schema.BatchID { return o.id }
 
 // Resumed says that the journal had an owner before this claim.
 func (o *Owned) Resumed() bool { return o.Epoch() > 1 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/callyard/callyard/pkg/bus/frame"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func appendObject(dst []byte, o *Object) []byte {
@@ -109,13 +110,13 @@ func ReadCalls(msg []byte, each func(*CallRecord)) (Head, error) {
 func (r *CallRecord) field(tag byte, value string) error {
 	switch tag {
 	case tagID:
-		r.ID = value
+		r.ID = schema.CallID(value)
 	case tagCustomID:
 		r.CustomID = value
 	case tagMethod:
 		r.Method = value
 	case tagServer:
-		r.Server = value
+		r.Server = schema.ServerID(value)
 	case tagTool:
 		r.Tool = value
 	case tagToolDigest:
@@ -179,7 +180,7 @@ func readIntents(msg []byte, each func(*IntentRecord)) (Head, error) {
 			case tagAttempt:
 				r.Attempt = frame.Int(value)
 			case tagWorker:
-				r.Worker = value
+				r.Worker = schema.WorkerID(value)
 			case tagFlags:
 				r.Void = frame.Uint(value)&flagVoid != 0
 			}
@@ -231,11 +232,11 @@ func ReadResults(msg []byte, each func(*ResultRecord)) (Head, error) {
 			case tagSettle:
 				r.Settle = Settle(min(frame.Uint(value), 255))
 			case tagID:
-				r.CallID = value
+				r.CallID = schema.CallID(value)
 			case tagCustomID:
 				r.CustomID = value
 			case tagWorker:
-				r.Worker = value
+				r.Worker = schema.WorkerID(value)
 			case tagStarted:
 				r.Started = frame.Time(value)
 			case tagEnded:

@@ -1,18 +1,22 @@
 package journal
 
-import "context"
+import (
+	"context"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // AppendHead begins a message; see appendHead.
 func AppendHead(dst []byte, h *Head) []byte { return appendHead(dst, h) }
 
 // Seize is Claim without regard to the lease of another owner, who loses the
 // journal.
-func (s *Store) Seize(ctx context.Context, id, owner string) (*Owned, error) {
+func (s *Store) Seize(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, id, owner, &Owned{force: true})
 }
 
 // OwnerOf says who holds the lease of a journal, "" for nobody.
-func (s *Store) OwnerOf(ctx context.Context, id string) (string, error) {
+func (s *Store) OwnerOf(ctx context.Context, id schema.BatchID) (string, error) {
 	l, _, err := s.leases.of(ctx, id)
 	return l.Owner, unavailable(err)
 }

@@ -40,7 +40,7 @@ func unavailable(err error) error {
 }
 
 // appendFault is for callers of an append.
-func appendFault(id string, err error) error {
+func appendFault(id schema.BatchID, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -52,10 +52,10 @@ func appendFault(id string, err error) error {
 	return unavailable(err)
 }
 
-func notFound(id string) error {
+func notFound(id schema.BatchID) error {
 	return schema.Errorf(schema.KindNotFound, "There is no journal %s, or it has been deleted.", id)
 }
 
-func damaged(id string, err error) error {
+func damaged(id schema.BatchID, err error) error {
 	return schema.Errorf(schema.KindInternal, "A record of journal %s cannot be read. (%w)", id, err)
 }

@@ -13,7 +13,7 @@ import (
 // without, Next. It is a [schema.Error] of KindOutcomeUnknown. The stream's leader was
 // asked: no replica is only behind.
 type GapError struct {
-	Journal     string
+	Journal     schema.BatchID
 	First, Next uint64
 }
 
@@ -28,7 +28,7 @@ func (e *GapError) Unwrap() error { return LostCall("") }
 const nobodyKnows = "its record was lost with a damaged data folder: its outcome is unknown, and it is not run again."
 
 // LostCall is the answer for a call whose record was lost; id may be "".
-func LostCall(id string) *schema.Error {
+func LostCall(id schema.CallID) *schema.Error {
 	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was accepted, and "+nobodyKnows+" Check its effects, and send it as a new call to run it.")
 	if id != "" {
 		e = e.WithCall(id)
@@ -52,7 +52,7 @@ func LostKey() *schema.Error {
 type pageOf func(ctx context.Context, from uint64) (bus.Message, error)
 
 // nearest asks any replica.
-func (l *Logs) nearest(id string) pageOf {
+func (l *Logs) nearest(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		page, err := l.Read(ctx, id, LogCalls, from, 1, 1)
 		if err != nil || len(page) == 0 {
@@ -63,7 +63,7 @@ func (l *Logs) nearest(id string) pageOf {
 }
 
 // leading asks the leader.
-func (l *Logs) leading(id string) pageOf {
+func (l *Logs) leading(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		m, err := l.next(ctx, id, LogCalls, from)
 		if isNotFound(err) {
@@ -75,7 +75,7 @@ func (l *Logs) leading(id string) pageOf {
 
 // findCalls returns the message that holds the call with the index; a zero message when
 // there is none yet, and a [*GapError] when it is lost.
-func (l *Logs) findCalls(ctx context.Context, id string, index uint64) (bus.Message, error) {
+func (l *Logs) findCalls(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
 	m, after, err := l.search(ctx, id, index, l.nearest(id))
 	if err != nil || m.Sequence != 0 || after == 0 {
 		return m, err
@@ -84,7 +84,7 @@ func (l *Logs) findCalls(ctx context.Context, id string, index uint64) (bus.Mess
 }
 
 // confirm is findCalls for a call that a replica does not have although it has later ones.
-func (l *Logs) confirm(ctx context.Context, id string, index uint64) (bus.Message, error) {
+func (l *Logs) confirm(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
 	m, after, err := l.search(ctx, id, index, l.leading(id))
 	if err != nil || m.Sequence != 0 || after == 0 {
 		return m, err
@@ -95,7 +95,7 @@ func (l *Logs) confirm(ctx context.Context, id string, index uint64) (bus.Messag
 // search looks for the call with the index, by binary search over the sequences of the
 // stream. after is the index of the first call behind it, where it is not there but
 // later ones are, else 0.
-func (l *Logs) search(ctx context.Context, id string, index uint64, next pageOf) (m bus.Message, after uint64, err error) {
+func (l *Logs) search(ctx context.Context, id schema.BatchID, index uint64, next pageOf) (m bus.Message, after uint64, err error) {
 	none := bus.Message{}
 	where := func(m bus.Message) (int, error) {
 		h, _, err := ReadHead(m.Data, LogCalls)

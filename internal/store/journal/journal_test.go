@@ -90,7 +90,7 @@ func TestABatchGoesThroughItsLife(t *testing.T) {
 }
 
 // readAll reads the results in pages and checks that none comes twice.
-func readAll(t *testing.T, s *journal.Store, id string, page int) []journal.ResultRecord {
+func readAll(t *testing.T, s *journal.Store, id schema.BatchID, page int) []journal.ResultRecord {
 	t.Helper()
 	var all []journal.ResultRecord
 	seen := map[string]bool{}
@@ -756,7 +756,7 @@ func TestAManifestTakesNoChangeThatCannotBe(t *testing.T) {
 
 func TestTheFirstCallIsFoundAtOnceAfterManyTakeovers(t *testing.T) {
 	s, ctx := start(t), t.Context()
-	quick := func(id string) time.Duration {
+	quick := func(id schema.BatchID) time.Duration {
 		t.Helper()
 		best := time.Hour
 		for range 5 {

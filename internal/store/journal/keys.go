@@ -21,10 +21,10 @@ type Entry struct {
 	// a fault of the caller's, to be told by whoever asked.
 	Fingerprint string `json:"fingerprint"`
 	// CallID, and Journal with Index, name what the key made.
-	CallID  string    `json:"call_id,omitempty"`
-	Journal string    `json:"journal,omitempty"`
-	Index   uint64    `json:"index"`
-	At      time.Time `json:"at"`
+	CallID  schema.CallID  `json:"call_id,omitempty"`
+	Journal schema.BatchID `json:"journal,omitempty"`
+	Index   uint64         `json:"index"`
+	At      time.Time      `json:"at"`
 	// Write names the write, so that a writer can tell that it was its own.
 	Write string `json:"write,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Streams are the streams of journals, by what [Options] says of them.
@@ -66,8 +67,8 @@ func (l Log) suffix() string {
 func (l Log) subject(token string) string { return bus.SubjectJournal + token + l.suffix() }
 
 // idIn is the id in a subject of a journal.
-func idIn(subject, suffix string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(subject, bus.SubjectJournal), suffix)
+func idIn(subject, suffix string) schema.BatchID {
+	return schema.BatchID(strings.TrimSuffix(strings.TrimPrefix(subject, bus.SubjectJournal), suffix))
 }
 
 // streams are the opened streams of all journals, each in the hands of what it is for.
@@ -123,7 +124,7 @@ func maxMessage(s *bus.Stream) int { return s.MaxMessage() - 4<<10 }
 
 // Append stores a message when the last one of the log has the sequence last; see
 // [bus.Stream.PutAfter]. Listeners hear of it from tell.
-func (l *Logs) Append(ctx context.Context, id string, log Log, data []byte, last uint64) (uint64, error) {
+func (l *Logs) Append(ctx context.Context, id schema.BatchID, log Log, data []byte, last uint64) (uint64, error) {
 	return l.of(log).PutAfter(ctx, bus.Message{Subject: log.subject(bus.Token(id)), Data: data}, last)
 }
 
@@ -133,47 +134,47 @@ func (l *Logs) writable(log Log) error { return l.of(log).Writable() }
 
 // tell tells listeners that the log has a message with the sequence. It is only a hint:
 // they look by themselves once in a while.
-func (l *Logs) tell(id string, log Log, sequence uint64) {
+func (l *Logs) tell(id schema.BatchID, log Log, sequence uint64) {
 	l.of(log).Tell(changedSubject(id, log), sequence)
 }
 
 // listen calls f with the sequence of each message of the log that listeners are told of,
 // on one goroutine, until stop is called. Word can be lost.
-func (l *Logs) listen(id string, log Log, f func(sequence uint64)) (stop func(), err error) {
+func (l *Logs) listen(id schema.BatchID, log Log, f func(sequence uint64)) (stop func(), err error) {
 	return l.of(log).Listen(changedSubject(id, log), f)
 }
 
-func changedSubject(id string, log Log) string {
+func changedSubject(id schema.BatchID, log Log) string {
 	return bus.SubjectChanged + bus.Token(id) + "." + strconv.Itoa(int(log))
 }
 
 // Last reads the last message of a log from the stream's leader.
-func (l *Logs) Last(ctx context.Context, id string, log Log) (bus.Message, error) {
+func (l *Logs) Last(ctx context.Context, id schema.BatchID, log Log) (bus.Message, error) {
 	return l.of(log).Last(ctx, log.subject(bus.Token(id)), bus.Leader)
 }
 
 // next reads the first message of a log with at least the sequence from, from the
 // stream's leader: [bus.ErrNotFound] proves that there is none.
-func (l *Logs) next(ctx context.Context, id string, log Log, from uint64) (bus.Message, error) {
+func (l *Logs) next(ctx context.Context, id schema.BatchID, log Log, from uint64) (bus.Message, error) {
 	return l.of(log).Next(ctx, log.subject(bus.Token(id)), from, bus.Leader)
 }
 
 // Read reads up to most messages of a log from any replica, the first one with at least
 // the sequence from, and no more than maxBytes after the first. None does not prove that
 // there are none.
-func (l *Logs) Read(ctx context.Context, id string, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
+func (l *Logs) Read(ctx context.Context, id schema.BatchID, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
 	found, _, err := l.of(log).Read(ctx, log.subject(bus.Token(id)), from, most, maxBytes)
 	return found, err
 }
 
 // scan calls f with every stored message of a log, of all journals, in the order in which
 // they were stored; see [bus.Stream.Scan].
-func (l *Logs) scan(ctx context.Context, log Log, f func(id string, m bus.Message)) error {
+func (l *Logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {
 	return l.of(log).Scan(ctx, log.subject("*"), func(m bus.Message) { f(idIn(m.Subject, log.suffix()), m) })
 }
 
 // purge forgets a log.
-func (l *Logs) purge(ctx context.Context, id string, log Log) error {
+func (l *Logs) purge(ctx context.Context, id schema.BatchID, log Log) error {
 	return l.of(log).Purge(ctx, log.subject(bus.Token(id)), 0)
 }
 

@@ -73,7 +73,7 @@ func batch() *journal.Manifest {
 }
 
 // begin makes a batch and its writer.
-func begin(t testing.TB, s *journal.Store) (string, *journal.Writer) {
+func begin(t testing.TB, s *journal.Store) (schema.BatchID, *journal.Writer) {
 	t.Helper()
 	m := batch()
 	w, err := s.Begin(context.Background(), m)
@@ -84,7 +84,7 @@ func begin(t testing.TB, s *journal.Store) (string, *journal.Writer) {
 	return m.ID, w
 }
 
-func claim(t testing.TB, s *journal.Store, id string) *journal.Owned {
+func claim(t testing.TB, s *journal.Store, id schema.BatchID) *journal.Owned {
 	t.Helper()
 	o, err := s.Claim(context.Background(), id, "fd-1")
 	if err != nil {

@@ -59,7 +59,7 @@ func (c Counts) Total() uint64 {
 type Manifest struct {
 	// ID is a plain token of up to 64 characters; [Store.Create] makes one when
 	// it is empty.
-	ID        string           `json:"id"`
+	ID        schema.BatchID   `json:"id"`
 	Kind      Kind             `json:"kind"`
 	Principal schema.Principal `json:"principal"`
 	// Priority and Weight are for the runner's scheduling.

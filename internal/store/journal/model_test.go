@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // model is what a journal should be.
@@ -120,7 +121,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 			if st.Outcome != 0 {
 				break // nobody sends what has ended
 			}
-			r := journal.Intent(at, st.Attempt+1+rng.IntN(3), fmt.Sprint("w", at))
+			r := journal.Intent(at, st.Attempt+1+rng.IntN(3), schema.WorkerID(fmt.Sprint("w", at)))
 			r.Void = rng.IntN(4) == 0
 			ok(t, o.Intend(ctx, r))
 			switch {

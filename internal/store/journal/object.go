@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // maxObjectPart is the most that one message of an object carries; maxObject what
@@ -32,7 +33,7 @@ var errDamaged = errors.New("the stored bytes do not have the digest that was re
 type objects struct{ s *bus.Stream }
 
 // put stores bytes and returns what points at them.
-func (s objects) put(ctx context.Context, id, name string, data []byte) (Object, error) {
+func (s objects) put(ctx context.Context, id schema.BatchID, name string, data []byte) (Object, error) {
 	if len(data) > maxObject {
 		return Object{}, fmt.Errorf("%w: %d of at most %d", errObjectTooLarge, len(data), maxObject)
 	}
@@ -54,7 +55,7 @@ func (s objects) put(ctx context.Context, id, name string, data []byte) (Object,
 }
 
 // get reads what put stored; [bus.ErrNotFound] means that it is not kept any more.
-func (s objects) get(ctx context.Context, id string, o Object) ([]byte, error) {
+func (s objects) get(ctx context.Context, id schema.BatchID, o Object) ([]byte, error) {
 	if o.Size < 0 || o.Size > maxObject {
 		return nil, errDamaged
 	}
@@ -79,10 +80,10 @@ func (s objects) get(ctx context.Context, id string, o Object) ([]byte, error) {
 }
 
 // purge forgets all objects of a journal.
-func (s objects) purge(ctx context.Context, id string) error {
+func (s objects) purge(ctx context.Context, id schema.BatchID) error {
 	return s.s.Purge(ctx, bus.SubjectObject+bus.Token(id)+".*.*", 0)
 }
 
-func objectSubject(id, name string, n int) string {
+func objectSubject(id schema.BatchID, name string, n int) string {
 	return bus.SubjectObject + bus.Token(id) + "." + bus.Token(name) + "." + strconv.Itoa(n)
 }

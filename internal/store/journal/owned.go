@@ -259,7 +259,7 @@ func (o *Owned) rebuild(ctx context.Context) error {
 
 // readAll calls each with every message of a log up to the one with the sequence
 // last, which must be there: replicas that do not have it yet are asked again.
-func (l *Logs) readAll(ctx context.Context, id string, log Log, last uint64, each func([]byte) error) error {
+func (l *Logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uint64, each func([]byte) error) error {
 	type page struct {
 		messages []bus.Message
 		err      error

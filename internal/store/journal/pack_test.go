@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // decodedCalls and decodedResults read a message with copies of what the readers reuse.
@@ -38,7 +40,7 @@ func TestRefusedLinesOfOneReasonTakeLittleSpace(t *testing.T) {
 		c, r := CallRecord{Method: MethodRefused, Arguments: why}, ResultRecord{Outcome: Failed, Error: why, Ended: goldenTime}
 		switch {
 		case i%100 == 50: // a good one
-			c, r = CallRecord{Server: "bank", Tool: "pay", Arguments: []byte(`{}`)}, ResultRecord{Outcome: Succeeded, CallID: fmt.Sprint("call_", i), Body: []byte(`{}`)}
+			c, r = CallRecord{Server: "bank", Tool: "pay", Arguments: []byte(`{}`)}, ResultRecord{Outcome: Succeeded, CallID: schema.CallID(fmt.Sprint("call_", i)), Body: []byte(`{}`)}
 		case i%100 == 60:
 			c.Arguments, r.Error = other, other
 		case i%100 == 70:
@@ -72,7 +74,7 @@ func TestOtherRecordsAreWrittenAsTheyAlwaysWere(t *testing.T) {
 	results := appendHead(nil, &Head{Log: LogResults, Count: 3})
 	for i := range uint64(3) {
 		calls = appendCall(calls, &CallRecord{Server: "bank", Tool: "pay", Arguments: []byte(`{"n":1}`)})
-		results = appendResult(results, &ResultRecord{Index: i, CallID: fmt.Sprint("call_", i), Outcome: Failed, Error: []byte(`{"kind":"x"}`)})
+		results = appendResult(results, &ResultRecord{Index: i, CallID: schema.CallID(fmt.Sprint("call_", i)), Outcome: Failed, Error: []byte(`{"kind":"x"}`)})
 	}
 	for _, msg := range append([][]byte{calls, results, nil, {1}, {1, 1}}, goldenMessages()["journal_calls"], goldenMessages()["journal_intents"], goldenMessages()["journal_results"]) {
 		if got := packMessage(bytes.Clone(msg)); !bytes.Equal(got, msg) {

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // maxIndex bounds what a damaged record can make of memory.
@@ -14,7 +16,7 @@ const maxIndex = 1 << 28
 type OpenIntent struct {
 	Attempt int
 	// Worker is where it was to go, "" if that was not known.
-	Worker string
+	Worker schema.WorkerID
 	// Epoch and At are of the message that said so.
 	Epoch uint64
 	At    time.Time

@@ -67,18 +67,18 @@ func TestNoOwnerAppendsAfterTheNextOneDid(t *testing.T) {
 				}
 				for {
 					n := index.Add(1)
-					name := fmt.Sprint("w", n)
+					name := schema.WorkerID(fmt.Sprint("w", n))
 					if err = o.Intend(t.Context(), Intent(n, 1, name)); err != nil {
 						break
 					}
 					mu.Lock()
-					acknowledged["i"+name] = o.Epoch()
+					acknowledged["i"+string(name)] = o.Epoch()
 					mu.Unlock()
 					if err = o.Results(t.Context(), ResultRecord{Index: n, Outcome: Succeeded, Worker: name}); err != nil {
 						break
 					}
 					mu.Lock()
-					acknowledged["r"+name] = o.Epoch()
+					acknowledged["r"+string(name)] = o.Epoch()
 					mu.Unlock()
 					if seized.Load() > takeovers {
 						break // nobody is left who would end it
@@ -113,11 +113,11 @@ func TestNoOwnerAppendsAfterTheNextOneDid(t *testing.T) {
 			}
 			epoch, count = h.Epoch, count+uint64(h.Count)
 			epochs[epoch] = true
-			name := func(kind, worker string) {
-				if _, twice := stored[kind+worker]; twice {
+			name := func(kind string, worker schema.WorkerID) {
+				if _, twice := stored[kind+string(worker)]; twice {
 					t.Errorf("%s%s is stored twice", kind, worker)
 				}
-				stored[kind+worker] = h.Epoch
+				stored[kind+string(worker)] = h.Epoch
 			}
 			if log == LogIntents {
 				_, err = readIntents(data, func(r *IntentRecord) { name("i", r.Worker) })

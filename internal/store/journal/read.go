@@ -14,7 +14,7 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 // reader reads the calls of one journal in order.
 type reader struct {
 	logs *Logs
-	id   string
+	id   schema.BatchID
 	sit  func() *subscription // nil: NATS is asked for everything
 
 	mu       sync.Mutex
@@ -112,14 +112,14 @@ func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
 
 // Calls returns up to max calls from index on; see [Owned.Read]. Each call of it
 // searches.
-func (s *Store) Calls(ctx context.Context, id string, index uint64, max int) ([]CallRecord, error) {
+func (s *Store) Calls(ctx context.Context, id schema.BatchID, index uint64, max int) ([]CallRecord, error) {
 	r := reader{logs: s.logs, id: id}
 	return r.read(ctx, index, max)
 }
 
 // FindCall reads one call by its index, or [schema.KindNotFound]; a [*GapError] where it
 // was lost.
-func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRecord, error) {
+func (s *Store) FindCall(ctx context.Context, id schema.BatchID, index uint64) (*CallRecord, error) {
 	found, err := s.Calls(ctx, id, index, 1)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRec
 }
 
 // Accepted returns how many calls the log holds, as of now.
-func (s *Store) Accepted(ctx context.Context, id string) (uint64, error) {
+func (s *Store) Accepted(ctx context.Context, id schema.BatchID) (uint64, error) {
 	m, err := s.logs.Last(ctx, id, LogCalls)
 	if isNotFound(err) {
 		return 0, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -27,7 +28,7 @@ type recent struct {
 }
 
 type logKey struct {
-	id  string
+	id  schema.BatchID
 	log Log
 }
 
@@ -53,7 +54,7 @@ type subscription struct {
 }
 
 // join opens a seat at a log.
-func (r *recent) join(id string, log Log) *subscription {
+func (r *recent) join(id schema.BatchID, log Log) *subscription {
 	s := &subscription{r: r, key: logKey{id, log}, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *subscription) hear(sequence uint64) {
 
 // put keeps a message that was stored after the one with the sequence before, where
 // somebody reads the log. data stays the caller's.
-func (r *recent) put(id string, log Log, before, sequence uint64, data []byte) {
+func (r *recent) put(id schema.BatchID, log Log, before, sequence uint64, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.logs[logKey{id, log}]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Whatever two writers store and readers read, what is read here is what follows in the
@@ -97,7 +98,7 @@ func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
 	}
 	var others []*subscription
 	for i := range uint64(10) {
-		id := fmt.Sprint("other-", i)
+		id := schema.BatchID(fmt.Sprint("other-", i))
 		others = append(others, r.join(id, LogCalls))
 		for n := range uint64(4) {
 			r.put(id, LogCalls, n, n+1, big)

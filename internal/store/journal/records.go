@@ -56,10 +56,10 @@ type CallRecord struct {
 	// Index is the place of the call in its journal. It is not written: the
 	// message says where its first call stands.
 	Index    uint64
-	ID       string
+	ID       schema.CallID
 	CustomID string
 	Method   string // empty: tools/call
-	Server   string
+	Server   schema.ServerID
 	Tool     string
 	// ToolDigest is the digest of the definition that the arguments were checked against.
 	ToolDigest string
@@ -100,7 +100,7 @@ type IntentRecord struct {
 	Ranges []Range
 	// Attempt counts from 1. Worker is where they go, if that is known.
 	Attempt int
-	Worker  string
+	Worker  schema.WorkerID
 	// Void takes the intent back: the calls are proven not to have started.
 	Void bool
 }
@@ -115,13 +115,13 @@ type ResultRecord struct {
 	Position uint32
 	Outcome  Outcome
 	Attempt  int
-	CallID   string
+	CallID   schema.CallID
 	CustomID string
 	// ToolError says that the tool answered with its own error, Input that it
 	// answered with a question; see [schema.Result].
 	ToolError bool
 	Input     bool
-	Worker    string
+	Worker    schema.WorkerID
 	// Started is when the call left, Ended when it had ended.
 	Started, Ended time.Time
 	// Digest is the digest of the whole body, if one was made.
@@ -138,12 +138,12 @@ type ResultRecord struct {
 }
 
 // Intent is the record for one call that is about to leave.
-func Intent(index uint64, attempt int, worker string) IntentRecord {
+func Intent(index uint64, attempt int, worker schema.WorkerID) IntentRecord {
 	return IntentRecord{Ranges: []Range{{First: index, Count: 1}}, Attempt: attempt, Worker: worker}
 }
 
 // Intents is the record for many calls, whose indexes must ascend.
-func Intents(indexes []uint64, attempt int, worker string) IntentRecord {
+func Intents(indexes []uint64, attempt int, worker schema.WorkerID) IntentRecord {
 	r := IntentRecord{Attempt: attempt, Worker: worker}
 	for _, i := range indexes {
 		if n := len(r.Ranges); n > 0 && r.Ranges[n-1].First+r.Ranges[n-1].Count == i {

@@ -13,7 +13,7 @@ import (
 // An empty page means that there are none now. A call that was unknown, or that a person
 // settled, has more than one record: the last one counts. Bodies that lie in objects are
 // left there; see [Store.ResultBody].
-func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+func (s *Store) Results(ctx context.Context, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
 	if err != nil {
 		return nil, after, unavailable(err)
@@ -22,7 +22,7 @@ func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) (
 }
 
 // resultsOf is Results of the messages that begin with the one of the cursor.
-func resultsOf(id string, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+func resultsOf(id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	var found []ResultRecord
 	if len(page) > 0 {
 		h, _, err := ReadHead(page[0].Data, LogResults)
@@ -67,7 +67,7 @@ const pageSize = 1000
 // until f returns an error, which it returns, or ctx ends, or the journal has ended and
 // everything was seen: then it returns nil. f runs on the caller's goroutine and may
 // take its time.
-func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]ResultRecord, Cursor) error) error {
+func (s *Store) Follow(ctx context.Context, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	subscription := s.recent.join(id, LogResults)
 	defer subscription.leave()
 	unlisten, err := s.logs.listen(id, LogResults, subscription.hear)
@@ -118,13 +118,13 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 }
 
 // hasEnded says that the journal has ended, as far as it is known here.
-func (v *view) hasEnded(id string) bool {
+func (v *view) hasEnded(id schema.BatchID) bool {
 	m, _, ok := v.get(id)
 	return !ok || m.State == Ended
 }
 
 // seenAll says that a journal has ended and that no result follows the cursor.
-func (s *Store) seenAll(ctx context.Context, id string, after Cursor) (bool, error) {
+func (s *Store) seenAll(ctx context.Context, id schema.BatchID, after Cursor) (bool, error) {
 	if !s.view.hasEnded(id) {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (s *Store) seenAll(ctx context.Context, id string, after Cursor) (bool, err
 // FindResult reads the result of one call that counts, or [schema.KindNotFound]. It
 // reads the log from the cursor on until it is sure: a million results take a
 // second or more.
-func (s *Store) FindResult(ctx context.Context, id string, index uint64, after Cursor) (*ResultRecord, error) {
+func (s *Store) FindResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	var found *ResultRecord
 	var now Standing
 	for from := after.Sequence; ; {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // manifests are the stored manifests of all journals, by id.
@@ -13,7 +14,7 @@ type manifests struct{ s *bus.Stream }
 
 // put stores a manifest when its revision is the given one; 0 means that there must be
 // none. It is forgotten after keep, 0 for never. It returns the new revision.
-func (s manifests) put(ctx context.Context, id string, data []byte, revision uint64, keep time.Duration) (uint64, error) {
+func (s manifests) put(ctx context.Context, id schema.BatchID, data []byte, revision uint64, keep time.Duration) (uint64, error) {
 	if err := s.s.Writable(); err != nil {
 		return 0, err
 	}
@@ -21,14 +22,14 @@ func (s manifests) put(ctx context.Context, id string, data []byte, revision uin
 }
 
 // get reads a manifest and its revision.
-func (s manifests) get(ctx context.Context, id string, from bus.Source) (data []byte, revision uint64, err error) {
+func (s manifests) get(ctx context.Context, id schema.BatchID, from bus.Source) (data []byte, revision uint64, err error) {
 	m, err := s.s.Last(ctx, manifestSubject(bus.Token(id)), from)
 	return m.Data, m.Sequence, err
 }
 
 // watch calls f for every manifest that is kept and then for each write; see
 // [bus.Stream.Watch].
-func (s manifests) watch(ctx context.Context, f func(id string, data []byte, revision uint64)) (*bus.StreamWatch, error) {
+func (s manifests) watch(ctx context.Context, f func(id schema.BatchID, data []byte, revision uint64)) (*bus.StreamWatch, error) {
 	return s.s.Watch(ctx, manifestSubject("*"), func(m bus.Message) { f(idIn(m.Subject, bus.SuffixManifest), m.Data, m.Sequence) })
 }
 
@@ -36,18 +37,18 @@ func (s manifests) watch(ctx context.Context, f func(id string, data []byte, rev
 type leases struct{ s *bus.Stream }
 
 // put stores a lease when its revision is the given one, as the manifests do.
-func (s leases) put(ctx context.Context, id string, data []byte, revision uint64, keep time.Duration) (uint64, error) {
+func (s leases) put(ctx context.Context, id schema.BatchID, data []byte, revision uint64, keep time.Duration) (uint64, error) {
 	return s.s.PutAfter(ctx, bus.Message{Subject: leaseSubject(bus.Token(id)), Data: data, TTL: keep}, revision)
 }
 
 // get reads a lease and its revision from the stream's leader.
-func (s leases) get(ctx context.Context, id string) (data []byte, revision uint64, err error) {
+func (s leases) get(ctx context.Context, id schema.BatchID) (data []byte, revision uint64, err error) {
 	m, err := s.s.Last(ctx, leaseSubject(bus.Token(id)), bus.Leader)
 	return m.Data, m.Sequence, err
 }
 
 // drop forgets a lease if its revision is still the given one.
-func (s leases) drop(ctx context.Context, id string, revision uint64) error {
+func (s leases) drop(ctx context.Context, id schema.BatchID, revision uint64) error {
 	return s.s.Purge(ctx, leaseSubject(bus.Token(id)), revision+1)
 }
 

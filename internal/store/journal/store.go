@@ -107,7 +107,7 @@ func (s *Store) MaxLife() time.Duration { return s.logs.keepResults() / 2 }
 // Created and State. [schema.KindConflict] means that the id is taken.
 func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	if m.ID == "" {
-		m.ID = schema.NewID(string(m.Kind))
+		m.ID = schema.BatchID(schema.NewID(string(m.Kind)))
 	}
 	if m.Created.IsZero() {
 		m.Created = time.Now().UTC()
@@ -166,12 +166,12 @@ func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
 }
 
 // Get reads a manifest as it stands, or [schema.KindNotFound]. It is a hint.
-func (s *Store) Get(ctx context.Context, id string) (*Manifest, error) {
+func (s *Store) Get(ctx context.Context, id schema.BatchID) (*Manifest, error) {
 	m, _, err := s.read(ctx, id, bus.Either)
 	return m, err
 }
 
-func (s *Store) read(ctx context.Context, id string, from bus.Source) (*Manifest, uint64, error) {
+func (s *Store) read(ctx context.Context, id schema.BatchID, from bus.Source) (*Manifest, uint64, error) {
 	data, revision, err := s.manifests.get(ctx, id, from)
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil, 0, notFound(id)
@@ -206,7 +206,7 @@ func decode(data []byte) (*Manifest, error) {
 // An error of f is returned as it is, once f has seen the manifest fresh. It returns
 // what was stored. When the error has [schema.KindUnavailable] the change may have
 // happened or may yet happen.
-func (s *Store) Change(ctx context.Context, id string, f func(*Manifest) error) (*Manifest, error) {
+func (s *Store) Change(ctx context.Context, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := s.view.get(id)
 	var err error
@@ -277,7 +277,7 @@ func (m *Manifest) keep(ended time.Duration) time.Duration {
 // landed reads the manifest and returns it when one of the marked writes made it. It
 // outlives ctx for a moment: a caller that gave up must still be told when its write
 // is there.
-func (s manifests) landed(ctx context.Context, id string, marks []string) (*Manifest, uint64, error) {
+func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string) (*Manifest, uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
 	data, revision, err := s.get(ctx, id, bus.Leader)
@@ -298,7 +298,7 @@ func (s manifests) landed(ctx context.Context, id string, marks []string) (*Mani
 
 // PurgeCalls forgets the calls and intents of a journal that has ended. It cannot be
 // claimed any more.
-func (s *Store) PurgeCalls(ctx context.Context, id string) error {
+func (s *Store) PurgeCalls(ctx context.Context, id schema.BatchID) error {
 	_, err := s.Change(ctx, id, func(m *Manifest) error {
 		if m.State != Ended {
 			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be deleted when it has ended.", id, m.State)
@@ -313,7 +313,7 @@ func (s *Store) PurgeCalls(ctx context.Context, id string) error {
 }
 
 // Delete forgets everything about a journal that has ended.
-func (s *Store) Delete(ctx context.Context, id string) error {
+func (s *Store) Delete(ctx context.Context, id schema.BatchID) error {
 	if err := s.PurgeCalls(ctx, id); err != nil {
 		return err
 	}

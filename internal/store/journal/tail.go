@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 type tail struct {
 	logs   *Logs
 	recent *recent
-	id     string
+	id     schema.BatchID
 	log    Log
 	epoch  uint64
 	writer uint64
@@ -106,7 +107,7 @@ const manyRecords = 16
 // of the last message. When fresh is set nobody can have written to the log, and
 // nothing is read. It returns errLost when the log knows a later epoch, and
 // errSealed, with a tail that is not running, when it ends with a seal.
-func (s *Store) attach(ctx context.Context, id string, log Log, epoch uint64, fresh bool) (*tail, error) {
+func (s *Store) attach(ctx context.Context, id schema.BatchID, log Log, epoch uint64, fresh bool) (*tail, error) {
 	t := &tail{
 		logs: s.logs, recent: &s.recent, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, space: semaphore.NewWeighted(maxWaiting),
 		wake: make(chan struct{}, 1), done: make(chan struct{}), lost: func(error) {},

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/watchers"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // view is what this process knows of manifests: all of journals that have not ended,
@@ -15,9 +16,9 @@ type view struct {
 	maxEnded int
 
 	mu       sync.RWMutex
-	rows     map[string]row
-	unended  map[string]row // those of rows that have not ended
-	ended    []string       // ids in the order in which they were seen to end
+	rows     map[schema.BatchID]row
+	unended  map[schema.BatchID]row // those of rows that have not ended
+	ended    []schema.BatchID       // ids in the order in which they were seen to end
 	watchers watchers.Set[*Manifest]
 }
 
@@ -27,7 +28,7 @@ type row struct {
 }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]row{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}}
 }
 
 // put takes in a write unless a newer one is known.
@@ -63,7 +64,7 @@ func (v *view) put(m *Manifest, revision uint64) {
 	}
 }
 
-func (v *view) get(id string) (*Manifest, uint64, bool) {
+func (v *view) get(id schema.BatchID) (*Manifest, uint64, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	r, ok := v.rows[id]
@@ -88,14 +89,14 @@ func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 }
 
 // seen takes in what the watch brings.
-func (s *Store) seen(id string, data []byte, revision uint64) {
+func (s *Store) seen(id schema.BatchID, data []byte, revision uint64) {
 	m, err := decode(data)
 	if err != nil || m.ID != id {
 		s.log.Error("a journal's manifest cannot be read; it is skipped", "journal_id", id, "revision", revision, "error", err)
 		return
 	}
 	s.view.put(m, revision)
-	for _, f := range s.view.watchers.Of(m.ID) {
+	for _, f := range s.view.watchers.Of(string(m.ID)) {
 		f(m)
 	}
 }
@@ -108,8 +109,8 @@ func (s *Store) Watch(f func(*Manifest)) (stop func()) { return s.view.watchers.
 
 // WatchOne is [Store.Watch] for one journal. A write of another one costs nothing,
 // however many wait.
-func (s *Store) WatchOne(id string, f func(*Manifest)) (stop func()) {
-	return s.view.watchers.Add(id, f)
+func (s *Store) WatchOne(id schema.BatchID, f func(*Manifest)) (stop func()) {
+	return s.view.watchers.Add(string(id), f)
 }
 
 // Each calls f with every journal in this process's view. f must not block, change what
@@ -142,11 +143,13 @@ func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
 
 // byAge has the older journal first.
 func byAge(a, b *Manifest) int {
-	return cmp.Or(cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()), strings.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()), strings.Compare(string(a.ID), string(b.ID)))
 }
 
 // place is where a journal stands in that order, whatever its id is.
-func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
+func place(m *Manifest) string {
+	return m.Created.UTC().Format("20060102150405.000000000") + string(m.ID)
+}
 
 // EachOpen calls f with every journal that has not ended, in this process's view. f
 // must not block, change what it sees, or keep it.

@@ -20,14 +20,14 @@ import (
 // ([Store.Write]) and look at Next.
 type Writer struct {
 	s  *Store
-	id string
+	id schema.BatchID
 	t  *tail
 }
 
 // Write takes the writing of a journal over from whoever had it: nothing that an
 // earlier writer sent and that is not stored by now ever will be. It is refused
 // with [schema.KindConflict] for a journal that is sealed, canceled or ended.
-func (s *Store) Write(ctx context.Context, id string) (*Writer, error) {
+func (s *Store) Write(ctx context.Context, id schema.BatchID) (*Writer, error) {
 	if err := s.logs.writable(LogCalls); err != nil {
 		return nil, unavailable(err)
 	}
@@ -141,7 +141,7 @@ func (w *Writer) Close() {
 
 // Seal takes the writing of a journal over and seals it, whatever its state: for an
 // owner whose writer died, or who cancels. What is stored by then are all its calls.
-func (s *Store) Seal(ctx context.Context, id string) (*Manifest, error) {
+func (s *Store) Seal(ctx context.Context, id schema.BatchID) (*Manifest, error) {
 	m, _, err := s.read(ctx, id, bus.Leader)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Store) Seal(ctx context.Context, id string) (*Manifest, error) {
 }
 
 // sealed tells the manifest that the log is sealed.
-func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest, error) {
+func (s *Store) sealed(ctx context.Context, id schema.BatchID, calls uint64) (*Manifest, error) {
 	return s.Change(ctx, id, func(m *Manifest) error {
 		if !m.Sealed.IsZero() {
 			return nil
@@ -175,7 +175,7 @@ func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest,
 }
 
 // store stores bytes outside the log.
-func (s objects) store(ctx context.Context, id string, b []byte) (Object, error) {
+func (s objects) store(ctx context.Context, id schema.BatchID, b []byte) (Object, error) {
 	o, err := s.put(ctx, id, rand.Text(), b)
 	if errors.Is(err, errObjectTooLarge) {
 		return o, schema.Errorf(schema.KindTooLarge, "The durable call is too large. (%w)", err)
@@ -184,13 +184,13 @@ func (s objects) store(ctx context.Context, id string, b []byte) (Object, error)
 }
 
 // Arguments returns the argument bytes of a call, wherever they lie.
-func (s *Store) Arguments(ctx context.Context, id string, r *CallRecord) ([]byte, error) {
+func (s *Store) Arguments(ctx context.Context, id schema.BatchID, r *CallRecord) ([]byte, error) {
 	return s.objects.bytes(ctx, id, "arguments", r.Arguments, r.ArgumentsObject)
 }
 
 // ResultBody returns the body of a result, wherever it lies; of a call that did not
 // succeed it is the error, as JSON.
-func (s *Store) ResultBody(ctx context.Context, id string, r *ResultRecord) ([]byte, error) {
+func (s *Store) ResultBody(ctx context.Context, id schema.BatchID, r *ResultRecord) ([]byte, error) {
 	inline := r.Body
 	if len(r.Error) > 0 {
 		inline = r.Error
@@ -198,7 +198,7 @@ func (s *Store) ResultBody(ctx context.Context, id string, r *ResultRecord) ([]b
 	return s.objects.bytes(ctx, id, "result", inline, r.BodyObject)
 }
 
-func (s objects) bytes(ctx context.Context, id, what string, inline []byte, o Object) ([]byte, error) {
+func (s objects) bytes(ctx context.Context, id schema.BatchID, what string, inline []byte, o Object) ([]byte, error) {
 	if o.Name == "" {
 		return inline, nil
 	}

@@ -14,9 +14,9 @@ import (
 // Approval is the question put to people, what they answered and what came of
 // it. It is one record; its JSON form is what is stored.
 type Approval struct {
-	ID     string `json:"id"`
-	CallID string `json:"call_id"`
-	State  State  `json:"state"`
+	ID     schema.ApprovalID `json:"id"`
+	CallID schema.CallID     `json:"call_id"`
+	State  State             `json:"state"`
 	// Binding and BindingDigest never change; an edit of the arguments is next to
 	// them, see [Approval.Bound].
 	Binding       Binding `json:"binding"`
@@ -184,13 +184,13 @@ func copied[T any](p *T) *T {
 
 // IDFor returns the id of the approval of a call: "appr_" and what follows
 // "call_" in the call's id, or a digest of a call id of another form.
-func IDFor(callID string) string {
-	if tail, ok := strings.CutPrefix(callID, "call_"); ok && plainTail(tail) {
-		return "appr_" + tail
+func IDFor(callID schema.CallID) schema.ApprovalID {
+	if tail, ok := strings.CutPrefix(string(callID), "call_"); ok && plainTail(tail) {
+		return schema.ApprovalID("appr_" + tail)
 	}
 	sum := sha256.Sum256([]byte(callID))
 	// Upper case, which no tail of a call id has: the two forms never meet.
-	return "appr_" + base32.StdEncoding.EncodeToString(sum[:])[:26]
+	return schema.ApprovalID("appr_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
 func plainTail(s string) bool {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Requester is who asked for the call.
@@ -17,19 +19,19 @@ type Requester struct {
 
 // Binding is what an approval is for; nothing else may run under it.
 type Binding struct {
-	Tenant               string    `json:"tenant,omitempty"`
-	Requester            Requester `json:"requester"`
-	Server               string    `json:"server"`
-	Tool                 string    `json:"tool"`
-	ToolDefinitionDigest string    `json:"tool_definition_digest"`
-	ArgumentsDigest      string    `json:"arguments_digest"`
-	PolicyVersion        string    `json:"policy_version"`
+	Tenant               schema.TenantID `json:"tenant,omitempty"`
+	Requester            Requester       `json:"requester"`
+	Server               schema.ServerID `json:"server"`
+	Tool                 string          `json:"tool"`
+	ToolDefinitionDigest string          `json:"tool_definition_digest"`
+	ArgumentsDigest      string          `json:"arguments_digest"`
+	PolicyVersion        string          `json:"policy_version"`
 	// Level is the risk level, 1 to 3.
 	Level int `json:"level"`
 	// Deadline is when the call is worth nothing any more.
-	Deadline   time.Time `json:"deadline"`
-	CallID     string    `json:"call_id"`
-	ApprovalID string    `json:"approval_id"`
+	Deadline   time.Time         `json:"deadline"`
+	CallID     schema.CallID     `json:"call_id"`
+	ApprovalID schema.ApprovalID `json:"approval_id"`
 }
 
 // bindingVersion begins the list, so that a digest of another form is another.
@@ -49,8 +51,8 @@ func (b *Binding) Digest() string {
 	}
 	buf := make([]byte, 0, 768)
 	for _, field := range [...]string{
-		bindingVersion, b.Tenant, b.Requester.Name, b.Requester.Owner, b.Server, b.Tool, b.ToolDefinitionDigest,
-		b.ArgumentsDigest, b.PolicyVersion, strconv.Itoa(b.Level), deadline, b.CallID, b.ApprovalID,
+		bindingVersion, string(b.Tenant), b.Requester.Name, b.Requester.Owner, string(b.Server), b.Tool, b.ToolDefinitionDigest,
+		b.ArgumentsDigest, b.PolicyVersion, strconv.Itoa(b.Level), deadline, string(b.CallID), string(b.ApprovalID),
 	} {
 		buf = binary.BigEndian.AppendUint64(buf, uint64(len(field)))
 		buf = append(buf, field...)

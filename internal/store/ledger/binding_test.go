@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func golden() ledger.Binding {
@@ -58,8 +59,8 @@ func TestEachFieldOfABindingCounts(t *testing.T) {
 }
 
 func TestTheIDOfAnApprovalIsOfItsCallAlone(t *testing.T) {
-	seen := map[string]string{}
-	for _, call := range []string{"call_01", "call_02", "01", "appr_01", "batch:1", "call_", "call_A", "call_a.b", ""} {
+	seen := map[schema.ApprovalID]schema.CallID{}
+	for _, call := range []schema.CallID{"call_01", "call_02", "01", "appr_01", "batch:1", "call_", "call_A", "call_a.b", ""} {
 		id := ledger.IDFor(call)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%q and %q have one approval", call, other)

@@ -65,7 +65,7 @@ func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int
 
 // Arguments returns the exact bytes that would run now: the edited ones where
 // they were edited, else those that were asked for.
-func (l *Ledger) Arguments(ctx context.Context, id string) ([]byte, error) {
+func (l *Ledger) Arguments(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
 }
 
 // Asked returns the exact bytes that were asked for, edited since or not.
-func (l *Ledger) Asked(ctx context.Context, id string) ([]byte, error) {
+func (l *Ledger) Asked(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (l *Ledger) Asked(ctx context.Context, id string) ([]byte, error) {
 
 // Definition returns the definition of the tool as the server sent it when the
 // call was held; empty where none was stored.
-func (l *Ledger) Definition(ctx context.Context, id string) ([]byte, error) {
+func (l *Ledger) Definition(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func split(body []byte) (definition, args []byte, err error) {
 
 // PutEdited stores other arguments for an approval and returns their digest.
 // They count from the change that sets [Approval.Edited] to it.
-func (l *Ledger) PutEdited(ctx context.Context, id string, args []byte) (string, error) {
+func (l *Ledger) PutEdited(ctx context.Context, id schema.ApprovalID, args []byte) (string, error) {
 	return l.put(ctx, placeOf(len(args)), id, kindEdited, args)
 }
 
@@ -162,7 +162,7 @@ func placeOf(size int) place {
 	return inLedger
 }
 
-func (l *Ledger) put(ctx context.Context, at place, id, kind string, b []byte) (string, error) {
+func (l *Ledger) put(ctx context.Context, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
 	if len(b) > MaxBytes {
 		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s has %d bytes and exceeds the limit of %d bytes.", kind, id, len(b), MaxBytes)
 	}
@@ -174,7 +174,7 @@ func (l *Ledger) put(ctx context.Context, at place, id, kind string, b []byte) (
 }
 
 // Result returns the exact bytes of the result, once ResultDigest is set.
-func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
+func (l *Ledger) Result(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
 	a, r, err := l.read(ctx, id)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
 }
 
 // putParts stores bytes in parts. The first comes last: where it is, all are.
-func (r *Records) putParts(ctx context.Context, at place, id, kind, sum string, b []byte) error {
+func (r *Records) putParts(ctx context.Context, at place, id schema.ApprovalID, kind, sum string, b []byte) error {
 	size := min(r.maxBody(), maxPart)
 	n := max((len(b)+size-1)/size, 1)
 	for i := n - 1; i >= 0; i-- {

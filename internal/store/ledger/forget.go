@@ -15,12 +15,12 @@ import (
 // process.
 type forgetter struct {
 	l     *Ledger
-	queue chan string
+	queue chan schema.ApprovalID
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 	// missing are the ids that had no record at the last sweep: arguments are stored
 	// ahead of their record.
-	missing map[string]bool
+	missing map[schema.ApprovalID]bool
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 
 func startForgetter(l *Ledger) *forgetter {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &forgetter{l: l, queue: make(chan string, forgetQueue), stop: stop, missing: map[string]bool{}}
+	f := &forgetter{l: l, queue: make(chan schema.ApprovalID, forgetQueue), stop: stop, missing: map[schema.ApprovalID]bool{}}
 	f.work.Go(func() { f.run(ctx) })
 	return f
 }
@@ -74,7 +74,7 @@ func (f *forgetter) run(ctx context.Context) {
 	}
 }
 
-func (f *forgetter) purge(ctx context.Context, id string) {
+func (f *forgetter) purge(ctx context.Context, id schema.ApprovalID) {
 	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	if err := f.l.store.purgeHeld(ctx, id); err != nil {
@@ -90,7 +90,7 @@ func (f *forgetter) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := map[string]bool{}
+	missing := map[schema.ApprovalID]bool{}
 	for _, id := range ids {
 		if a, _, known := f.l.view.get(id); known && !a.State.Ended() {
 			continue

@@ -33,12 +33,12 @@ func (l *Ledger) holds(t *testing.T, size int) *Approval {
 }
 
 // keeps waits until exactly these approvals have arguments outside the ledger.
-func (l *Ledger) keeps(t *testing.T, what string, want ...string) {
+func (l *Ledger) keeps(t *testing.T, what string, want ...schema.ApprovalID) {
 	t.Helper()
 	slices.Sort(want)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	var got []string
+	var got []schema.ApprovalID
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); <-tick.C {
 		var err error
 		if got, err = l.store.heldIDs(t.Context()); err != nil {
@@ -51,7 +51,7 @@ func (l *Ledger) keeps(t *testing.T, what string, want ...string) {
 	t.Fatalf("%s: kept are the arguments of %v, want %v", what, got, want)
 }
 
-func (l *Ledger) becomes(t *testing.T, id string, states ...State) {
+func (l *Ledger) becomes(t *testing.T, id schema.ApprovalID, states ...State) {
 	t.Helper()
 	for _, s := range states {
 		if _, err := l.Change(t.Context(), id, func(a *Approval) error {
@@ -121,13 +121,13 @@ func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
 	// A process that is killed between the end and the purge, and one that is killed
 	// between the arguments and the record.
 	never := IDFor(schema.NewCallID())
-	for _, id := range []string{ended.ID, never} {
+	for _, id := range []schema.ApprovalID{ended.ID, never} {
 		if _, err := l.put(t.Context(), placeOf(smallArguments+1), id, kindArguments, bytes.Repeat([]byte("x"), smallArguments+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f := &forgetter{l: l, missing: map[string]bool{}}
-	for _, want := range [][]string{{waits.ID, never}, {waits.ID}} {
+	f := &forgetter{l: l, missing: map[schema.ApprovalID]bool{}}
+	for _, want := range [][]schema.ApprovalID{{waits.ID, never}, {waits.ID}} {
 		if err := f.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestWhoWatchesOneApprovalHearsOfThatOneOnly(t *testing.T) {
 			break
 		}
 	}
-	if left := len(l.view.watchers.Of(mine.ID)) + len(l.view.watchers.Of(other.ID)); len(heard) > 0 || left != 1 {
+	if left := len(l.view.watchers.Of(string(mine.ID))) + len(l.view.watchers.Of(string(other.ID))); len(heard) > 0 || left != 1 {
 		t.Errorf("after its end it heard %s; %d are watched", <-heard, left)
 	}
 }

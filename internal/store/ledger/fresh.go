@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // reads shares reads at the leader: of many who ask for one record at once, all
@@ -13,7 +14,7 @@ import (
 type reads struct {
 	store *Records
 	mu    sync.Mutex
-	byID  map[string]*asked
+	byID  map[schema.ApprovalID]*asked
 	work  sync.WaitGroup
 }
 
@@ -27,10 +28,12 @@ type read struct {
 	err    error
 }
 
-func newReads(store *Records) *reads { return &reads{store: store, byID: map[string]*asked{}} }
+func newReads(store *Records) *reads {
+	return &reads{store: store, byID: map[schema.ApprovalID]*asked{}}
+}
 
 // read reads a record from the leader, beginning after it was called.
-func (r *reads) read(ctx context.Context, id string) (Stored, error) {
+func (r *reads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) {
 	r.mu.Lock()
 	a := r.byID[id]
 	var mine *read
@@ -55,7 +58,7 @@ func (r *reads) read(ctx context.Context, id string) (Stored, error) {
 	}
 }
 
-func (r *reads) run(id string, a *asked) {
+func (r *reads) run(id schema.ApprovalID, a *asked) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		a.now.record, a.now.err = r.store.Get(ctx, id, bus.Leader)

@@ -74,7 +74,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
+	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[schema.ApprovalID]*turn{}}, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
 	if l.allowed, err = bus.OpenTable(ctx, conn, permissionsTable, func(p *Permission) string { return bus.Token(p.ID) }, nil); err != nil {
 		return nil, err
 	}
@@ -179,17 +179,17 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 }
 
 // Get reads an approval as it stands. It is a hint: [Ledger.Change] decides.
-func (l *Ledger) Get(ctx context.Context, id string) (*Approval, Revision, error) {
+func (l *Ledger) Get(ctx context.Context, id schema.ApprovalID) (*Approval, Revision, error) {
 	a, r, err := l.read(ctx, id)
 	return a, Revision(r.Sequence), err
 }
 
 // ByCall reads the approval of a call.
-func (l *Ledger) ByCall(ctx context.Context, callID string) (*Approval, Revision, error) {
+func (l *Ledger) ByCall(ctx context.Context, callID schema.CallID) (*Approval, Revision, error) {
 	return l.Get(ctx, IDFor(callID))
 }
 
-func (l *Ledger) read(ctx context.Context, id string) (*Approval, Stored, error) {
+func (l *Ledger) read(ctx context.Context, id schema.ApprovalID) (*Approval, Stored, error) {
 	r, err := l.store.Get(ctx, id, bus.Either)
 	if err != nil {
 		return nil, r, readError(err, id)
@@ -198,7 +198,7 @@ func (l *Ledger) read(ctx context.Context, id string) (*Approval, Stored, error)
 	return a, r, err
 }
 
-func readError(err error, id string) error {
+func readError(err error, id schema.ApprovalID) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it has been deleted.", id)
 	}
@@ -219,7 +219,7 @@ func decode(head []byte) (*Approval, error) {
 // Check says what f would say to the approval, without storing what f does to
 // it; a refusal is of the record as it stands. It returns the approval as f saw
 // it last.
-func (l *Ledger) Check(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) Check(ctx context.Context, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
 	now, _, hint := l.view.get(id)
 	if hint {
 		seen := now.Clone()
@@ -241,14 +241,14 @@ func (l *Ledger) Check(ctx context.Context, id string, f func(*Approval) error) 
 //
 // When the error has [schema.KindUnavailable], the change may have happened or
 // may yet happen: whoever wanted to run the call must not.
-func (l *Ledger) Change(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) Change(ctx context.Context, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
 	return l.change(ctx, id, nil, f)
 }
 
 // End is [Ledger.Change] for how a call ended, with the bytes of its result: in
 // the same write where they are small. It sets ResultDigest. A nil result is
 // none.
-func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) End(ctx context.Context, id schema.ApprovalID, result []byte, f func(*Approval) error) (*Approval, error) {
 	if result == nil {
 		return l.change(ctx, id, nil, f)
 	}
@@ -271,7 +271,7 @@ func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Appr
 	})
 }
 
-func (l *Ledger) change(ctx context.Context, id string, extra []byte, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) change(ctx context.Context, id schema.ApprovalID, extra []byte, f func(*Approval) error) (*Approval, error) {
 	f = l.guard(f)
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := l.view.get(id)
@@ -326,7 +326,7 @@ func (l *Ledger) change(ctx context.Context, id string, extra []byte, f func(*Ap
 
 // try lets f change the record and stores that. next is nil where nothing was
 // sent. When the turn has come, what the view has by then is taken if it is newer.
-func (l *Ledger) try(ctx context.Context, id string, extra []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
+func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
 	defer l.turns.take(ctx, id)()
 	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
 		now, revision = latest, at
@@ -367,12 +367,12 @@ func (l *Ledger) try(ctx context.Context, id string, extra []byte, f func(*Appro
 }
 
 // Current reads an approval with every change that was acknowledged before.
-func (l *Ledger) Current(ctx context.Context, id string) (*Approval, error) {
+func (l *Ledger) Current(ctx context.Context, id schema.ApprovalID) (*Approval, error) {
 	a, _, err := l.reads.fresh(ctx, id)
 	return a, err
 }
 
-func (r *reads) fresh(ctx context.Context, id string) (*Approval, uint64, error) {
+func (r *reads) fresh(ctx context.Context, id schema.ApprovalID) (*Approval, uint64, error) {
 	found, err := r.read(ctx, id)
 	if err != nil {
 		return nil, 0, readError(err, id)
@@ -384,7 +384,7 @@ func (r *reads) fresh(ctx context.Context, id string) (*Approval, uint64, error)
 // landed reads the record and returns it decoded when one of the marked writes
 // made it. It outlives ctx for a moment: a caller that gave up must still be
 // told when its write is there.
-func (r *reads) landed(ctx context.Context, id string, marks []string) (*Approval, Stored, error) {
+func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string) (*Approval, Stored, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
 	defer cancel()
 	found, err := r.read(ctx, id)
@@ -403,7 +403,7 @@ func (r *reads) landed(ctx context.Context, id string, marks []string) (*Approva
 	return nil, found, nil
 }
 
-func unavailable(err error, callID string) error {
+func unavailable(err error, callID schema.CallID) error {
 	e := schema.Errorf(schema.KindUnavailable, "The approval ledger cannot be reached or written; check that NATS is running and has disk space. (%w)", err)
 	e.RetryAfter = 5 * time.Second
 	e.Retryable = errors.Is(err, bus.ErrNotStoring) // nothing was written

@@ -67,7 +67,7 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same := func(what string, want []byte, read func(context.Context, string) ([]byte, error)) {
+			same := func(what string, want []byte, read func(context.Context, schema.ApprovalID) ([]byte, error)) {
 				t.Helper()
 				if got, err := read(t.Context(), a.ID); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s, %d: %s differ: %d bytes, %v", name, n, what, len(got), err)
@@ -96,7 +96,7 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, l *ledger.Ledger, id string) {
+func run(t *testing.T, l *ledger.Ledger, id schema.ApprovalID) {
 	t.Helper()
 	if _, err := l.Change(t.Context(), id, to(ledger.Running)); err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestALedgerFindsEverythingAgain(t *testing.T) {
 		t.Errorf("%d listed, next %q", len(all), next)
 	}
 	one, next := second.List(ledger.Filter{Limit: 1}, "")
-	two, end := second.List(ledger.Filter{Limit: 1}, next)
+	two, end := second.List(ledger.Filter{Limit: 1}, string(next))
 	if len(one) != 1 || len(two) != 1 || one[0].ID == two[0].ID || end != "" {
 		t.Errorf("pages: %v %v %q", one, two, end)
 	}
@@ -335,7 +335,7 @@ func TestTheViewIsBounded(t *testing.T) {
 			denied <- struct{}{}
 		}
 	})
-	var first string
+	var first schema.ApprovalID
 	for i := range 12 {
 		a := create(t, l, "{}")
 		if _, err := l.Change(t.Context(), a.ID, to(ledger.Denied)); err != nil {

@@ -83,13 +83,13 @@ func (v *view) reserve(a *Approval, most limits) error {
 	return e.WithCall(a.CallID)
 }
 
-func (v *view) release(id string) {
+func (v *view) release(id schema.ApprovalID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.releaseLocked(id)
 }
 
-func (v *view) releaseLocked(id string) {
+func (v *view) releaseLocked(id schema.ApprovalID) {
 	if a := v.reserved[id]; a != nil {
 		delete(v.reserved, id)
 		v.countLocked(a, -1)

@@ -18,11 +18,11 @@ type Permission struct {
 	ID string `json:"id"`
 	// ApprovalID is the approval that it was made from; its arguments are what
 	// the pattern's digests are of.
-	ApprovalID string    `json:"approval_id"`
-	Tenant     string    `json:"tenant,omitempty"`
-	Requester  Requester `json:"requester"`
-	Server     string    `json:"server"`
-	Tool       string    `json:"tool"`
+	ApprovalID schema.ApprovalID `json:"approval_id"`
+	Tenant     schema.TenantID   `json:"tenant,omitempty"`
+	Requester  Requester         `json:"requester"`
+	Server     schema.ServerID   `json:"server"`
+	Tool       string            `json:"tool"`
 	// ToolDefinitionDigest is of the tool that was looked at; another definition
 	// is another tool.
 	ToolDefinitionDigest string  `json:"tool_definition_digest"`
@@ -56,8 +56,8 @@ type Revocation struct {
 
 // PermissionID returns the id of the permission that an approval gives: each
 // gives one at most.
-func PermissionID(approvalID string) string {
-	return "perm_" + strings.TrimPrefix(approvalID, "appr_")
+func PermissionID(approvalID schema.ApprovalID) string {
+	return "perm_" + strings.TrimPrefix(string(approvalID), "appr_")
 }
 
 // Good says that the permission is worth something at that time.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Streams are the streams of the ledger, by what [Options] says of them.
@@ -39,7 +40,7 @@ type Records struct{ records, held *bus.Stream }
 // Stored is a record as it was stored.
 type Stored struct {
 	// ID is empty in a record whose id is no plain token.
-	ID string
+	ID schema.ApprovalID
 	// Head is the record, Body the bytes that were stored with this write of it.
 	Head, Body []byte
 	// Revision is what the next replace must name: 0 for a record that was opened and
@@ -63,8 +64,12 @@ func OpenRecords(ctx context.Context, conn *bus.Conn, o Options) (*Records, erro
 	return &Records{records, held}, nil
 }
 
-func openingOf(id string) string { return bus.SubjectApproval + bus.Token(id) + bus.SuffixOpen }
-func stateOf(id string) string   { return bus.SubjectApproval + bus.Token(id) + bus.SuffixState }
+func openingOf(id schema.ApprovalID) string {
+	return bus.SubjectApproval + bus.Token(id) + bus.SuffixOpen
+}
+func stateOf(id schema.ApprovalID) string {
+	return bus.SubjectApproval + bus.Token(id) + bus.SuffixState
+}
 
 // maxBody is how many bytes of head, as [bus.RecordSize] counts them, and body fit in one
 // record.
@@ -72,7 +77,7 @@ func (r *Records) maxBody() int { return r.records.MaxMessage() - 2<<10 }
 
 // create opens a record: the first writer wins, [bus.ErrConflict] is for all others. It
 // returns the sequence of the write.
-func (r *Records) create(ctx context.Context, id string, head, body []byte) (uint64, error) {
+func (r *Records) create(ctx context.Context, id schema.ApprovalID, head, body []byte) (uint64, error) {
 	if err := r.records.Writable(); err != nil {
 		return 0, err
 	}
@@ -82,7 +87,7 @@ func (r *Records) create(ctx context.Context, id string, head, body []byte) (uin
 // replace writes a record, with bytes next to it, when its revision is still the given one.
 // It returns the new revision, which is the sequence of the write too. The bytes of an
 // earlier replacement are lost with it; those of the opening stay.
-func (r *Records) replace(ctx context.Context, id string, head, body []byte, revision uint64) (uint64, error) {
+func (r *Records) replace(ctx context.Context, id schema.ApprovalID, head, body []byte, revision uint64) (uint64, error) {
 	if err := r.records.Writable(); err != nil {
 		return 0, err
 	}
@@ -91,7 +96,7 @@ func (r *Records) replace(ctx context.Context, id string, head, body []byte, rev
 
 // Get reads a record as it stands. Where a replica answers, it can be behind; what none
 // has is asked of the leader.
-func (r *Records) Get(ctx context.Context, id string, from bus.Source) (Stored, error) {
+func (r *Records) Get(ctx context.Context, id schema.ApprovalID, from bus.Source) (Stored, error) {
 	if from == bus.Either {
 		s, err := r.Get(ctx, id, bus.Replica)
 		if errors.Is(err, bus.ErrNotFound) {
@@ -107,13 +112,13 @@ func (r *Records) Get(ctx context.Context, id string, from bus.Source) (Stored, 
 }
 
 // opening reads a record as it was opened, with its bytes.
-func (r *Records) opening(ctx context.Context, id string) (Stored, error) {
+func (r *Records) opening(ctx context.Context, id schema.ApprovalID) (Stored, error) {
 	m, err := r.records.Last(ctx, openingOf(id), bus.Either)
 	return stored(m, id, err)
 }
 
 // stored is the record of a message, or the error that reading it gave.
-func stored(m bus.Message, id string, err error) (Stored, error) {
+func stored(m bus.Message, id schema.ApprovalID, err error) (Stored, error) {
 	switch {
 	case err != nil:
 		return Stored{}, err
@@ -132,8 +137,8 @@ func stored(m bus.Message, id string, err error) (Stored, error) {
 // Head.
 func (r *Records) watch(ctx context.Context, f func(Stored)) (*bus.StreamWatch, error) {
 	return r.records.WatchRecords(ctx, bus.SubjectApproval+"*.*", func(m bus.Message) {
-		id := strings.TrimPrefix(m.Subject, bus.SubjectApproval)
-		id = strings.TrimSuffix(strings.TrimSuffix(id, bus.SuffixState), bus.SuffixOpen)
+		id := schema.ApprovalID(strings.TrimPrefix(m.Subject, bus.SubjectApproval))
+		id = schema.ApprovalID(strings.TrimSuffix(strings.TrimSuffix(string(id), bus.SuffixState), bus.SuffixOpen))
 		s, err := stored(m, id, nil)
 		if err != nil || !bus.PlainToken(id) {
 			s = Stored{ID: id, Sequence: m.Sequence}
@@ -152,7 +157,7 @@ const (
 	inHeld
 )
 
-func (p place) subject(id, kind, name string, n int) string {
+func (p place) subject(id schema.ApprovalID, kind, name string, n int) string {
 	subject := bus.SubjectPart
 	if p == inHeld {
 		subject = bus.SubjectHeld
@@ -169,7 +174,7 @@ func (r *Records) at(p place) *bus.Stream {
 
 // putPart stores part n of some bytes of a record. kind and name are plain tokens. Storing
 // the same part again changes nothing.
-func (r *Records) putPart(ctx context.Context, at place, id, kind, name string, n int, data []byte) error {
+func (r *Records) putPart(ctx context.Context, at place, id schema.ApprovalID, kind, name string, n int, data []byte) error {
 	s := r.at(at)
 	if err := s.Writable(); err != nil {
 		return err
@@ -179,30 +184,30 @@ func (r *Records) putPart(ctx context.Context, at place, id, kind, name string, 
 }
 
 // part reads what putPart stored.
-func (r *Records) part(ctx context.Context, at place, id, kind, name string, n int) ([]byte, error) {
+func (r *Records) part(ctx context.Context, at place, id schema.ApprovalID, kind, name string, n int) ([]byte, error) {
 	m, err := r.at(at).Last(ctx, at.subject(id, kind, name, n), bus.Either)
 	return m.Data, err
 }
 
 // purgeHeld forgets the parts of a record that were stored inHeld.
-func (r *Records) purgeHeld(ctx context.Context, id string) error {
+func (r *Records) purgeHeld(ctx context.Context, id schema.ApprovalID) error {
 	return r.held.Purge(ctx, bus.SubjectHeld+bus.Token(id)+".*.*.*", 0)
 }
 
 // heldIDs returns the ids of the records with parts that were stored inHeld, in no order;
 // ids that are no plain tokens are left out.
-func (r *Records) heldIDs(ctx context.Context) ([]string, error) {
+func (r *Records) heldIDs(ctx context.Context) ([]schema.ApprovalID, error) {
 	subjects, err := r.held.Subjects(ctx, bus.SubjectHeld+">")
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[string]bool, len(subjects))
-	var ids []string
+	seen := make(map[schema.ApprovalID]bool, len(subjects))
+	var ids []schema.ApprovalID
 	for _, subject := range subjects {
 		id, _, _ := strings.Cut(strings.TrimPrefix(subject, bus.SubjectHeld), ".")
-		if !seen[id] && bus.PlainToken(id) {
-			seen[id] = true
-			ids = append(ids, id)
+		if !seen[schema.ApprovalID(id)] && bus.PlainToken(id) {
+			seen[schema.ApprovalID(id)] = true
+			ids = append(ids, schema.ApprovalID(id))
 		}
 	}
 	return ids, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // turns lets the writers of one record in this process come one after the other:
@@ -11,7 +13,7 @@ import (
 // server. It saves work and promises nothing; the fence is the server's.
 type turns struct {
 	mu   sync.Mutex
-	byID map[string]*turn
+	byID map[schema.ApprovalID]*turn
 }
 
 type turn struct {
@@ -24,7 +26,7 @@ type turn struct {
 const turnWait = 250 * time.Millisecond
 
 // take waits for the turn on a record. done must be called.
-func (t *turns) take(ctx context.Context, id string) (done func()) {
+func (t *turns) take(ctx context.Context, id schema.ApprovalID) (done func()) {
 	t.mu.Lock()
 	w := t.byID[id]
 	if w == nil {

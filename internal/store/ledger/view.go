@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/watchers"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // view is what this process knows of the ledger: every approval that waits or
@@ -16,12 +17,12 @@ type view struct {
 	maxEnded int
 
 	mu       sync.RWMutex
-	rows     map[string]row
-	open     usage                // of rows and reserved
-	openOf   map[string]usage     // the same, by requester
-	reserved map[string]*Approval // those that are being stored, by id
+	rows     map[schema.ApprovalID]row
+	open     usage                           // of rows and reserved
+	openOf   map[string]usage                // the same, by requester
+	reserved map[schema.ApprovalID]*Approval // those that are being stored, by id
 	argBytes int
-	ended    []string // ids in the order in which they were seen to end
+	ended    []schema.ApprovalID // ids in the order in which they were seen to end
 	watchers watchers.Set[*Approval]
 }
 
@@ -39,7 +40,7 @@ const (
 )
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, openOf: map[string]usage{}, reserved: map[string]*Approval{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[string]usage{}, reserved: map[schema.ApprovalID]*Approval{}}
 }
 
 // put takes in a write unless a newer one is known, and says whether it is the
@@ -76,7 +77,7 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	return true
 }
 
-func (v *view) get(id string) (*Approval, uint64, bool) {
+func (v *view) get(id schema.ApprovalID) (*Approval, uint64, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	r, ok := v.rows[id]
@@ -84,7 +85,7 @@ func (v *view) get(id string) (*Approval, uint64, bool) {
 }
 
 // keepArguments keeps a copy: what the caller has may be used again.
-func (v *view) keepArguments(id string, args []byte) {
+func (v *view) keepArguments(id schema.ApprovalID, args []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r, ok := v.rows[id]
@@ -97,14 +98,14 @@ func (v *view) keepArguments(id string, args []byte) {
 }
 
 // arguments returns what was kept, or nil.
-func (v *view) arguments(id string) []byte {
+func (v *view) arguments(id schema.ApprovalID) []byte {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.rows[id].args
 }
 
 // at returns what was written with that sequence, where it is known.
-func (v *view) at(id string, sequence uint64) (*Approval, bool) {
+func (v *view) at(id schema.ApprovalID, sequence uint64) (*Approval, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	r, ok := v.rows[id]
@@ -124,7 +125,7 @@ func (l *Ledger) seen(r Stored) {
 			return
 		}
 	}
-	for _, f := range l.view.watchers.Of(a.ID) {
+	for _, f := range l.view.watchers.Of(string(a.ID)) {
 		f(a.Clone())
 	}
 }
@@ -138,16 +139,16 @@ func (l *Ledger) Watch(f func(*Approval)) (stop func()) { return l.view.watchers
 
 // WatchOne is [Ledger.Watch] for one approval. A write of another one costs nothing,
 // however many wait.
-func (l *Ledger) WatchOne(id string, f func(*Approval)) (stop func()) {
-	return l.view.watchers.Add(id, f)
+func (l *Ledger) WatchOne(id schema.ApprovalID, f func(*Approval)) (stop func()) {
+	return l.view.watchers.Add(string(id), f)
 }
 
 // Filter chooses approvals; what is empty chooses all.
 type Filter struct {
 	States    []State
-	Tenant    string
+	Tenant    schema.TenantID
 	Requester string
-	Server    string
+	Server    schema.ServerID
 	Tool      string
 	// Limit is the most that one page holds: 100 when 0, never over 1,000.
 	Limit int
@@ -162,11 +163,11 @@ func (f *Filter) fits(a *Approval) bool {
 // List returns a page of the approvals that fit, the newest call first, and the
 // cursor of the next page, "" where there is none. It reads this process's view:
 // all that wait or run, and the latest that ended.
-func (l *Ledger) List(f Filter, cursor string) ([]*Approval, string) {
+func (l *Ledger) List(f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
-	found := l.view.fitting(func(a *Approval) bool { return (cursor == "" || a.ID < cursor) && f.fits(a) })
-	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(b.ID, a.ID) })
-	next := ""
+	found := l.view.fitting(func(a *Approval) bool { return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && f.fits(a) })
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(b.ID), string(a.ID)) })
+	next := schema.ApprovalID("")
 	if len(found) > limit {
 		found = found[:limit]
 		next = found[limit-1].ID
@@ -194,7 +195,7 @@ func (l *Ledger) Count(fit func(*Approval) bool) (n int) {
 // Pending returns every approval that waits for an answer, the oldest first.
 func (l *Ledger) Pending() []*Approval {
 	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending })
-	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return cloned(found)
 }
 

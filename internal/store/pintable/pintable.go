@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Pin is the accepted definition of a tool.
@@ -23,9 +24,9 @@ type Pin struct {
 
 // Server are the accepted definitions of a server, by tool.
 type Server struct {
-	ID       string         `json:"id"`
-	Recorded time.Time      `json:"recorded"` // at first use
-	Tools    map[string]Pin `json:"tools"`
+	ID       schema.ServerID `json:"id"`
+	Recorded time.Time       `json:"recorded"` // at first use
+	Tools    map[string]Pin  `json:"tools"`
 }
 
 // pinRow is a Pin as it is stored: the definition is a string, because an encoder of JSON
@@ -67,4 +68,4 @@ func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Server],
 }
 
 // Key is the key of a server.
-func Key(id string) string { return bus.Token(id) }
+func Key(id schema.ServerID) string { return bus.Token(id) }

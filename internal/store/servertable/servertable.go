@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Server is a server that was added over the API. Definition is its entry in the shape of
 // the servers file.
 type Server struct {
-	ID         string          `json:"id"`
+	ID         schema.ServerID `json:"id"`
 	Definition json.RawMessage `json:"definition"`
 	By         string          `json:"by,omitempty"`
 	At         time.Time       `json:"at"`
@@ -33,4 +34,4 @@ func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Server],
 }
 
 // Key is the key of a server.
-func Key(id string) string { return bus.Token(id) }
+func Key(id schema.ServerID) string { return bus.Token(id) }

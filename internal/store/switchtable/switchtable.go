@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Switch says whether tools may be called, and why not.
 type Switch struct {
 	// Server and Tool name one tool. In a row with Wide they are patterns of names, "" for
 	// every name.
-	Server string `json:"server"`
-	Tool   string `json:"tool"`
+	Server schema.ServerID `json:"server"`
+	Tool   string          `json:"tool"`
 	// Wide says that the row is about all tools that fit.
 	Wide bool `json:"wide,omitempty"`
 	// Set limits a row with Wide to the tools of a set.
@@ -47,4 +48,6 @@ func (s *Switch) key() string {
 }
 
 // Key is the key of a tool.
-func Key(server, tool string) string { return bus.Token(server) + "." + bus.Token(tool) }
+func Key(server schema.ServerID, tool string) string {
+	return bus.Token(server) + "." + bus.Token(tool)
+}

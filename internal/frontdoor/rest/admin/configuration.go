@@ -50,7 +50,7 @@ type ConfiguredProcess struct {
 // ConfigurationDisagreement is a part of which processes have different versions in force.
 type ConfigurationDisagreement struct {
 	Part     string                 `json:"part" enum:"policy,servers,keys" example:"policy"`
-	Server   string                 `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
+	Server   schema.ServerID        `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
 	Versions []ConfigurationVersion `json:"versions" nullable:"false"`
 }
 

@@ -32,13 +32,13 @@ type HealthLosses struct {
 
 // HealthServer is one server of GET /health.
 type HealthServer struct {
-	ID                  string `json:"id" example:"everything"`
-	Connected           bool   `json:"connected"`
-	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	PID                 int    `json:"pid" example:"4711"`
-	RiskLevel           int    `json:"risk_level,omitempty" example:"1"`
-	RiskDescription     string `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker     *bool  `json:"running_in_docker,omitempty"`
+	ID                  schema.ServerID `json:"id" example:"everything"`
+	Connected           bool            `json:"connected"`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	PID                 int             `json:"pid" example:"4711"`
+	RiskLevel           int             `json:"risk_level,omitempty" example:"1"`
+	RiskDescription     string          `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker     *bool           `json:"running_in_docker,omitempty"`
 }
 
 // Status is the answer of the probes.

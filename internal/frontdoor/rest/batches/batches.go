@@ -42,7 +42,7 @@ const (
 
 // Batch is a batch as callers see it.
 type Batch struct {
-	ID        string            `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	ID        schema.BatchID    `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
 	Reason    string            `json:"reason,omitempty"`
 	Calls     uint64            `json:"calls" doc:"The number of lines read so far, including refused ones."`
@@ -86,7 +86,7 @@ type BatchList struct {
 
 // items returns the batches as callers see them.
 func (b *handlers) items(page ...*batch.Manifest) []Batch {
-	ids := make([]string, 0, len(page))
+	ids := make([]schema.BatchID, 0, len(page))
 	for _, m := range page {
 		if m.State != batch.Ended {
 			ids = append(ids, m.ID)
@@ -223,8 +223,8 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.Span.Text(telemetry.KeyBatch, m.ID)
-	x.Set("Location", "/batches/"+m.ID)
+	x.Span.Text(telemetry.KeyBatch, string(m.ID))
+	x.Set("Location", "/batches/"+string(m.ID))
 	if replayed {
 		x.Set("Idempotency-Replayed", "true")
 		if m.State != batch.Receiving || open {
@@ -263,7 +263,7 @@ func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error
 	if !lines(r.Header) {
 		return nil, schema.Errorf(problem.KindMediaType, "The body must have one call on each line: send Content-Type: application/x-ndjson.")
 	}
-	id := r.PathValue("id")
+	id := schema.BatchID(r.PathValue("id"))
 	from := int64(httpapi.Number(x.Query, "from", -1))
 	t, err := b.take(r.Context(), id, x.Principal, b.newLineSource(x, r), takeOptions{from: from})
 	if err != nil {
@@ -276,7 +276,7 @@ func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error
 
 // batchInput is the input of an operation on one batch.
 type batchInput struct {
-	ID string `path:"id"`
+	ID schema.BatchID `path:"id"`
 }
 
 // listInput is the input of GET /batches.
@@ -345,7 +345,7 @@ func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) 
 // events is GET /batches/{id}/events: the batch as it is, then after each
 // change, until it has ended.
 func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
-	id := r.PathValue("id")
+	id := schema.BatchID(r.PathValue("id"))
 	m, err := b.batches.Get(r.Context(), id, x.Principal)
 	if err != nil {
 		return err

@@ -25,17 +25,17 @@ type HeldCalls struct {
 
 // HeldCall is a call of a batch that waits for an approval.
 type HeldCall struct {
-	Index           uint64    `json:"index" doc:"Its position in the batch."`
-	CustomID        string    `json:"custom_id,omitempty"`
-	CallID          string    `json:"call_id"`
-	ApprovalID      string    `json:"approval_id"`
-	Server          string    `json:"server"`
-	Tool            string    `json:"tool"`
-	ArgumentsDigest string    `json:"arguments_digest" doc:"SHA-256 of the arguments that would run."`
-	RiskLevel       int       `json:"risk_level"`
-	Reasons         []string  `json:"reasons,omitempty"`
-	By              string    `json:"by" enum:"caller,people" doc:"Who must approve: caller means you, with POST /confirmations."`
-	ExpiresAt       time.Time `json:"expires_at"`
+	Index           uint64            `json:"index" doc:"Its position in the batch."`
+	CustomID        string            `json:"custom_id,omitempty"`
+	CallID          schema.CallID     `json:"call_id"`
+	ApprovalID      schema.ApprovalID `json:"approval_id"`
+	Server          schema.ServerID   `json:"server"`
+	Tool            string            `json:"tool"`
+	ArgumentsDigest string            `json:"arguments_digest" doc:"SHA-256 of the arguments that would run."`
+	RiskLevel       int               `json:"risk_level"`
+	Reasons         []string          `json:"reasons,omitempty"`
+	By              string            `json:"by" enum:"caller,people" doc:"Who must approve: caller means you, with POST /confirmations."`
+	ExpiresAt       time.Time         `json:"expires_at"`
 }
 
 // ConfirmCalls is the body of POST /confirmations.
@@ -52,7 +52,7 @@ type ConfirmedCalls struct {
 
 // RefusedCall is a call for which an answer does not count.
 type RefusedCall struct {
-	CallID  string            `json:"call_id"`
+	CallID  schema.CallID     `json:"call_id"`
 	Problem *problem.Document `json:"problem"`
 }
 
@@ -93,7 +93,7 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &approve); err != nil {
 		return done, err
 	}
-	var ids []string
+	var ids []schema.CallID
 	if err := httpapi.ReadMember(members, "calls", true, "an array of call ids", &ids); err != nil {
 		return done, err
 	}

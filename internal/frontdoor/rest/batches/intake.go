@@ -45,7 +45,7 @@ type takeOptions struct {
 
 // take stores the calls of the source. Where another request began to send them, that
 // one may have sent the last of them meanwhile: then there is nothing to store.
-func (b *handlers) take(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	t, err := b.takeAll(ctx, id, who, source, o)
 	if !o.again || schema.KindOf(err) != schema.KindConflict {
 		return t, err
@@ -57,7 +57,7 @@ func (b *handlers) take(ctx context.Context, id string, who schema.Principal, so
 	return &taken{m: m, stored: m.Calls}, nil
 }
 
-func (b *handlers) takeAll(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	in, err := b.batches.Intake(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ const refusedInRow = 1000
 
 // giveUp ends a batch of which too many lines in a row were refused. It returns what
 // its caller is told.
-func (b *handlers) giveUp(ctx context.Context, id string, who schema.Principal, first LineRefusal) error {
+func (b *handlers) giveUp(ctx context.Context, id schema.BatchID, who schema.Principal, first LineRefusal) error {
 	why := fmt.Sprintf("%d consecutive lines were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
 	if _, err := b.batches.End(ctx, id, who, why); err != nil {
 		return err

@@ -22,7 +22,7 @@ func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return httpapi.BadParameter("cursor", "is not valid; use the cursor of a result line unchanged")
 	}
-	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
+	m, err := b.batches.Get(r.Context(), schema.BatchID(r.PathValue("id")), x.Principal)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch
 
 // streamResults writes results as lines. Each carries the cursor from which the next
 // request continues.
-func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id string, after batch.Cursor, follow bool, limit int) error {
+func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id schema.BatchID, after batch.Cursor, follow bool, limit int) error {
 	out := &lineWriter{b: b, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
 	if !follow {
@@ -147,7 +147,7 @@ type lineWriter struct {
 	b    *handlers
 	x    *httpapi.Exchange
 	rc   *http.ResponseController
-	id   string
+	id   schema.BatchID
 	buf  []byte
 	left int // how many more are wanted; 0 for all
 	done bool
@@ -168,10 +168,10 @@ func (w *lineWriter) start() {
 type BatchResult struct {
 	Index     uint64          `json:"index" doc:"Its position in the batch, from 0."`
 	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own id for the call."`
-	CallID    string          `json:"call_id"`
+	CallID    schema.CallID   `json:"call_id"`
 	State     string          `json:"state"`
 	ToolError bool            `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
-	Worker    string          `json:"worker,omitempty"`
+	Worker    schema.WorkerID `json:"worker,omitempty"`
 	Attempt   int             `json:"attempt,omitempty" doc:"The number of attempts."`
 	Cancel    bool            `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
 	Settled   string          `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
@@ -189,12 +189,12 @@ func (h *BatchResult) append(dst []byte) []byte {
 		}
 	}
 	text("custom_id", h.CustomID)
-	dst = appendText(append(dst, `,"call_id":`...), h.CallID)
+	dst = appendText(append(dst, `,"call_id":`...), string(h.CallID))
 	dst = appendText(append(dst, `,"state":`...), h.State)
 	if h.ToolError {
 		dst = append(dst, `,"tool_error":true`...)
 	}
-	text("worker", h.Worker)
+	text("worker", string(h.Worker))
 	if h.Attempt != 0 {
 		dst = strconv.AppendInt(append(dst, `,"attempt":`...), int64(h.Attempt), 10)
 	}

@@ -41,7 +41,7 @@ func (c *handlers) register(d *httpapi.Document) {
 // callTool is POST /servers/{id}/tools/{tool}: the hot path. The body is the
 // arguments, the answer is the result, both as they are.
 func (c *handlers) callTool(x *httpapi.Exchange, r *http.Request) error {
-	call := &schema.Call{ID: schema.NewCallID(), Server: r.PathValue("id"), Tool: r.PathValue("tool"), Principal: x.Principal}
+	call := &schema.Call{ID: schema.NewCallID(), Server: schema.ServerID(r.PathValue("id")), Tool: r.PathValue("tool"), Principal: x.Principal}
 	call.Trace = x.Trace(r)
 	submit.ReadFreshness(r, call)
 	arguments, err := x.ReadBody(r, c.limits.ArgumentBytes)

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ConfirmRequest is the body of POST /confirmations/{id}.
@@ -21,9 +22,9 @@ type ConfirmRequest struct {
 
 // Rejected is the answer to a confirmation that was refused by the caller.
 type Rejected struct {
-	Status  string `json:"status" enum:"rejected"`
-	Message string `json:"message"`
-	CallID  string `json:"call_id"`
+	Status  string        `json:"status" enum:"rejected"`
+	Message string        `json:"message"`
+	CallID  schema.CallID `json:"call_id"`
 }
 
 // maxLongPoll bounds GET /calls/{id}?wait=.
@@ -60,7 +61,7 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	}
 	done, err := c.calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: approve, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
 	if done.CallID != "" {
-		x.Set("Callyard-Call-Id", done.CallID)
+		x.Set("Callyard-Call-Id", string(done.CallID))
 		confirmed(x, &done, err)
 	}
 	if done.Replayed {
@@ -105,7 +106,7 @@ func confirmed(x *httpapi.Exchange, c *calls.Confirmed, err error) {
 	if x.Span == nil || c.Denied || c.Replayed {
 		return
 	}
-	x.Span.Text(telemetry.KeyCall, c.CallID)
-	x.Span.Text(telemetry.KeyApproval, c.ApprovalID)
+	x.Span.Text(telemetry.KeyCall, string(c.CallID))
+	x.Span.Text(telemetry.KeyApproval, string(c.ApprovalID))
 	x.Span.Outcome(c.Result, err)
 }

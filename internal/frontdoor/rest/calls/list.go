@@ -19,7 +19,7 @@ func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.P
 	if who := values.Get("principal"); who != "" && who != x.Principal.Name {
 		return page, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
 	}
-	f := calls.Filter{Server: values.Get("server"), Tool: values.Get("tool"), Batch: values.Get("batch")}
+	f := calls.Filter{Server: schema.ServerID(values.Get("server")), Tool: values.Get("tool"), Batch: schema.BatchID(values.Get("batch"))}
 	for _, text := range []struct {
 		name string
 		into *time.Time

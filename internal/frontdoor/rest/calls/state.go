@@ -24,7 +24,7 @@ func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 		}
 		defer done()
 	}
-	s, err := c.calls.Wait(r.Context(), r.PathValue("id"), x.Principal, wait)
+	s, err := c.calls.Wait(r.Context(), schema.CallID(r.PathValue("id")), x.Principal, wait)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 // endedOr answers with a call that has ended, for which nobody has to wait, and otherwise
 // with the error.
 func (c *handlers) endedOr(x *httpapi.Exchange, r *http.Request, full error) error {
-	s, err := c.calls.Get(r.Context(), r.PathValue("id"), x.Principal)
+	s, err := c.calls.Get(r.Context(), schema.CallID(r.PathValue("id")), x.Principal)
 	switch {
 	case err != nil:
 		return err
@@ -55,7 +55,7 @@ func (c *handlers) sendCall(x *httpapi.Exchange, r *http.Request, s *calls.Statu
 
 // cancelCall is POST /calls/{id}/cancel.
 func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
-	s, err := c.calls.Cancel(r.Context(), r.PathValue("id"), x.Principal)
+	s, err := c.calls.Cancel(r.Context(), schema.CallID(r.PathValue("id")), x.Principal)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "The member as must be done, failed or run-again.")
 	}
-	s, err := c.calls.Settle(r.Context(), r.PathValue("id"), x.Principal, v)
+	s, err := c.calls.Settle(r.Context(), schema.CallID(r.PathValue("id")), x.Principal, v)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (x *Exchange) Fail(err error) {
 		x.Set("Retry-After", after)
 	}
 	if p.CallID != "" {
-		x.Set("Callyard-Call-Id", p.CallID)
+		x.Set("Callyard-Call-Id", string(p.CallID))
 	}
 	if p.Status == http.StatusUnauthorized && x.Header()["Www-Authenticate"] == nil {
 		x.Set("Www-Authenticate", `Bearer realm="callyard"`)

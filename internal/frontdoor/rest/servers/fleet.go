@@ -15,7 +15,7 @@ import (
 
 // WorkerItem is a worker as GET /workers shows it.
 type WorkerItem struct {
-	ID         string            `json:"id" example:"worker-1-7f3k2a"`
+	ID         schema.WorkerID   `json:"id" example:"worker-1-7f3k2a"`
 	Name       string            `json:"name" example:"worker-1"`
 	Version    string            `json:"version" example:"0.1.0"`
 	Host       string            `json:"host" example:"node-a"`
@@ -30,15 +30,15 @@ type WorkerItem struct {
 
 // WorkerServer is one server of a worker.
 type WorkerServer struct {
-	ID                  string `json:"id" example:"everything"`
-	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	Transport           string `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
-	PID                 int    `json:"pid" example:"4711"`
-	Slots               int    `json:"slots" example:"64"`
-	Sessions            int    `json:"sessions" example:"1"`
-	Restarts            int    `json:"restarts"`
-	OtherDefinitions    int    `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
-	Error               string `json:"error,omitempty"`
+	ID                  schema.ServerID `json:"id" example:"everything"`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
+	PID                 int             `json:"pid" example:"4711"`
+	Slots               int             `json:"slots" example:"64"`
+	Sessions            int             `json:"sessions" example:"1"`
+	Restarts            int             `json:"restarts"`
+	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
+	Error               string          `json:"error,omitempty"`
 }
 
 // Fleet is the data of a fleet event.
@@ -50,13 +50,13 @@ type Fleet struct {
 
 // FleetChange is the data of a change event.
 type FleetChange struct {
-	Type   string    `json:"type" enum:"tool.added,tool.removed,tool.changed,tool.enabled,tool.disabled,server.added,server.removed,server.online,server.offline,set.added,set.removed,set.changed" example:"tool.disabled"`
-	At     time.Time `json:"at"`
-	Server string    `json:"server,omitempty" example:"files"`
-	Tool   string    `json:"tool,omitempty" example:"delete"`
-	Set    string    `json:"set,omitempty" doc:"The set of tools, for the types that begin with set."`
-	Actor  string    `json:"actor,omitempty" doc:"Who enabled, disabled or stored it." example:"ops"`
-	Reason string    `json:"reason,omitempty" doc:"The reason that it is disabled or offline." example:"Read-only until Monday."`
+	Type   string          `json:"type" enum:"tool.added,tool.removed,tool.changed,tool.enabled,tool.disabled,server.added,server.removed,server.online,server.offline,set.added,set.removed,set.changed" example:"tool.disabled"`
+	At     time.Time       `json:"at"`
+	Server schema.ServerID `json:"server,omitempty" example:"files"`
+	Tool   string          `json:"tool,omitempty" example:"delete"`
+	Set    string          `json:"set,omitempty" doc:"The set of tools, for the types that begin with set."`
+	Actor  string          `json:"actor,omitempty" doc:"Who enabled, disabled or stored it." example:"ops"`
+	Reason string          `json:"reason,omitempty" doc:"The reason that it is disabled or offline." example:"Read-only until Monday."`
 }
 
 // ServerList is the answer to GET /servers.

@@ -5,33 +5,34 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ServerItem is a server as GET /servers shows it. The names of its members are
 // those of MCP Bridge where that has them.
 type ServerItem struct {
-	ID                  string         `json:"id" example:"everything"`
-	Connected           bool           `json:"connected" doc:"Whether at least one live worker has initialized the server."`
-	PID                 int            `json:"pid" doc:"The process id of the server on the worker in the best state; 0 if it has no process." example:"4711"`
-	InitializationState string         `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	RiskLevel           int            `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk level that the operator set, if any." example:"1"`
-	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
-	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
-	Transport           string         `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
-	Tools               *int           `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
-	Pin                 string         `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions can change." example:"quarantine"`
-	ChangedTools        []string       `json:"changed_tools,omitempty" nullable:"false" doc:"The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes."`
-	WorkerCount         int            `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
-	Workers             []ServerWorker `json:"workers" nullable:"false"`
-	Slots               int            `json:"slots" doc:"The maximum number of concurrent calls from this front door." example:"64"`
-	InFlight            int            `json:"in_flight" doc:"The number of running calls from this front door."`
-	Waiting             int            `json:"waiting" doc:"The number of calls that wait for a slot at this front door."`
-	Title               string         `json:"title,omitempty" doc:"The server's own title."`
-	Version             string         `json:"version,omitempty"`
-	ProtocolVersion     string         `json:"protocol_version,omitempty" doc:"The MCP revision of the session." example:"2025-06-18"`
-	Error               string         `json:"error,omitempty" doc:"The reason that the state is not initialized."`
-	StderrTail          string         `json:"stderr_tail,omitempty" doc:"The last lines of the standard error of a failed server process."`
+	ID                  schema.ServerID `json:"id" example:"everything"`
+	Connected           bool            `json:"connected" doc:"Whether at least one live worker has initialized the server."`
+	PID                 int             `json:"pid" doc:"The process id of the server on the worker in the best state; 0 if it has no process." example:"4711"`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	RiskLevel           int             `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk level that the operator set, if any." example:"1"`
+	RiskDescription     string          `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker     *bool           `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
+	Sandbox             *ServerSandbox  `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
+	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
+	Tools               *int            `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
+	Pin                 string          `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions can change." example:"quarantine"`
+	ChangedTools        []string        `json:"changed_tools,omitempty" nullable:"false" doc:"The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes."`
+	WorkerCount         int             `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
+	Workers             []ServerWorker  `json:"workers" nullable:"false"`
+	Slots               int             `json:"slots" doc:"The maximum number of concurrent calls from this front door." example:"64"`
+	InFlight            int             `json:"in_flight" doc:"The number of running calls from this front door."`
+	Waiting             int             `json:"waiting" doc:"The number of calls that wait for a slot at this front door."`
+	Title               string          `json:"title,omitempty" doc:"The server's own title."`
+	Version             string          `json:"version,omitempty"`
+	ProtocolVersion     string          `json:"protocol_version,omitempty" doc:"The MCP revision of the session." example:"2025-06-18"`
+	Error               string          `json:"error,omitempty" doc:"The reason that the state is not initialized."`
+	StderrTail          string          `json:"stderr_tail,omitempty" doc:"The last lines of the standard error of a failed server process."`
 }
 
 // ServerSandbox says how calls of high risk run.
@@ -45,15 +46,15 @@ type ServerSandbox struct {
 
 // ServerWorker is one worker's word on a server.
 type ServerWorker struct {
-	ID                  string `json:"id" example:"worker-1-7f3k2a"`
-	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	PID                 int    `json:"pid" example:"4711"`
-	Slots               int    `json:"slots" example:"64"`
-	Sessions            int    `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
-	Restarts            int    `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
-	OtherDefinitions    int    `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
-	Draining            bool   `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
-	Error               string `json:"error,omitempty"`
+	ID                  schema.WorkerID `json:"id" example:"worker-1-7f3k2a"`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	PID                 int             `json:"pid" example:"4711"`
+	Slots               int             `json:"slots" example:"64"`
+	Sessions            int             `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
+	Restarts            int             `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
+	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
+	Draining            bool            `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
+	Error               string          `json:"error,omitempty"`
 }
 
 func (s *serverHandlers) items() []ServerItem {

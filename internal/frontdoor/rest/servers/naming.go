@@ -14,16 +14,16 @@ import (
 // naming gives ids to servers that are added without one. It is safe for concurrent use.
 type naming struct {
 	mu      sync.Mutex
-	pending map[string]json.RawMessage // entries that are being added, by id
+	pending map[schema.ServerID]json.RawMessage // entries that are being added, by id
 }
 
 // reserve returns the first free id of name, name-2, name-3 and so on, and what gives it back
 // once the server was added or not. The error is of KindConflict where one of those before it
 // was added with the same entry: a request that is sent again adds no second server.
-func (n *naming) reserve(c *catalog.Catalog, name string, entry json.RawMessage) (id string, done func(), err error) {
+func (n *naming) reserve(c *catalog.Catalog, name string, entry json.RawMessage) (id schema.ServerID, done func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	id = name
+	id = schema.ServerID(name)
 	for i := 2; ; i++ {
 		same, taken := n.pending[id]
 		if !taken {
@@ -35,18 +35,18 @@ func (n *naming) reserve(c *catalog.Catalog, name string, entry json.RawMessage)
 		switch {
 		case !taken:
 			if n.pending == nil {
-				n.pending = make(map[string]json.RawMessage)
+				n.pending = make(map[schema.ServerID]json.RawMessage)
 			}
 			n.pending[id] = entry
 			return id, func() { n.release(id) }, nil
 		case bytes.Equal(same, entry):
-			return "", nil, schema.Errorf(schema.KindConflict, "Server %q was added with this entry. Send an id to add another one, or remove it with DELETE /servers/%s.", id, url.PathEscape(id))
+			return "", nil, schema.Errorf(schema.KindConflict, "Server %q was added with this entry. Send an id to add another one, or remove it with DELETE /servers/%s.", id, url.PathEscape(string(id)))
 		}
-		id = name + "-" + strconv.Itoa(i)
+		id = schema.ServerID(name + "-" + strconv.Itoa(i))
 	}
 }
 
-func (n *naming) release(id string) {
+func (n *naming) release(id schema.ServerID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.pending, id)

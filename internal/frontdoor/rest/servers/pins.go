@@ -21,10 +21,10 @@ const acceptMost = 1 << 20
 
 // ServerPins is the answer to GET and POST /servers/{id}/pins.
 type ServerPins struct {
-	Server   string     `json:"server" example:"everything"`
-	Pin      string     `json:"pin" enum:"warn,quarantine" doc:"The pin of the server's entry." example:"quarantine"`
-	Recorded *time.Time `json:"recorded,omitempty" doc:"The time at which the definitions were first recorded; absent until then."`
-	Tools    []ToolPin  `json:"tools" nullable:"false"`
+	Server   schema.ServerID `json:"server" example:"everything"`
+	Pin      string          `json:"pin" enum:"warn,quarantine" doc:"The pin of the server's entry." example:"quarantine"`
+	Recorded *time.Time      `json:"recorded,omitempty" doc:"The time at which the definitions were first recorded; absent until then."`
+	Tools    []ToolPin       `json:"tools" nullable:"false"`
 }
 
 // ToolPin is one tool of ServerPins.
@@ -57,7 +57,7 @@ type AcceptTool struct {
 type pinHandlers struct {
 	catalog *catalog.Catalog
 	groups  []string
-	record  func(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error
+	record  func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
 	depth   int
 }
 
@@ -86,7 +86,7 @@ func opAcceptPins(d *httpapi.Document) huma.Operation {
 	return op
 }
 
-func (h *pinHandlers) pins(id string) (*ServerPins, error) {
+func (h *pinHandlers) pins(id schema.ServerID) (*ServerPins, error) {
 	of, err := h.catalog.Pins(id)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 	if err != nil {
 		return nil, err
 	}
-	id := r.PathValue("id")
+	id := schema.ServerID(r.PathValue("id"))
 	if _, err = h.catalog.Operator().Accept(r.Context(), id, all, x.Principal.Name); err != nil {
 		return nil, err
 	}

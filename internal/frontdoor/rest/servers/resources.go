@@ -45,7 +45,7 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 // listTools is GET /servers/{id}/tools: the definitions as the server gave them, without
 // tools in quarantine.
 func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
-	id := r.PathValue("id")
+	id := schema.ServerID(r.PathValue("id"))
 	s, err := h.catalog.Server(id)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 	if x.Query.Has("timeout_ms") {
 		return httpapi.BadParameter("timeout_ms", "can be used only with uri; the list is returned at once")
 	}
-	d, err := h.catalog.Definitions(r.PathValue("id"))
+	d, err := h.catalog.Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func onlyStrings(body []byte) error {
 // ask sends a request other than a tool call to the server of the path. Reading
 // changes nothing, so it may be sent again.
 func (h *resourceHandlers) ask(x *httpapi.Exchange, r *http.Request, call *schema.Call) error {
-	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), r.PathValue("id"), x.Principal, true
+	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), schema.ServerID(r.PathValue("id")), x.Principal, true
 	call.Trace = x.Trace(r)
 	return unknownName(call, h.runner.Run(x, r, call, submit.Wish{}))
 }
@@ -185,10 +185,10 @@ func unknownName(call *schema.Call, err error) error {
 	switch code := e.RPC.Code; {
 	case call.Method == schema.MethodReadResource && (code == mcpwire.CodeNoResource || code == mcpwire.CodeInvalidParams):
 		said.Kind = schema.KindNotFound
-		said.Detail = fmt.Sprintf("Server %q does not have this resource; GET /servers/%s/resources lists its resources.", call.Server, url.PathEscape(call.Server))
+		said.Detail = fmt.Sprintf("Server %q does not have this resource; GET /servers/%s/resources lists its resources.", call.Server, url.PathEscape(string(call.Server)))
 	case call.Method == schema.MethodGetPrompt && code == mcpwire.CodeInvalidParams:
 		said.Kind = schema.KindInvalidArguments
-		said.Detail = fmt.Sprintf("Server %q does not have this prompt, or does not accept these arguments; GET /servers/%s/prompts lists its prompts and their arguments.", call.Server, url.PathEscape(call.Server))
+		said.Detail = fmt.Sprintf("Server %q does not have this prompt, or does not accept these arguments; GET /servers/%s/prompts lists its prompts and their arguments.", call.Server, url.PathEscape(string(call.Server)))
 	default:
 		return err
 	}

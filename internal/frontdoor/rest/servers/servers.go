@@ -25,12 +25,12 @@ const entryMost = 256 << 10
 
 // AddedServer is the answer to POST /servers.
 type AddedServer struct {
-	ID              string `json:"id" example:"files"`
-	Status          string `json:"status" enum:"connected" example:"connected"`
-	PID             int    `json:"pid" example:"4711"`
-	RiskLevel       int    `json:"risk_level,omitempty" example:"1"`
-	RiskDescription string `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker *bool  `json:"running_in_docker,omitempty"`
+	ID              schema.ServerID `json:"id" example:"files"`
+	Status          string          `json:"status" enum:"connected" example:"connected"`
+	PID             int             `json:"pid" example:"4711"`
+	RiskLevel       int             `json:"risk_level,omitempty" example:"1"`
+	RiskDescription string          `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker *bool           `json:"running_in_docker,omitempty"`
 }
 
 // RemovedServer is the answer to DELETE /servers/{id}.
@@ -40,8 +40,8 @@ type RemovedServer struct {
 
 // RestartedServer is the answer to POST /servers/{id}/restart.
 type RestartedServer struct {
-	ID     string `json:"id" example:"files"`
-	Status string `json:"status" enum:"restarting" example:"restarting"`
+	ID     schema.ServerID `json:"id" example:"files"`
+	Status string          `json:"status" enum:"restarting" example:"restarting"`
 }
 
 // Options say what the operations on servers stand on. Catalog, Router, Runner and Log
@@ -58,11 +58,11 @@ type Options struct {
 	// nil: Catalog.Operator takes the body as the entry.
 	Add func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	// Remove removes a server that was added; nil: Catalog.Operator does.
-	Remove func(ctx context.Context, id string) error
+	Remove func(ctx context.Context, id schema.ServerID) error
 	// AcceptGroups are the groups whose members can accept tool definitions; none: every
 	// caller can. Accepted records in the audit record who accepted some.
 	AcceptGroups []string
-	Accepted     func(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error
+	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
 	// Draining reports whether the front door is shutting down: streams of events end.
 	Draining func() bool
 	// Heartbeat is how often a quiet stream of events sends a comment.
@@ -83,7 +83,7 @@ func Register(d *httpapi.Document, o Options) (readUnclean httpapi.Handler) {
 
 // serverInput is the path of an operation on one server.
 type serverInput struct {
-	ID string `path:"id" doc:"The id of a server." example:"everything"`
+	ID schema.ServerID `path:"id" doc:"The id of a server." example:"everything"`
 }
 
 // serverHandlers are the operations on servers.
@@ -94,7 +94,7 @@ type serverHandlers struct {
 	mayChange    bool // the set of servers
 	depth        int  // of a server's entry
 	addServer    func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
-	removeServer func(ctx context.Context, id string) error
+	removeServer func(ctx context.Context, id schema.ServerID) error
 	naming       naming
 }
 
@@ -153,7 +153,7 @@ func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer Added
 	answer = AddedServer{ID: added.ID, Status: "connected", PID: added.PID}
 	answer.RiskLevel, answer.RiskDescription, answer.RunningInDocker = httpapi.Risk(added.Risk, nil)
 	s.log.Info("a server was added over the API", "server", added.ID, "by", x.Principal.Name, "id", x.ID)
-	x.Set("Location", "/servers/"+url.PathEscape(added.ID))
+	x.Set("Location", "/servers/"+url.PathEscape(string(added.ID)))
 	return answer, nil
 }
 
@@ -165,7 +165,7 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 	if err != nil {
 		return none, err
 	}
-	var id string
+	var id schema.ServerID
 	if err := httpapi.ReadMember(members, "id", false, "a string, the id of the new server", &id); err != nil {
 		return none, err
 	}
@@ -178,7 +178,7 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 	if !given {
 		id = "server" // until the entry is known
 	}
-	parsed, err := config.ParseServer(id, entry)
+	parsed, err := config.ParseServer(string(id), entry)
 	if err != nil {
 		return none, entryError(id, err)
 	}
@@ -196,16 +196,16 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 }
 
 // entryError turns the faults of an entry into those of a request.
-func entryError(id string, err error) error {
+func entryError(id schema.ServerID, err error) error {
 	var faults *config.Faults
 	if !errors.As(err, &faults) || len(faults.List) == 0 {
 		return schema.Errorf(schema.KindInvalidRequest, "The body is not a valid server entry of a servers file.")
 	}
 	first := faults.List[0]
-	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+id+"."), first.Message)
+	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+string(id)+"."), first.Message)
 	brackets := strings.NewReplacer("[", "/", "]", "", ".", "/")
 	for _, f := range faults.List {
-		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+id+".")
+		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+string(id)+".")
 		if !ok {
 			inside = ""
 		} else {

@@ -42,7 +42,7 @@ type documented struct {
 
 // document is GET /servers/{id}/openapi.json.
 func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
-	id := r.PathValue("id")
+	id := schema.ServerID(r.PathValue("id"))
 	tools, err := h.catalog.Tools(id)
 	if err != nil {
 		return err
@@ -50,10 +50,10 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	own := make([]documented, 0, len(tools))
 	for i := range tools {
 		if t := &tools[i]; !t.Quarantined() {
-			own = append(own, documented{t.Tool, format.Name(t.Server, t.Name)})
+			own = append(own, documented{t.Tool, format.Name(string(t.Server), t.Name)})
 		}
 	}
-	return h.send(x, "server", id, own)
+	return h.send(x, "server", string(id), own)
 }
 
 // setDocument is GET /sets/{name}/openapi.json.
@@ -66,7 +66,7 @@ func (h *typedHandlers) setDocument(x *httpapi.Exchange, r *http.Request) error 
 	tools := make([]documented, 0, len(view.Tools))
 	for i := range view.Tools {
 		if t := &view.Tools[i]; !t.Quarantined() {
-			tools = append(tools, documented{t.Tool.Tool, format.NameAs(t.Name, t.Server, t.Tool.Name)})
+			tools = append(tools, documented{t.Tool.Tool, format.NameAs(t.Name, string(t.Server), t.Tool.Name)})
 		}
 	}
 	return h.send(x, "set", name, tools)
@@ -167,7 +167,7 @@ func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		paths["/servers/"+segment(t.Server)+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
+		paths["/servers/"+segment(string(t.Server))+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
 	}
 	responses := make(map[string]json.RawMessage)
 	c.follow(httpapi.Encode(paths), schemas, responses)

@@ -40,7 +40,7 @@ func toolOf(t testing.TB, server, raw string) *schema.Tool {
 	if err := json.Unmarshal([]byte(raw), &def); err != nil {
 		t.Fatalf("%v: %s", err, raw)
 	}
-	return &schema.Tool{Server: server, Name: def.Name, Raw: json.RawMessage(raw), Input: def.InputSchema}
+	return &schema.Tool{Server: schema.ServerID(server), Name: def.Name, Raw: json.RawMessage(raw), Input: def.InputSchema}
 }
 
 // recordedDocuments writes the document of every recorded server into a folder and returns their

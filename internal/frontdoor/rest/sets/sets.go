@@ -49,12 +49,12 @@ type SetDetail struct {
 
 // SetTool is a tool of a set.
 type SetTool struct {
-	Name    string `json:"name" doc:"The name in the set." example:"files__read_text"`
-	Server  string `json:"server" example:"files"`
-	Tool    string `json:"tool" example:"read_text"`
-	Enabled bool   `json:"enabled"`
-	Reason  string `json:"reason,omitempty" doc:"The reason that it is disabled."`
-	Offline string `json:"offline,omitempty" doc:"The reason that no worker can run it now."`
+	Name    string          `json:"name" doc:"The name in the set." example:"files__read_text"`
+	Server  schema.ServerID `json:"server" example:"files"`
+	Tool    string          `json:"tool" example:"read_text"`
+	Enabled bool            `json:"enabled"`
+	Reason  string          `json:"reason,omitempty" doc:"The reason that it is disabled."`
+	Offline string          `json:"offline,omitempty" doc:"The reason that no worker can run it now."`
 }
 
 // SetClash is a name that several tools of a set would have.
@@ -65,8 +65,8 @@ type SetClash struct {
 
 // ToolRef names a tool.
 type ToolRef struct {
-	Server string `json:"server" example:"files"`
-	Tool   string `json:"tool" example:"search"`
+	Server schema.ServerID `json:"server" example:"files"`
+	Tool   string          `json:"tool" example:"search"`
 }
 
 // RemovedSet is the answer to DELETE /sets/{name}.

@@ -27,7 +27,7 @@ const (
 // member outcome stands behind them.
 func SendResult(x *httpapi.Exchange, res *schema.Result, tellOutcome bool) {
 	if res.Worker != "" {
-		x.Set("Callyard-Worker", res.Worker)
+		x.Set("Callyard-Worker", string(res.Worker))
 	}
 	cached(x, &res.Cache)
 	body := res.Body
@@ -67,8 +67,8 @@ func cached(x *httpapi.Exchange, c *schema.Caching) {
 
 // note says which call the request is about.
 func note(x *httpapi.Exchange, call *schema.Call) {
-	x.Span.Text(telemetry.KeyCall, call.ID)
-	x.Span.Text(telemetry.KeyServer, call.Server)
+	x.Span.Text(telemetry.KeyCall, string(call.ID))
+	x.Span.Text(telemetry.KeyServer, string(call.Server))
 	x.Span.Text(telemetry.KeyTool, call.Tool)
 }
 

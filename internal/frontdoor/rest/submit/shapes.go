@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Names of the schemas of answers to a call.
@@ -25,45 +26,45 @@ const (
 // ConfirmationRequest is the answer to a call that is held; the shape is that of
 // MCP Bridge with ours added.
 type ConfirmationRequest struct {
-	Outcome              string    `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
-	RequiresConfirmation bool      `json:"requires_confirmation" doc:"Always true."`
-	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent if somebody else must approve."`
-	CallID               string    `json:"call_id"`
-	ApprovalID           string    `json:"approval_id"`
-	ApprovalURL          string    `json:"approval_url,omitempty" doc:"The page on which approvers decide."`
-	RiskLevel            int       `json:"risk_level"`
-	RiskDescription      string    `json:"risk_description"`
-	Reasons              []string  `json:"reasons,omitempty"`
-	ServerID             string    `json:"server_id"`
-	Method               string    `json:"method"`
-	ToolName             string    `json:"tool_name"`
-	ExpiresAt            time.Time `json:"expires_at"`
+	Outcome              string            `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
+	RequiresConfirmation bool              `json:"requires_confirmation" doc:"Always true."`
+	ConfirmationID       string            `json:"confirmation_id,omitempty" doc:"The single-use token; absent if somebody else must approve."`
+	CallID               schema.CallID     `json:"call_id"`
+	ApprovalID           schema.ApprovalID `json:"approval_id"`
+	ApprovalURL          string            `json:"approval_url,omitempty" doc:"The page on which approvers decide."`
+	RiskLevel            int               `json:"risk_level"`
+	RiskDescription      string            `json:"risk_description"`
+	Reasons              []string          `json:"reasons,omitempty"`
+	ServerID             schema.ServerID   `json:"server_id"`
+	Method               string            `json:"method"`
+	ToolName             string            `json:"tool_name"`
+	ExpiresAt            time.Time         `json:"expires_at"`
 }
 
 // CallState is what is known of a call that was held or stored.
 type CallState struct {
-	ID              string           `json:"id"`
-	State           string           `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server          string           `json:"server"`
-	Tool            string           `json:"tool"`
-	BatchID         string           `json:"batch_id,omitempty"`
-	Index           *uint64          `json:"index,omitempty" doc:"Its position in the batch."`
-	CustomID        string           `json:"custom_id,omitempty"`
-	ApprovalID      string           `json:"approval_id,omitempty"`
-	Reasons         []string         `json:"reasons,omitempty" doc:"The reasons for which it was held."`
-	Edited          bool             `json:"edited,omitempty" doc:"Whether an approver edited the arguments."`
-	Created         time.Time        `json:"created"`
-	ExpiresAt       time.Time        `json:"expires_at,omitzero" doc:"The time until which it can be approved or sent."`
-	Ended           time.Time        `json:"ended,omitzero"`
-	Worker          string           `json:"worker,omitempty"`
-	Attempt         int              `json:"attempt,omitempty" doc:"The number of attempts."`
-	ToolError       bool             `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
-	GivenUp         bool             `json:"given_up,omitempty" doc:"Whether every attempt failed; POST /calls/{id}/settle can start another."`
-	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
-	Settled         string           `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
-	Decisions       []calls.Decision `json:"decisions,omitempty"`
-	Result          json.RawMessage  `json:"result,omitempty" doc:"The result of the tool, once it is available."`
-	Problem         json.RawMessage  `json:"problem,omitempty" doc:"The reason that it did not succeed."`
+	ID              schema.CallID     `json:"id"`
+	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          schema.ServerID   `json:"server"`
+	Tool            string            `json:"tool"`
+	BatchID         schema.BatchID    `json:"batch_id,omitempty"`
+	Index           *uint64           `json:"index,omitempty" doc:"Its position in the batch."`
+	CustomID        string            `json:"custom_id,omitempty"`
+	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty"`
+	Reasons         []string          `json:"reasons,omitempty" doc:"The reasons for which it was held."`
+	Edited          bool              `json:"edited,omitempty" doc:"Whether an approver edited the arguments."`
+	Created         time.Time         `json:"created"`
+	ExpiresAt       time.Time         `json:"expires_at,omitzero" doc:"The time until which it can be approved or sent."`
+	Ended           time.Time         `json:"ended,omitzero"`
+	Worker          schema.WorkerID   `json:"worker,omitempty"`
+	Attempt         int               `json:"attempt,omitempty" doc:"The number of attempts."`
+	ToolError       bool              `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
+	GivenUp         bool              `json:"given_up,omitempty" doc:"Whether every attempt failed; POST /calls/{id}/settle can start another."`
+	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
+	Settled         string            `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
+	Decisions       []calls.Decision  `json:"decisions,omitempty"`
+	Result          json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it is available."`
+	Problem         json.RawMessage   `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
 
 // finishAnswers puts the shapes of answers to a call into the document. Their

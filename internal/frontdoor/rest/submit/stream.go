@@ -38,7 +38,7 @@ func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Requ
 	defer wait.Wait()
 	defer cancel()
 
-	x.Set("Callyard-Call-Id", call.ID)
+	x.Set("Callyard-Call-Id", string(call.ID))
 	out := httpapi.NewEvents(x)
 	defer out.End()
 	beat := time.NewTicker(u.heartbeat)
@@ -90,9 +90,9 @@ func (u *Runner) endStream(x *httpapi.Exchange, call *schema.Call, out *sse.Writ
 		_ = out.Event("held", "", httpapi.Encode(u.Confirmation(end.out.Held)))
 	case end.err == nil:
 		if !out.Begun() {
-			x.Set("Callyard-Call-Id", call.ID)
+			x.Set("Callyard-Call-Id", string(call.ID))
 			if res.Worker != "" {
-				x.Set("Callyard-Worker", res.Worker)
+				x.Set("Callyard-Worker", string(res.Worker))
 			}
 		}
 		_ = out.Event("result", "", res.Body)

@@ -69,7 +69,7 @@ func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w 
 	case out.Accepted != nil:
 		return u.acceptedOr(ctx, x, r, out.Accepted, w)
 	}
-	x.Set("Callyard-Call-Id", call.ID)
+	x.Set("Callyard-Call-Id", string(call.ID))
 	SendResult(x, out.Result, w.TellOutcome)
 	return nil
 }
@@ -77,7 +77,7 @@ func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w 
 // acceptedOr answers for a call that was stored: with its end, or with its status where
 // the caller does not wait so long.
 func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Request, c *calls.Accepted, w Wish) error {
-	x.Set("Callyard-Call-Id", c.CallID)
+	x.Set("Callyard-Call-Id", string(c.CallID))
 	if c.Replayed {
 		x.Set("Idempotency-Replayed", "true")
 	}
@@ -121,7 +121,7 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 const MaxWait = 10 * time.Minute
 
 // accepted answers that the call is stored and continues without the caller.
-func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id string) error {
+func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id schema.CallID) error {
 	s, err := u.calls.Get(r.Context(), id, x.Principal)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id string) error
 	if err != nil {
 		return err
 	}
-	x.Set("Location", "/calls/"+id)
+	x.Set("Location", "/calls/"+string(id))
 	x.SendJSON(http.StatusAccepted, withOutcome(body, OutcomeAccepted))
 	return nil
 }
@@ -144,15 +144,15 @@ func (u *Runner) Confirmation(h *calls.Held) ConfirmationRequest {
 		ServerID: h.Server, Method: schema.MethodCallTool, ToolName: h.Tool, ExpiresAt: h.Expires,
 	}
 	if u.approverURL != "" && h.Token == "" {
-		body.ApprovalURL = u.approverURL + "/a/" + url.PathEscape(h.ApprovalID)
+		body.ApprovalURL = u.approverURL + "/a/" + url.PathEscape(string(h.ApprovalID))
 	}
 	return body
 }
 
 // held answers a call that waits for an approval.
 func (u *Runner) held(x *httpapi.Exchange, h *calls.Held) {
-	x.Set("Location", "/calls/"+h.CallID)
-	x.Set("Callyard-Call-Id", h.CallID)
+	x.Set("Location", "/calls/"+string(h.CallID))
+	x.Set("Callyard-Call-Id", string(h.CallID))
 	x.SendValue(http.StatusAccepted, u.Confirmation(h))
 }
 

@@ -34,11 +34,11 @@ type ProviderToolList struct {
 
 // ProviderToolName says what a name stands for.
 type ProviderToolName struct {
-	Name   string `json:"name" example:"everything__echo"`
-	Server string `json:"server" example:"everything"`
-	Tool   string `json:"tool" example:"echo"`
-	Tokens int    `json:"tokens" doc:"The estimated number of tokens that the tool uses."`
-	Strict bool   `json:"strict,omitempty" doc:"Whether the tool uses the provider's strict mode."`
+	Name   string          `json:"name" example:"everything__echo"`
+	Server schema.ServerID `json:"server" example:"everything"`
+	Tool   string          `json:"tool" example:"echo"`
+	Tokens int             `json:"tokens" doc:"The estimated number of tokens that the tool uses."`
+	Strict bool            `json:"strict,omitempty" doc:"Whether the tool uses the provider's strict mode."`
 }
 
 // ProviderLoosening is one thing that a provider's schema does not express.
@@ -81,9 +81,9 @@ type listed struct {
 // name is what a model calls the tool.
 func (t *listed) name() string {
 	if t.setName == "" {
-		return format.Name(t.Server, t.Name)
+		return format.Name(string(t.Server), t.Name)
 	}
-	return format.NameAs(t.setName, t.Server, t.Name)
+	return format.NameAs(t.setName, string(t.Server), t.Name)
 }
 
 // offers says whether the list has the tool.
@@ -119,7 +119,7 @@ func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []st
 	for _, s := range servers {
 		of, err := h.catalog.Tools(s.ID)
 		if err != nil {
-			unknown = append(unknown, s.ID)
+			unknown = append(unknown, string(s.ID))
 			continue
 		}
 		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !in.offers(&t) })

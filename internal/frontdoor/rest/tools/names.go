@@ -21,9 +21,10 @@ type names struct {
 
 // meant is a tool that a name can mean.
 type meant struct {
-	own          string // the caller's, "" for a tool of a server
-	name         string // in the set, or for all providers
-	server, tool string
+	own    string // the caller's, "" for a tool of a server
+	name   string // in the set, or for all providers
+	server schema.ServerID
+	tool   string
 }
 
 // shown is what the tool is called in errors.
@@ -83,7 +84,7 @@ func (n *names) exact(name string) (tool catalog.Tool, ambiguous bool, err error
 	switch len(found) {
 	case 0:
 	case 1:
-		tool, err = c.Tool(found[0].Server, found[0].Tool)
+		tool, err = c.Tool(schema.ServerID(found[0].Server), found[0].Tool)
 		return tool, false, err
 	default:
 		candidates := make([]string, len(found))
@@ -94,7 +95,7 @@ func (n *names) exact(name string) (tool catalog.Tool, ambiguous bool, err error
 	}
 	// A server that is not ready is said to be that, and not to have no such tool.
 	if server, of, ok := strings.Cut(name, "__"); ok {
-		if _, why := c.Tool(server, of); schema.KindOf(why) == schema.KindUnavailable {
+		if _, why := c.Tool(schema.ServerID(server), of); schema.KindOf(why) == schema.KindUnavailable {
 			return tool, false, why
 		}
 	}
@@ -108,12 +109,12 @@ func (n *names) directory() format.Directory {
 			servers := c.Servers()
 			ids := make([]string, len(servers))
 			for i := range servers {
-				ids[i] = servers[i].ID
+				ids[i] = string(servers[i].ID)
 			}
 			return ids
 		},
 		Tools: func(server string) []string {
-			tools, err := c.Tools(server)
+			tools, err := c.Tools(schema.ServerID(server))
 			if err != nil {
 				return nil
 			}
@@ -124,7 +125,7 @@ func (n *names) directory() format.Directory {
 			return names
 		},
 		Has: func(server, tool string) bool {
-			_, err := c.Tool(server, tool)
+			_, err := c.Tool(schema.ServerID(server), tool)
 			return err == nil
 		},
 	}
@@ -150,7 +151,7 @@ func (n *names) fold() {
 	d := n.directory()
 	for _, server := range d.Servers() {
 		for _, tool := range d.Tools(server) {
-			m := meant{name: format.Name(server, tool), server: server, tool: tool}
+			m := meant{name: format.Name(server, tool), server: schema.ServerID(server), tool: tool}
 			n.folded.Add(m.name, m)
 			n.folded.Add(server+"__"+tool, m)
 			n.folded.Add(tool, m)

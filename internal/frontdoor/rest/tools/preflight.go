@@ -20,15 +20,15 @@ type Preflight struct {
 
 // PreflightTool says whether one tool is ready.
 type PreflightTool struct {
-	Server   string `json:"server" example:"files"`
-	Tool     string `json:"tool" example:"read_text"`
-	Ready    bool   `json:"ready" doc:"Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one."`
-	State    string `json:"state" enum:"ready,missing,unknown,offline,disabled,unaccepted,changed,denied" doc:"ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls."`
-	Reason   string `json:"reason,omitempty" doc:"Why it is not ready."`
-	Pinned   bool   `json:"pinned" doc:"Whether its server is pinned, and the definition accepted."`
-	Digest   string `json:"digest,omitempty" doc:"The digest of its definition."`
-	Risk     string `json:"risk,omitempty" enum:"low,medium,high" doc:"The risk of a call without arguments."`
-	Decision string `json:"decision,omitempty" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments."`
+	Server   schema.ServerID `json:"server" example:"files"`
+	Tool     string          `json:"tool" example:"read_text"`
+	Ready    bool            `json:"ready" doc:"Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one."`
+	State    string          `json:"state" enum:"ready,missing,unknown,offline,disabled,unaccepted,changed,denied" doc:"ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls."`
+	Reason   string          `json:"reason,omitempty" doc:"Why it is not ready."`
+	Pinned   bool            `json:"pinned" doc:"Whether its server is pinned, and the definition accepted."`
+	Digest   string          `json:"digest,omitempty" doc:"The digest of its definition."`
+	Risk     string          `json:"risk,omitempty" enum:"low,medium,high" doc:"The risk of a call without arguments."`
+	Decision string          `json:"decision,omitempty" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments."`
 }
 
 // maxPreflight bounds the tools of one request; a program with more asks again.
@@ -47,7 +47,7 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 		if !found || server == "" || name == "" {
 			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "A tool is named SERVER/TOOL or SERVER/TOOL@DIGEST.")
 		}
-		t := h.check(server, name, digest, x.Principal)
+		t := h.check(schema.ServerID(server), name, digest, x.Principal)
 		answer.Ready = answer.Ready && t.Ready
 		answer.Tools = append(answer.Tools, t)
 	}
@@ -55,7 +55,7 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 }
 
 // check says whether calls of a tool can run; digest is the required one, "" for any.
-func (h *searchHandlers) check(server, name, digest string, who schema.Principal) PreflightTool {
+func (h *searchHandlers) check(server schema.ServerID, name, digest string, who schema.Principal) PreflightTool {
 	p := PreflightTool{Server: server, Tool: name, State: "ready"}
 	not := func(state, reason string) PreflightTool {
 		p.State, p.Reason = state, reason

@@ -27,14 +27,14 @@ type ToolSearch struct {
 
 // FoundTool is a tool that fits a query.
 type FoundTool struct {
-	Server    string  `json:"server" example:"files"`
-	Tool      string  `json:"tool" example:"read_text"`
-	NameInSet string  `json:"name_in_set,omitempty" doc:"Its name in the set that was searched."`
-	Signature string  `json:"signature" doc:"How it is called, in one line: required parameters first, optional ones with a question mark." example:"read_text(path: string, head?: integer)"`
-	Summary   string  `json:"summary,omitempty" doc:"The beginning of its description, as its server says it." example:"Reads a text file."`
-	Score     float64 `json:"score" doc:"For comparison with the other tools of this answer only." example:"7.31"`
-	Risk      string  `json:"risk" enum:"low,medium,high" doc:"The risk of a call without arguments; the arguments of a call can change it."`
-	Decision  string  `json:"decision" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it."`
+	Server    schema.ServerID `json:"server" example:"files"`
+	Tool      string          `json:"tool" example:"read_text"`
+	NameInSet string          `json:"name_in_set,omitempty" doc:"Its name in the set that was searched."`
+	Signature string          `json:"signature" doc:"How it is called, in one line: required parameters first, optional ones with a question mark." example:"read_text(path: string, head?: integer)"`
+	Summary   string          `json:"summary,omitempty" doc:"The beginning of its description, as its server says it." example:"Reads a text file."`
+	Score     float64         `json:"score" doc:"For comparison with the other tools of this answer only." example:"7.31"`
+	Risk      string          `json:"risk" enum:"low,medium,high" doc:"The risk of a call without arguments; the arguments of a call can change it."`
+	Decision  string          `json:"decision" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it."`
 }
 
 // decisionOf returns the words for an assessment.
@@ -67,7 +67,7 @@ func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearc
 	if query == "" {
 		return ToolSearch{}, schema.Errorf(schema.KindInvalidRequest, "q is missing; describe in words what the tool is to do.")
 	}
-	f, err := h.catalog.Search(r.Context(), catalog.Query{Text: query, Server: x.Query.Get("server"), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
+	f, err := h.catalog.Search(r.Context(), catalog.Query{Text: query, Server: schema.ServerID(x.Query.Get("server")), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
 	if err != nil {
 		return ToolSearch{}, err
 	}

@@ -15,14 +15,14 @@ const patternMost = 256
 
 // Switch is a tool, or all tools that fit, with whether it is enabled.
 type Switch struct {
-	Server  string    `json:"server,omitempty" doc:"A server, or with wide a pattern of servers." example:"files"`
-	Tool    string    `json:"tool,omitempty" doc:"A tool, or with wide a pattern of tools." example:"delete_*"`
-	Set     string    `json:"set,omitempty" doc:"The set whose tools are meant." example:"research"`
-	Wide    bool      `json:"wide,omitempty" doc:"Whether server and tool are patterns, also for tools that come later."`
-	Enabled bool      `json:"enabled"`
-	Reason  string    `json:"reason,omitempty" example:"Read-only until Monday."`
-	By      string    `json:"by,omitempty" example:"ops"`
-	At      time.Time `json:"at"`
+	Server  schema.ServerID `json:"server,omitempty" doc:"A server, or with wide a pattern of servers." example:"files"`
+	Tool    string          `json:"tool,omitempty" doc:"A tool, or with wide a pattern of tools." example:"delete_*"`
+	Set     string          `json:"set,omitempty" doc:"The set whose tools are meant." example:"research"`
+	Wide    bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns, also for tools that come later."`
+	Enabled bool            `json:"enabled"`
+	Reason  string          `json:"reason,omitempty" example:"Read-only until Monday."`
+	By      string          `json:"by,omitempty" example:"ops"`
+	At      time.Time       `json:"at"`
 }
 
 // SwitchList is the answer to GET /tools/switches.
@@ -100,7 +100,7 @@ func (h *toolHandlers) switchTools(x *httpapi.Exchange, r *http.Request) (answer
 	if server == "" && tool == "" && set == "" {
 		return answer, schema.Errorf(schema.KindInvalidRequest, "The body selects every tool of every server. Send server, tool or set; {\"server\": \"*\"} means every server.")
 	}
-	sw, fits, err := h.catalog.Switches().Many(r.Context(), server, tool, set, state.Enabled, state.Reason, x.Principal.Name)
+	sw, fits, err := h.catalog.Switches().Many(r.Context(), schema.ServerID(server), tool, set, state.Enabled, state.Reason, x.Principal.Name)
 	if err != nil {
 		return answer, err
 	}

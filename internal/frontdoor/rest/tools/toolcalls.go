@@ -51,9 +51,9 @@ type ToolCallItem struct {
 	Index        int                         `json:"index"`
 	ID           string                      `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc123"`
 	Name         string                      `json:"name" doc:"The name of the tool in the model's call." example:"everything__echo"`
-	Server       string                      `json:"server,omitempty" example:"everything"`
+	Server       schema.ServerID             `json:"server,omitempty" example:"everything"`
 	Tool         string                      `json:"tool,omitempty" example:"echo"`
-	CallID       string                      `json:"call_id,omitempty" doc:"The id of the call, if it was admitted." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	CallID       schema.CallID               `json:"call_id,omitempty" doc:"The id of the call, if it was admitted." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	State        string                      `json:"state" enum:"succeeded,failed,held,unknown,accepted" doc:"failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path."`
 	Location     string                      `json:"location,omitempty" doc:"For an accepted or held call, the path that returns its state." example:"/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	ToolError    bool                        `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`

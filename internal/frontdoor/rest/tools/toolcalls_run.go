@@ -142,18 +142,18 @@ func (b *block) failed(i int, err error) {
 func (b *block) held(i int, h *calls.Held) {
 	item, answer := &b.items[i], &b.answers[i]
 	c := b.handlers.runner.Confirmation(h)
-	item.State, item.CallID, item.Confirmation, item.Location = "held", c.CallID, &c, "/calls/"+c.CallID
+	item.State, item.CallID, item.Confirmation, item.Location = "held", c.CallID, &c, "/calls/"+string(c.CallID)
 	answer.Text = "This call has not run. It is held until a person approves it"
 	if len(c.Reasons) > 0 {
 		answer.Text += " (" + strings.Join(c.Reasons, "; ") + ")"
 	}
-	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + c.CallID + " returns its outcome."
+	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + string(c.CallID) + " returns its outcome."
 }
 
 // accepted notes a call that is stored and continues without the caller.
-func (b *block) accepted(i int, id string) {
+func (b *block) accepted(i int, id schema.CallID) {
 	item, answer := &b.items[i], &b.answers[i]
-	item.State, item.CallID, item.Location = "accepted", id, "/calls/"+id
+	item.State, item.CallID, item.Location = "accepted", id, "/calls/"+string(id)
 	answer.Text = "This call was accepted and has not answered yet. Do not send it again: GET " + item.Location + " returns its outcome."
 }
 

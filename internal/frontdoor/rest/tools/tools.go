@@ -33,7 +33,7 @@ const (
 
 // ToolItem is one tool of GET /tools.
 type ToolItem struct {
-	Server     string            `json:"server" example:"everything"`
+	Server     schema.ServerID   `json:"server" example:"everything"`
 	Name       string            `json:"name" example:"echo"`
 	NameInSet  string            `json:"name_in_set,omitempty" doc:"With set: the name of the tool in the set." example:"demo__echo"`
 	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
@@ -45,8 +45,8 @@ type ToolItem struct {
 
 // QuarantinedTool is a tool that GET /tools leaves out.
 type QuarantinedTool struct {
-	Server string `json:"server" example:"everything"`
-	Name   string `json:"name" example:"echo"`
+	Server schema.ServerID `json:"server" example:"everything"`
+	Name   string          `json:"name" example:"echo"`
 }
 
 // ToolList is the answer to GET /tools.
@@ -60,12 +60,12 @@ type ToolList struct {
 
 // ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
 type ToolSwitch struct {
-	Server  string    `json:"server" example:"everything"`
-	Name    string    `json:"name" example:"echo"`
-	Enabled bool      `json:"enabled" example:"false"`
-	Reason  string    `json:"reason,omitempty" example:"Deletes files; use archive instead."`
-	By      string    `json:"by,omitempty" example:"ops"`
-	At      time.Time `json:"at"`
+	Server  schema.ServerID `json:"server" example:"everything"`
+	Name    string          `json:"name" example:"echo"`
+	Enabled bool            `json:"enabled" example:"false"`
+	Reason  string          `json:"reason,omitempty" example:"Deletes files; use archive instead."`
+	By      string          `json:"by,omitempty" example:"ops"`
+	At      time.Time       `json:"at"`
 }
 
 // SwitchRequest is the body of PATCH /servers/{id}/tools/{tool}.
@@ -75,17 +75,17 @@ type SwitchRequest struct {
 }
 
 type toolListInput struct {
-	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer."`
-	Server       string `query:"server" doc:"Only the tools of this server." example:"everything"`
-	Set          string `query:"set" doc:"Only the tools of this set, in its order and under its names, in one answer." example:"research"`
-	Include      string `query:"include" enum:"offline" doc:"offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now."`
-	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The maximum number of tools on a page, if the list has pages."`
-	Cursor       string `query:"cursor" maxLength:"2048" doc:"The next_cursor of the previous page."`
-	Query        string `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
-	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The maximum number of tools in the answer; 0 means no limit."`
-	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"The maximum estimated number of tokens of all tools; 0 means no limit."`
-	DeferLoading bool   `query:"defer_loading" doc:"For Anthropic's tool search: mark each tool with defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool to the request yourself."`
-	Strict       bool   `query:"strict" doc:"Use OpenAI's strict mode for each tool whose schema supports it."`
+	Format       string          `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer."`
+	Server       schema.ServerID `query:"server" doc:"Only the tools of this server." example:"everything"`
+	Set          string          `query:"set" doc:"Only the tools of this set, in its order and under its names, in one answer." example:"research"`
+	Include      string          `query:"include" enum:"offline" doc:"offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now."`
+	Limit        int             `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The maximum number of tools on a page, if the list has pages."`
+	Cursor       string          `query:"cursor" maxLength:"2048" doc:"The next_cursor of the previous page."`
+	Query        string          `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
+	MaxTools     int             `query:"max_tools" minimum:"0" maximum:"100000" doc:"The maximum number of tools in the answer; 0 means no limit."`
+	BudgetTokens int             `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"The maximum estimated number of tokens of all tools; 0 means no limit."`
+	DeferLoading bool            `query:"defer_loading" doc:"For Anthropic's tool search: mark each tool with defer_loading, so that it is loaded once the model finds it. Add Anthropic's search tool to the request yourself."`
+	Strict       bool            `query:"strict" doc:"Use OpenAI's strict mode for each tool whose schema supports it."`
 }
 
 type toolListOutput struct {
@@ -165,13 +165,13 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 		if page.NextCursor != "" || s.ID < from.server {
 			// It is not on this page; only whether its tools are known is of interest.
 			if _, err := h.catalog.Definitions(s.ID); err != nil {
-				page.Unknown = append(page.Unknown, s.ID)
+				page.Unknown = append(page.Unknown, string(s.ID))
 			}
 			continue
 		}
 		tools, err := h.catalog.Tools(s.ID)
 		if err != nil {
-			page.Unknown = append(page.Unknown, s.ID)
+			page.Unknown = append(page.Unknown, string(s.ID))
 			continue
 		}
 		slices.SortFunc(tools, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
@@ -207,21 +207,24 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 func nextLink(in *toolListInput, next string) string {
 	q := url.Values{"cursor": {next}, "limit": {strconv.Itoa(in.Limit)}}
 	if in.Server != "" {
-		q.Set("server", in.Server)
+		q.Set("server", string(in.Server))
 	}
 	return fmt.Sprintf("</tools?%s>; rel=%q", q.Encode(), "next")
 }
 
 // cursor is the last tool of a page.
-type cursor struct{ server, tool string }
+type cursor struct {
+	server schema.ServerID
+	tool   string
+}
 
-func (c cursor) before(server, tool string) bool {
-	return c == cursor{} || cmp.Or(strings.Compare(c.server, server), strings.Compare(c.tool, tool)) < 0
+func (c cursor) before(server schema.ServerID, tool string) bool {
+	return c == cursor{} || cmp.Or(strings.Compare(string(c.server), string(server)), strings.Compare(c.tool, tool)) < 0
 }
 
 // String is the opaque form of the cursor.
 func (c cursor) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(c.server + "\x00" + c.tool))
+	return base64.RawURLEncoding.EncodeToString([]byte(string(c.server) + "\x00" + c.tool))
 }
 
 func readCursor(text string) (cursor, error) {
@@ -233,7 +236,7 @@ func readCursor(text string) (cursor, error) {
 	if err != nil || !ok {
 		return cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is invalid; use next_cursor of the previous page, or omit it.")
 	}
-	return cursor{server, tool}, nil
+	return cursor{schema.ServerID(server), tool}, nil
 }
 
 // switchTool is PATCH /servers/{id}/tools/{tool}.
@@ -242,7 +245,7 @@ func (h *toolHandlers) switchTool(x *httpapi.Exchange, r *http.Request) (now Too
 	if _, err = h.readSwitch(x, r, &in); err != nil {
 		return now, err
 	}
-	of, err := h.catalog.Switch(r.Context(), r.PathValue("id"), r.PathValue("tool"), in.Enabled, in.Reason, x.Principal.Name)
+	of, err := h.catalog.Switch(r.Context(), schema.ServerID(r.PathValue("id")), r.PathValue("tool"), in.Enabled, in.Reason, x.Principal.Name)
 	if err != nil {
 		return now, err
 	}
