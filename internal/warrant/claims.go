@@ -91,7 +91,7 @@ var (
 
 // fields returns the texts of c in their order on the wire.
 func (c *Claims) fields() [texts]*string {
-	return [...]*string{&c.ApprovalID, &c.CallID, &c.Server, &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion, &c.Requirement}
+	return [...]*string{(*string)(&c.ApprovalID), (*string)(&c.CallID), (*string)(&c.Server), &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion, &c.Requirement}
 }
 
 // append appends c in its wire form, without a signature.

@@ -168,7 +168,7 @@ func (r *Record) cut() {
 	short(&r.Server, maxName)
 	short(&r.Tool, maxName)
 	short(&r.Method, maxName)
-	short((*string)(&r.Error), maxName)
+	short(&r.Error, maxName)
 	short(&r.Detail, maxDetail)
 	short(&r.Worker, maxName)
 	short(&r.Batch, maxName)
@@ -177,7 +177,7 @@ func (r *Record) cut() {
 	short(&r.Approval, maxName)
 }
 
-func short(text *string, most int) {
+func short[S ~string](text *S, most int) {
 	if len(*text) <= most {
 		return
 	}
@@ -185,5 +185,5 @@ func short(text *string, most int) {
 	for end > 0 && !utf8.RuneStart((*text)[end]) {
 		end--
 	}
-	*text = strings.Clone((*text)[:end])
+	*text = S(strings.Clone(string((*text)[:end])))
 }

@@ -235,7 +235,7 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	} else {
 		r.ID = k.id()
 	}
-	for _, to := range [...]*string{&r.Principal, &r.Owner, &r.Server, &r.Tool, &r.Method, &r.Worker, &r.Approval} {
+	for _, to := range [...]*string{&r.Principal, &r.Owner, (*string)(&r.Server), &r.Tool, &r.Method, (*string)(&r.Worker), (*string)(&r.Approval)} {
 		*to = p.name()
 	}
 	r.Admitted = base + p.varint()

@@ -57,7 +57,7 @@ func (f *fabric) heldByPeople(arguments string) (id schema.ApprovalID, state str
 	params := get(get(get(got, "inputRequests"), approvalRequestID), "params")
 	page, state := getString(params, "url"), getString(got, "requestState")
 	after, ok := strings.CutPrefix(page, "http://approver.test/a/")
-	id := schema.ApprovalID(after)
+	id = schema.ApprovalID(after)
 	if getString(params, "mode") != "url" || !ok || state == "" || get(params, "requestedSchema") != nil {
 		f.t.Fatalf("%s", got)
 	}

@@ -78,7 +78,8 @@ func FuzzOwnURI(f *testing.F) {
 	f.Add("demo", "demo://one")
 	f.Add("two words", "a:b:c")
 	f.Add("a:b%", "x:")
-	f.Fuzz(func(t *testing.T, server schema.ServerID, uri string) {
+	f.Fuzz(func(t *testing.T, name, uri string) {
+		server := schema.ServerID(name)
 		if server == "" || uri == "" {
 			return
 		}

@@ -32,7 +32,7 @@ func (l lineReader) readPlainItem(raw []byte) (rec batch.Line, ok bool) {
 		case "custom_id":
 			into = &rec.CustomID
 		case "server":
-			into = &rec.Server
+			into = (*string)(&rec.Server)
 		case "tool":
 			into = &rec.Tool
 		case "arguments":

@@ -57,8 +57,8 @@ func TestAPlainLineIsNotDecoded(t *testing.T) {
 func FuzzTheHeadOfAResultIsWrittenAsJSON(f *testing.F) {
 	f.Add(uint64(0), "", "succeeded", "", 0, "", false, "")
 	f.Add(uint64(41), "line <1> & \"2\"\\", "failed", "w\u2028\x7f", 3, "é: \n", true, `{"type":"x","detail":"<>"}`)
-	f.Fuzz(func(t *testing.T, index uint64, customID, state string, worker schema.WorkerID, attempt int, settled string, toolError bool, problem string) {
-		h := BatchResult{Index: index, CustomID: customID, CallID: "call_x", State: state, ToolError: toolError, Worker: worker, Attempt: attempt, Settled: settled, Cursor: "1c-5"}
+	f.Fuzz(func(t *testing.T, index uint64, customID, state, worker string, attempt int, settled string, toolError bool, problem string) {
+		h := BatchResult{Index: index, CustomID: customID, CallID: "call_x", State: state, ToolError: toolError, Worker: schema.WorkerID(worker), Attempt: attempt, Settled: settled, Cursor: "1c-5"}
 		if json.Valid([]byte(problem)) {
 			text := httpapi.Encode(json.RawMessage(problem)) // as the encoder writes it
 			h.Problem = text[:len(text)-1]
