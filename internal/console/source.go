@@ -54,7 +54,7 @@ func (c *Console) refusal(res *http.Response, body []byte, err error) error {
 		e.Detail = "The front door refused the request: " + p.Problem.Title + "."
 	}
 	if p.Problem.CallID != nil {
-		e.CallID = *p.Problem.CallID
+		e.CallID = schema.CallID(*p.Problem.CallID)
 	}
 	for _, f := range p.Problem.Errors {
 		fault := schema.Fault{Message: f.Message}

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func leasedCall(worker string) *schema.Call {
+func leasedCall(worker schema.WorkerID) *schema.Call {
 	c := call(true)
 	c.Lease = schema.Lease{Worker: worker}
 	return c

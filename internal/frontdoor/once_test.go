@@ -36,7 +36,7 @@ func checkedOnce(t *testing.T, inFlight int) {
 	f := frontdoortest.Open(t, frontdoortest.Options{
 		Policy: risk.NewHolder(policy), InFlight: inFlight,
 		Script:  frontdoortest.Script{Servers: []schema.Server{frontdoortest.Ready("demo", 1)}, Definitions: schema.Definitions{Tools: frontdoortest.Tools()}},
-		Counted: func(string, string) { checks.Add(1) },
+		Counted: func(schema.ServerID, string) { checks.Add(1) },
 	})
 	entry := calls.New(f.Calls)
 	api, err := rest.New(rest.Options{Calls: entry, Batches: f.Batches, Catalog: f.Catalog, Router: f.Router, Keys: f.Keys, Metrics: f.Metrics, Log: f.Log, Version: "test", Started: time.Now(), Ready: f.Conn.Ready})

@@ -76,7 +76,9 @@ func BenchmarkEmbeddings(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer resp.Body.Close()
-		var a struct{ Data []struct{ Embedding []float32 } }
+		var a struct {
+			Data []struct{ Embedding []float32 }
+		}
 		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
 			b.Fatal(err)
 		}
@@ -85,10 +87,10 @@ func BenchmarkEmbeddings(b *testing.B) {
 	vectors := map[string][]float32{}
 	for i := range parts {
 		for _, tool := range parts[i].tools {
-			vectors[tool.Server+"/"+tool.Name] = embed(MeaningText(tool))
+			vectors[string(tool.Server)+"/"+tool.Name] = embed(MeaningText(tool))
 		}
 	}
-	of := func(t *schema.Tool) []float32 { return vectors[t.Server+"/"+t.Name] }
+	of := func(t *schema.Tool) []float32 { return vectors[string(t.Server)+"/"+t.Name] }
 	figure := func(qs []question, k int, least float64) float64 {
 		sum := 0.0
 		for _, q := range qs {

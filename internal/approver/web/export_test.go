@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Routes are those of the API.

@@ -47,7 +47,7 @@ type Options struct {
 	// InFlight is how many calls a principal may have under way; 0: there are no quotas.
 	InFlight int
 	// Counted, where set, is called for each call that the gate checks, as it does so.
-	Counted func(server, tool string)
+	Counted func(server schema.ServerID, tool string)
 }
 
 // Fabric is all of a front door but its endpoints.
@@ -197,10 +197,10 @@ func Send(t testing.TB, c *http.Client, r *http.Request) (status int, header htt
 // counting is the catalog as the gate sees it: a check begins by looking up the tool.
 type counting struct {
 	admission.Catalog
-	counted func(server, tool string)
+	counted func(server schema.ServerID, tool string)
 }
 
-func (c counting) Tool(server, name string) (catalog.Tool, error) {
+func (c counting) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
 	if c.counted != nil {
 		c.counted(server, name)
 	}

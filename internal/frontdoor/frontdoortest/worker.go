@@ -14,7 +14,7 @@ import (
 )
 
 // WorkerID is the id of the worker of a fabric.
-const WorkerID = "worker-1"
+const WorkerID schema.WorkerID = "worker-1"
 
 // Script says what a worker serves.
 type Script struct {
@@ -45,11 +45,11 @@ func Tools(more ...string) []json.RawMessage {
 }
 
 // Ready is a server that serves its calls.
-func Ready(id string, risk int) schema.Server {
+func Ready(id schema.ServerID, risk int) schema.Server {
 	return schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: risk, Digest: digest(id), Slots: 32, Sessions: 1, Protocol: "2025-06-18"}
 }
 
-func digest(id string) string { return schema.Digest([]byte(id)) }
+func digest(id schema.ServerID) string { return schema.Digest([]byte(id)) }
 
 // Told is an answer of a client that the worker received.
 type Told struct {
@@ -75,15 +75,15 @@ type Worker struct {
 	seen     []bus.CallFrame
 	held     map[uint64]bus.ReplyTo
 	announce schema.Worker
-	defs     map[string]*bus.Description // by server
+	defs     map[schema.ServerID]*bus.Description // by server
 	full     func() bool
 }
 
 // StartWorker starts a worker, which ends with the test.
-func StartWorker(t testing.TB, conn *bus.Conn, id string, script Script) *Worker {
+func StartWorker(t testing.TB, conn *bus.Conn, id schema.WorkerID, script Script) *Worker {
 	t.Helper()
 	w := &Worker{
-		conn: conn, script: script, held: make(map[uint64]bus.ReplyTo), defs: make(map[string]*bus.Description),
+		conn: conn, script: script, held: make(map[uint64]bus.ReplyTo), defs: make(map[schema.ServerID]*bus.Description),
 		Canceled: make(chan uint64, 256), Asked: make(chan struct{}, 256), Told: make(chan Told, 256),
 	}
 	w.announce = schema.Worker{
@@ -142,7 +142,7 @@ func (w *Worker) Change(f func(*schema.Worker)) {
 
 // Define gives servers definitions of their own, adds those that are not there, and
 // announces all of it at once. change, where it is set, changes each of these servers.
-func (w *Worker) Define(defs map[string]schema.Definitions, change func(*schema.Server)) {
+func (w *Worker) Define(defs map[schema.ServerID]schema.Definitions, change func(*schema.Server)) {
 	w.Change(func(me *schema.Worker) {
 		for id, defs := range defs {
 			d := &bus.Description{Digest: defs.Digest(), Definitions: &defs}

@@ -266,7 +266,7 @@ func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
 		for i := range each {
 			defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"tool_%03d","inputSchema":{"type":"object"}}`, i)))
 		}
-		f.define(fmt.Sprintf("many%d", s), defs)
+		f.define(schema.ServerID(fmt.Sprintf("many%d", s)), defs)
 	}
 	f.WaitFor("all tools", func() bool { return len(f.endpoint.lists.view("").toolOf) >= each*servers })
 	seen := make(map[string]bool)

@@ -50,7 +50,7 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 	}
 	f = f.serving(o)
 	f.WaitFor("the tools of all servers", func() bool {
-		for _, id := range []string{"demo", "risky", "two words"} {
+		for _, id := range []schema.ServerID{"demo", "risky", "two words"} {
 			if _, err := f.Catalog.Tools(id); err != nil {
 				return false
 			}
@@ -61,8 +61,8 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 }
 
 // define gives a server other definitions, and announces them.
-func (f *fabric) define(id string, defs schema.Definitions) {
-	f.Worker.Define(map[string]schema.Definitions{id: defs}, nil)
+func (f *fabric) define(id schema.ServerID, defs schema.Definitions) {
+	f.Worker.Define(map[schema.ServerID]schema.Definitions{id: defs}, nil)
 }
 
 // serving returns the fabric with an endpoint of its own.

@@ -19,7 +19,7 @@ const (
 // crowd gives the worker servers with many tools, in one announcement.
 func (f *fabric) crowd() {
 	f.t.Helper()
-	all := make(map[string]schema.Definitions)
+	all := make(map[schema.ServerID]schema.Definitions)
 	for n := range manyServers {
 		all[crowdID(n)] = crowdTools(n, "")
 	}
@@ -87,7 +87,7 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 99, manyServers - 1} {
-		if got := f.call("/mcp", crowdID(n)+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.Worker.Last().Server != crowdID(n) {
+		if got := f.call("/mcp", string(crowdID(n))+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.Worker.Last().Server != crowdID(n) {
 			t.Errorf("%s went to %s", got, f.Worker.Last().Server)
 		}
 	}

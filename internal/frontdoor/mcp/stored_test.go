@@ -89,7 +89,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "hang", `{}`, "").result(t)), "taskId")
 	<-f.Worker.Asked
-	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", id).result(t)); getString(state, "status") != "working" {
+	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", schema.CallID(id)).result(t)); getString(state, "status") != "working" {
 		t.Errorf("%s", state)
 	}
 	for range 2 { // it may be said twice
@@ -98,7 +98,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 		}
 	}
 	<-f.Worker.Canceled
-	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "failed" || get(state, "result") != nil ||
+	if state := f.endOf("/mcp/demo", schema.CallID(id)); getString(state, "status") != "failed" || get(state, "result") != nil ||
 		!strings.Contains(string(get(state, "error")), `"kind":"outcome-unknown"`) || !strings.Contains(string(get(state, "error")), `"cancel_requested":true`) {
 		t.Errorf("%s", state)
 	}

@@ -41,7 +41,7 @@ func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 	} {
 		f.ask("/mcp", "resources/read", uri, `"uri":"`+uri+`"`).result(t)
 		last := f.Worker.Last()
-		if got := last.Server + " " + getString(last.Payload, "uri"); got != want {
+		if got := string(last.Server) + " " + getString(last.Payload, "uri"); got != want {
 			t.Errorf("%s reads %s", uri, got)
 		}
 	}

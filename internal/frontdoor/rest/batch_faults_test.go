@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // until asks again and again until done, for what is told of by no signal here.
@@ -130,7 +131,7 @@ func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
 	}
 	ended := f.runApproved(held[0].CallID)
 	<-f.Worker.Asked
-	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	until(t, "the end of the call that was not approved", func() bool { return f.lines(b.ID)[1].State == "canceled" })

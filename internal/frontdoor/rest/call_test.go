@@ -42,10 +42,10 @@ func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
 			if want += "}"; string(a.body) != want {
 				t.Errorf("%s: the caller got %s", what, a.body)
 			}
-			if a.header.Get("Content-Type") != "application/json" || a.header.Get("Content-Length") == "" || a.header.Get("Callyard-Worker") != frontdoortest.WorkerID {
+			if a.header.Get("Content-Type") != "application/json" || a.header.Get("Content-Length") == "" || schema.WorkerID(a.header.Get("Callyard-Worker")) != frontdoortest.WorkerID {
 				t.Errorf("%s: %v", what, a.header)
 			}
-			if id := a.header.Get("Callyard-Call-Id"); id != f.Worker.Last().ID || id == "" {
+			if id := schema.CallID(a.header.Get("Callyard-Call-Id")); id != f.Worker.Last().ID || id == "" {
 				t.Errorf("%s: call id %q", what, id)
 			}
 		}

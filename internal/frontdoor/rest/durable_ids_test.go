@@ -86,7 +86,7 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 	} {
 		want := ""
 		for what, id := range ids {
-			a := ask(id)
+			a := ask(string(id))
 			got := strings.ReplaceAll(string(a.body), string(id), "ID")
 			if i := strings.Index(got, `"request_id"`); i >= 0 {
 				got = got[:i]

@@ -16,17 +16,17 @@ import (
 // returns how many tools there are then.
 func (f *fabric) crowd(servers int) (tools int) {
 	f.t.Helper()
-	ids := make([]string, servers)
+	ids := make([]schema.ServerID, servers)
 	f.Worker.Change(func(w *schema.Worker) {
 		for n := range servers {
-			ids[n] = fmt.Sprintf("crowd-%03d", n)
+			ids[n] = schema.ServerID(fmt.Sprintf("crowd-%03d", n))
 			w.Servers = append(w.Servers, schema.Server{
 				ID: ids[n], State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: schema.Digest([]byte(ids[n])), Slots: 4, Sessions: 1,
 			})
 		}
 	})
 	f.WaitFor("the tools of the crowd", func() bool {
-		return !slices.ContainsFunc(ids, func(id string) bool {
+		return !slices.ContainsFunc(ids, func(id schema.ServerID) bool {
 			_, err := f.Catalog.Tools(id)
 			return err != nil
 		})

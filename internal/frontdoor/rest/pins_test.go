@@ -16,7 +16,7 @@ func (f *fabric) pin(definitions ...string) {
 	for _, d := range definitions {
 		defs.Tools = append(defs.Tools, raw(d))
 	}
-	f.Worker.Define(map[string]schema.Definitions{"bank": defs}, func(s *schema.Server) { s.Pin = schema.PinQuarantine })
+	f.Worker.Define(map[schema.ServerID]schema.Definitions{"bank": defs}, func(s *schema.Server) { s.Pin = schema.PinQuarantine })
 }
 
 func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T) {

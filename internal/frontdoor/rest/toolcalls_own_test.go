@@ -185,7 +185,7 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 		t.Fatalf("%d %v %s", a.status, err, a.body)
 	}
 	at := out.Calls[0].Location
-	if schema.CallID(at) != "/calls/"+out.Calls[0].CallID || a.header.Get("Location") != at || a.header.Get("Preference-Applied") != "respond-async" {
+	if at != "/calls/"+string(out.Calls[0].CallID) || a.header.Get("Location") != at || a.header.Get("Preference-Applied") != "respond-async" {
 		t.Errorf("%v %s", a.header, at)
 	}
 	if end := f.do("GET", at+"?wait=10", ""); !strings.Contains(string(end.body), `"state":"succeeded"`) {
