@@ -75,7 +75,7 @@ func (r *Redis) put(ctx context.Context, hash string, approvalID schema.Approval
 	expires := strconv.FormatInt(r.now().Add(ttl).UnixMilli(), 10)
 	// A repetition of the script by the client finds its own key: 0 is no fault,
 	// because nobody else can have minted 256 random bits.
-	if err := r.mint.Run(ctx, r.client, []string{key(hash)}, approvalID, expires, (ttl + keep).Milliseconds()).Err(); err != nil {
+	if err := r.mint.Run(ctx, r.client, []string{key(hash)}, string(approvalID), expires, (ttl + keep).Milliseconds()).Err(); err != nil {
 		return down("minting a token", err)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (r *Redis) put(ctx context.Context, hash string, approvalID schema.Approval
 
 // take takes a token for an attempt; the same attempt gets it again.
 func (r *Redis) take(ctx context.Context, hash, attempt string, a *ledger.Approval) error {
-	got, err := r.grab.Run(ctx, r.client, []string{key(hash)}, attempt, r.now().UnixMilli(), keep.Milliseconds(), a.ID).Text()
+	got, err := r.grab.Run(ctx, r.client, []string{key(hash)}, attempt, r.now().UnixMilli(), keep.Milliseconds(), string(a.ID)).Text()
 	switch {
 	case err != nil:
 		return down("taking a token", err)
