@@ -54,7 +54,8 @@ func (s *server) serve(in io.Reader) {
 		s.act.start(s)
 	}
 	if s.act.versions {
-		s.tasks.Go(func() { s.followVersion(ctx) })
+		first := versionIn(s.opts.Folder) // before the first answer: a test changes it right after that
+		s.tasks.Go(func() { s.followVersion(ctx, first) })
 	}
 	if s.opts.Flood {
 		s.tasks.Go(func() { s.flood(ctx) })

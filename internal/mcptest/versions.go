@@ -21,11 +21,11 @@ func versionIn(folder string) string {
 	return string(text)
 }
 
-// followVersion tells the client when the version changed, until ctx ends.
-func (s *server) followVersion(ctx context.Context) {
+// followVersion tells the client when the version is another than it was told, until ctx ends.
+func (s *server) followVersion(ctx context.Context, told string) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for told := versionIn(s.opts.Folder); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
