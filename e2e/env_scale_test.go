@@ -145,7 +145,7 @@ func play(c *trainer.Conn, i int, finish bool) (took []time.Duration, err error)
 	return took, nil
 }
 
-// TestThousandsOfEpisodesRunAtOnce runs many episodes with a session each, beside their
+// TestThousandsOfEpisodesRunAtOnce runs many episodes with a session each, next to their
 // generator. Measured, it compares with OpenEnv's own server and the same generator.
 func TestThousandsOfEpisodesRunAtOnce(t *testing.T) {
 	episodes := 200

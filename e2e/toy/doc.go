@@ -3,7 +3,7 @@
 //
 // The policy is a softmax over forms of an answer and over tools, linear in hashed words of the
 // question. It writes its choice as a text. The text goes through `callyard env` over OpenEnv's
-// WebSocket, the tools that it calls run, and the reward comes back. Four published methods
+// WebSocket, the tools that it calls run, and the reward is returned. Four published methods
 // that compare the samples of a group learn from three rewards.
 //
 // It promises the same curves for the same seeds. It shows that the environment gives rewards

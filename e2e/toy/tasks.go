@@ -131,7 +131,7 @@ func word(kind string, draw *rand.Rand) string {
 	return pick("the trip to Rome", "a birthday cake", "the tax return", "the garden fence", "a new bicycle", "the piano lesson", "the quarterly plan", "a broken lamp", "the library books", "the winter tyres")
 }
 
-// heldOut is the share of questions that are kept from training: one of so many.
+// heldOut is the share of questions that are kept from training: one question of this number.
 const heldOut = 4
 
 // Tasks are n questions for each tool, in two splits by the digest of the question. No question

@@ -226,7 +226,7 @@ func over(conns []*trainer.Conn, each []func(c *trainer.Conn) error) error {
 
 // evaluate has the policy answer each held-out question once.
 func (r *run) evaluate(step int) (Point, error) {
-	draw := rand.New(rand.NewPCG(r.set.Seed, uint64(step)+1000)) //nolint:gosec // as above
+	draw := rand.New(rand.NewPCG(r.set.Seed, uint64(step)+1000))
 	right := make([]bool, len(r.held))
 	each := make([]func(c *trainer.Conn) error, len(r.held))
 	for i, t := range r.held {

@@ -142,7 +142,7 @@ var served = regexp.MustCompile(`environments are served at (http://\S+):`)
 
 // start starts the environments in a folder of their own.
 func start(ctx context.Context, callyard, dir string, tasks []toy.Task) (*environments, error) {
-	version, err := exec.CommandContext(ctx, callyard, "version").Output() //nolint:gosec // the program that the user names
+	version, err := exec.CommandContext(ctx, callyard, "version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("running %s: %w; --callyard names the program", callyard, err)
 	}
@@ -159,7 +159,7 @@ func start(ctx context.Context, callyard, dir string, tasks []toy.Task) (*enviro
 	}
 	e := &environments{}
 	e.version, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(version)), "callyard "), "\n")
-	if e.log, err = os.Create(filepath.Join(dir, "log")); err != nil { //nolint:gosec // in a folder of ours
+	if e.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		return nil, err
 	}
 	e.cmd = exec.Command(callyard, "env", "--environments", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0") //nolint:gosec // as above; it is stopped in good order
