@@ -87,7 +87,7 @@ attached: ## N attached programs (50) that end well and badly under load FOR a t
 
 environments: ## thousands of episodes at once, of sessions and of processes, with killed workers, and the figures that they must reach
 	scripts/test.sh --setup
-	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks)' -count=1 -v -timeout 1h
+	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks|TestEpisodesOfTheAirline)' -count=1 -v -timeout 1h
 
 train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
 	@mkdir -p $(BIN)

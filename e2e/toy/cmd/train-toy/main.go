@@ -162,7 +162,7 @@ func start(ctx context.Context, callyard, dir string, tasks []toy.Task) (*enviro
 	if e.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		return nil, err
 	}
-	e.cmd = exec.Command(callyard, "env", "--environments", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0") //nolint:gosec // as above; it is stopped in good order
+	e.cmd = exec.Command(callyard, "env", "--environments", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")
 	e.cmd.Stderr = e.log
 	out, err := e.cmd.StdoutPipe()
 	if err == nil {
