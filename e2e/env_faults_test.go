@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,12 +17,14 @@ import (
 	"github.com/callyard/callyard/e2e/trainer"
 )
 
-// ledger is a remote MCP server whose one tool has an effect that is counted: it outlives the
-// workers that call it.
+// ledger is a remote MCP server whose tool enter has an effect that is counted: it outlives the
+// workers that call it. The tool read shows what was entered in the same session.
 type ledger struct {
-	url   string
-	mu    sync.Mutex
-	times map[string]int
+	url    string
+	server *mcp.Server
+	mu     sync.Mutex
+	times  map[string]int
+	of     map[string][]string // by session
 }
 
 type ledgerEntry struct {
@@ -30,11 +33,18 @@ type ledgerEntry struct {
 
 func startLedger(t *testing.T) *ledger {
 	t.Helper()
-	l := &ledger{times: make(map[string]int)}
+	l := &ledger{times: make(map[string]int), of: make(map[string][]string)}
 	s := mcp.NewServer(&mcp.Implementation{Name: "ledger", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "enter", Description: "Enters an id."}, func(ctx context.Context, _ *mcp.CallToolRequest, in ledgerEntry) (*mcp.CallToolResult, any, error) {
+	l.server = s
+	mcp.AddTool(s, &mcp.Tool{Name: "read", Description: "Shows what was entered."}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(l.of[r.Session.ID()], " ")}}}, nil, nil
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "enter", Description: "Enters an id."}, func(ctx context.Context, r *mcp.CallToolRequest, in ledgerEntry) (*mcp.CallToolResult, any, error) {
 		l.mu.Lock()
 		l.times[in.ID]++
+		l.of[r.Session.ID()] = append(l.of[r.Session.ID()], in.ID)
 		l.mu.Unlock()
 		select { // so that a kill meets calls in the middle
 		case <-ctx.Done():
@@ -58,7 +68,7 @@ func startLedger(t *testing.T) *ledger {
 const ledgerFile = `
 environments:
   ledger:
-    tools: ["ledger/enter"]
+    tools: ["ledger/*"]
     isolation: session
     limits: {steps: 1000, idle: 1m}
     tasks_file: tasks.jsonl
@@ -212,4 +222,68 @@ func describe(seen *trainer.Seen) string {
 		reward = fmt.Sprint(*seen.Reward)
 	}
 	return fmt.Sprintf("it ended with the reward %s, masked %v, %s, %+v", reward, seen.Metadata.Masked, seen.Metadata.FailureKind, seen.Observation.Error)
+}
+
+// TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers runs episodes at once over a remote server
+// that keeps state by session. None sees another's, and the sessions end with the episodes.
+func TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers(t *testing.T) {
+	l := startLedger(t)
+	e := startEnv(t, serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}}),
+		map[string]string{"env.yaml": ledgerFile, "tasks.jsonl": `{"question":"Enter something.","expected":["enter"]}`})
+	before := l.sessions()
+	runCalls(16, 32, func(n int) error {
+		c, err := trainer.Dial(t.Context(), e.url)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Reset(nil); err != nil {
+			return err
+		}
+		var own []string
+		for i := range 3 {
+			own = append(own, fmt.Sprintf("nonce-%d-%d", n, i))
+			if _, err := c.Call("enter", map[string]any{"id": own[i]}); err != nil {
+				return err
+			}
+			seen, err := c.Call("read", map[string]any{})
+			if err != nil {
+				return err
+			}
+			if want := fmt.Sprintf("%q", strings.Join(own, " ")); !strings.Contains(string(seen.Observation.Result), want) {
+				return fmt.Errorf("it entered %s and reads %s", want, seen.Observation.Result)
+			}
+		}
+		seen, err := c.Call("finish", map[string]any{})
+		if err != nil {
+			return err
+		}
+		return (&faulted{}).end(seen)
+	}).none(t, "the episodes")
+	e.eventually(t, 10*time.Second, "the sessions of episodes", func() error {
+		if now := l.sessions(); now != before {
+			return fmt.Errorf("there are %d sessions, and were %d", now, before)
+		}
+		return nil
+	})
+}
+
+func (l *ledger) sessions() (n int) {
+	for range l.server.Sessions() {
+		n++
+	}
+	return n
+}
+
+// TestASessionIsRefusedAtAServerThatCannotKeepState names a process that all callers share in an
+// environment with a session for each episode.
+func TestASessionIsRefusedAtAServerThatCannotKeepState(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "env.yaml"), strings.ReplaceAll(ledgerFile, "ledger/*", "scripted/*"))
+	write(t, filepath.Join(dir, "tasks.jsonl"), `{"question":"Echo something."}`)
+	p := start(t, program{path: filepath.Join(bin(t), "callyard"), args: []string{"env", "--environments", filepath.Join(dir, "env.yaml"), "--data", filepath.Join(dir, "data"),
+		"--listen", "127.0.0.1:0", "--servers", serversFile(t, map[string]entry{"scripted": scripted("echo")})}})
+	if code := p.wait(t, 30*time.Second); code == 0 || !strings.Contains(p.out.String(), "isolation process") {
+		t.Errorf("exit %d: %s", code, p.out.String())
+	}
 }

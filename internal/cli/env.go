@@ -267,10 +267,15 @@ func (e *environments) lease() error {
 			if one.Uses(string(id)) { // each episode has a call at a time, and all may call at once
 				s.Session.Queue += one.Limits.Episodes
 			}
+			where := fmt.Sprintf("the environment %s", one.Name())
+			if one.Isolation == episode.IsolationSession && one.Uses(string(id)) {
+				if why := episode.NoSessions(s.Session.Spec.Type); why != "" {
+					return fmt.Errorf("%s has isolation session, and the server %q %s", where, id, why)
+				}
+			}
 			if one.Isolation != episode.IsolationProcess || !one.Uses(string(id)) {
 				continue
 			}
-			where := fmt.Sprintf("the environment %s", one.Name())
 			if s.Session.Spec.Type != config.TypeStdio || s.Sandbox != nil && s.Sandbox.Only {
 				return fmt.Errorf("%s has isolation process, and the server %q is no process that this worker can start for each episode; use isolation session or shared", where, id)
 			}

@@ -21,7 +21,8 @@ const (
 	// their annotations are offered.
 	IsolationShared = "shared"
 	// IsolationSession gives an episode a session of its own at servers that keep state by
-	// session: the built-in ones and those of Go programs.
+	// session: the built-in ones, those of Go programs, and remote ones with session ids.
+	// Others are refused.
 	IsolationSession = "session"
 	// IsolationProcess gives an episode a process of each server, on a fresh copy of the state
 	// directory.

@@ -31,8 +31,33 @@ func (ep *Episode) lease(ctx context.Context) error {
 	return nil
 }
 
+// bySession says how servers of a transport keep state by session: own is true for those where
+// the worker opens a session for each episode, false for those that are told the episode's name
+// with each call. why says why those of a transport cannot.
+func bySession(transport string) (own bool, why string) {
+	switch transport {
+	case "builtin", "native":
+		return false, ""
+	case "http", "sse", "websocket":
+		return true, ""
+	case "stdio":
+		return false, "is one process, whose state all its callers share; use isolation process"
+	case "attach":
+		return false, "is a program that attaches by itself, whose connections serve all callers; use isolation shared, or write it in Go with package worker"
+	}
+	return false, "keeps no state by session; use isolation shared"
+}
+
+// NoSessions says why servers of a transport keep no state by session, and what to do; "" for
+// those that may.
+func NoSessions(transport string) string {
+	_, why := bySession(transport)
+	return why
+}
+
 // leaseOf binds the episode to a worker that has the server ready. Episodes are spread over
-// the workers by their keys; a worker without a free process passes the episode on.
+// the workers by their keys; a worker without a free process passes the episode on. The error
+// is of KindConflict for a server that cannot give the episode what its isolation promises.
 func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.Lease, error) {
 	holders := slices.DeleteFunc(ep.m.o.Catalog.Holders(server), func(w schema.Worker) bool {
 		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
@@ -46,7 +71,13 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	_, _ = h.Write([]byte(ep.key)) // it never fails
 	first := int(h.Sum32() % uint32(len(holders)))
 	if ep.env.Isolation == IsolationSession {
-		return schema.Lease{Worker: holders[first].ID}, nil
+		own, why := bySession(transportOf(&holders[first], server))
+		if why != "" {
+			return schema.Lease{}, schema.Errorf(schema.KindConflict, "The environment %q has isolation session, and the server %q %s.", ep.env.name, server, why)
+		}
+		if !own {
+			return schema.Lease{Worker: holders[first].ID}, nil
+		}
 	}
 	var err error
 	for i := range holders {
@@ -56,6 +87,16 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 		}
 	}
 	return schema.Lease{}, err
+}
+
+// transportOf is the transport of a server at a worker.
+func transportOf(w *schema.Worker, server schema.ServerID) string {
+	for i := range w.Servers {
+		if w.Servers[i].ID == server {
+			return w.Servers[i].Transport
+		}
+	}
+	return ""
 }
 
 // ask asks the worker of a lease to open or close it, or for the digest of its state.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ const containerExit = 3 * time.Second
 // starts for that. What one session shows of the server helps to open the next.
 // It is safe for concurrent use.
 type Solo struct {
-	cfg Config
-	log *slog.Logger
+	cfg    Config
+	log    *slog.Logger
+	client *http.Client // of a server that is dialed
 
 	mu     sync.Mutex
 	guess  era
@@ -34,6 +36,59 @@ func NewSolo(cfg Config, log *slog.Logger) *Solo {
 	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand, cfg.exitWait = 1, 1, 1, false, containerExit
 	cfg.fill()
 	return &Solo{cfg: cfg, log: log}
+}
+
+// NewDialed returns a Solo for a server that is reached over the network, whose sessions are
+// opened with [Solo.Dial]. Of the configuration the server, the limits and the times count.
+// Close ends it.
+func NewDialed(cfg Config, log *slog.Logger) *Solo {
+	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand = 1, 1, 1, false
+	cfg.fill()
+	return &Solo{cfg: cfg, log: log, client: launch.HTTPClient(cfg.Spec)}
+}
+
+// Dialed says that servers of the type are reached over the network and can keep state by
+// session.
+func Dialed(serverType string) bool {
+	return serverType == "http" || serverType == "sse" || serverType == launch.TypeWebSocket
+}
+
+// Close closes connections that no session uses.
+func (o *Solo) Close() {
+	if o.client != nil {
+		o.client.CloseIdleConnections()
+	}
+}
+
+// Dial opens a session of its own with a server that is dialed, until ctx ends. It speaks the
+// legacy era, in which a server keeps state by session. The error is a *schema.Error:
+// KindConflict where the server has no sessions, else KindServerFailed.
+func (o *Solo) Dial(ctx context.Context) (*Single, error) {
+	p := newPool(o.cfg, o.log, func() {})
+	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.offers.defs = &schema.Definitions{}
+	p.client = o.client
+	ended := context.AfterFunc(ctx, p.cancel)
+	s, _, err := p.attempt(eraLegacy, 0)
+	if err != nil {
+		ended()
+		p.cancel()
+		return nil, schema.Errorf(schema.KindServerFailed, "A session with the server %q could not be opened: %w.", o.cfg.Spec.ID, err)
+	}
+	p.mu.Lock()
+	p.live = []*session{s}
+	p.greeted(s)
+	p.mu.Unlock()
+	one := &Single{pool: p, s: s}
+	if l, ok := s.link.(*remoteLink); ok && l.id == "" {
+		one.Close()
+		return nil, schema.Errorf(schema.KindConflict, "The server %q gives no session ids, so it cannot keep state by session.", o.cfg.Spec.ID)
+	}
+	if !ended() {
+		one.Close()
+		return nil, schema.Errorf(schema.KindServerFailed, "The session with the server %q was not ready in time.", o.cfg.Spec.ID)
+	}
+	return one, nil
 }
 
 // Open shakes hands with the program and reads what the server offers, until ctx

@@ -18,7 +18,8 @@ import (
 )
 
 // Leases says how processes of a server are kept for single holders, such as the episodes of
-// an environment.
+// an environment. A server that is reached over the network has sessions in their place, which
+// need no settings.
 type Leases struct {
 	// Spec is how a process is started; see [SpecIn].
 	Spec launch.Spec
@@ -39,14 +40,19 @@ const (
 	leaseStart = time.Minute // for a process to be ready
 	leaseSweep = 5 * time.Second
 	leasePause = time.Second // after a process that did not start
+
+	mostDialed = 10_000 // sessions of holders with one server
+	dialedIdle = 20 * time.Minute
 )
 
-// leases are the leased processes of one server.
+// leases are the leased processes of one server, or sessions with it.
 type leases struct {
 	w      *Worker
 	served *Served
 	set    Leases
+	dialed bool // sessions over the network, without a directory
 	solo   *session.Solo
+	sweeps sync.Once
 	ctx    context.Context // ends when no more are started
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -66,11 +72,22 @@ type lease struct {
 	busy int
 }
 
+// openLeases returns the leases of a server, nil for one that has none. Nothing runs before it
+// is needed.
 func openLeases(w *Worker, s *Served) *leases {
-	l := &leases{w: w, served: s, set: *s.Leases, solo: session.NewSolo(s.Session, w.log), wanted: make(chan struct{}, 1), open: make(map[string]*lease)}
+	l := &leases{w: w, served: s, wanted: make(chan struct{}, 1), open: make(map[string]*lease)}
+	switch {
+	case s.Leases != nil:
+		l.set, l.solo = *s.Leases, session.NewSolo(s.Session, w.log)
+	case session.Dialed(s.Session.Spec.Type) && s.Adapt == nil:
+		l.set, l.dialed, l.solo = Leases{Max: mostDialed, Idle: dialedIdle}, true, session.NewDialed(s.Session, w.log)
+	default:
+		return nil
+	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.work.Go(l.refill)
-	l.work.Go(l.sweep)
+	if l.set.Warm > 0 {
+		l.work.Go(l.refill)
+	}
 	return l
 }
 
@@ -128,6 +145,15 @@ func (l *leases) want() {
 
 // begin starts a process on a fresh copy of the state.
 func (l *leases) begin(ctx context.Context) (_ *lease, err error) {
+	if l.dialed {
+		ctx, cancel := context.WithTimeout(ctx, leaseStart)
+		defer cancel()
+		one, err := l.solo.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &lease{one: one, used: time.Now()}, nil
+	}
 	dir, err := os.MkdirTemp(l.set.Base, "episode-")
 	if err != nil {
 		return nil, fmt.Errorf("making the directory of an episode: %w", err)
@@ -178,6 +204,7 @@ func (l *leases) take(id string) error {
 		l.mu.Unlock()
 		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
 	}
+	l.sweeps.Do(func() { l.work.Go(l.sweep) })
 	if l.open[id] != nil {
 		l.mu.Unlock()
 		return schema.Errorf(schema.KindConflict, "There is a lease with this id already.")
@@ -214,6 +241,9 @@ func (l *leases) take(id string) error {
 	if err != nil {
 		l.count--
 		l.want()
+		if l.dialed {
+			return err
+		}
 		return schema.Errorf(schema.KindServerFailed, "No process of the server %q could be started: %w", l.served.Session.Spec.ID, err)
 	}
 	if l.ctx.Err() != nil {
@@ -238,8 +268,10 @@ func (l *leases) give(id string) {
 // end ends a process and removes its directory.
 func (l *leases) end(one *lease) {
 	one.one.Close()
-	if err := os.RemoveAll(one.dir); err != nil {
-		l.w.log.Warn("the directory of an episode was not removed", "directory", one.dir, "error", err)
+	if one.dir != "" {
+		if err := os.RemoveAll(one.dir); err != nil {
+			l.w.log.Warn("the directory of an episode was not removed", "directory", one.dir, "error", err)
+		}
 	}
 	l.mu.Lock()
 	l.count--
@@ -286,6 +318,9 @@ func (l *leases) digest(id string) (string, error) {
 	l.mu.Unlock()
 	if one == nil {
 		return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
+	}
+	if l.dialed {
+		return "", nil // its state is elsewhere
 	}
 	sum, err := dirstate.Digest(one.dir)
 	if err != nil {
@@ -336,6 +371,7 @@ func (l *leases) close() {
 	}
 	ending.Wait()
 	l.work.Wait()
+	l.solo.Close()
 }
 
 // lease answers a request for a lease.

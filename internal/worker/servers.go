@@ -44,9 +44,7 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 		}
 		s.Session.Updated = w.updated(s.Session.Spec.ID)
 		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
-		if s.Leases != nil {
-			h.leases = openLeases(w, &h.served)
-		}
+		h.leases = openLeases(w, &h.served)
 		if s.Asks && s.Adapt == nil {
 			h.asking = openAsking(w, &s)
 		}
