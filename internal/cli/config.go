@@ -26,6 +26,7 @@ func configCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}
+	check.Flags().String("environments", "", "an environments file to check with the servers that it uses")
 	setup.AddFlags(check.Flags(), "servers", "listen", "data", "nats", "redis", "policy", "log-level", "log-format")
 	return group("config", "Check the configuration", check)
 }
@@ -48,12 +49,18 @@ func checkConfig(cmd *cobra.Command) error {
 			all = append(all, config.Fault{Where: served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
+	environments, more, err := checkEnvironments(cmd, served)
+	if err != nil {
+		return err
+	}
+	all = append(all, more...)
 	if out := outOf(cmd); out.structured() {
-		return reportConfig(out, p, all, servers.String())
+		return reportConfig(out, p, all, servers.String()+environments)
 	}
 	if len(all) > 0 {
 		return &config.Faults{List: all}
 	}
+	servers.WriteString(environments)
 	out := cmd.OutOrStdout()
 	if err := config.Dump(out, &p.Config.File); err != nil {
 		return fmt.Errorf("printing the configuration: %w", err)

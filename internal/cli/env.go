@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -268,22 +267,17 @@ func (e *environments) lease() error {
 				s.Session.Queue += one.Limits.Episodes
 			}
 			where := fmt.Sprintf("the environment %s", one.Name())
-			if one.Isolation == episode.IsolationSession && one.Uses(string(id)) {
-				if why := episode.NoSessions(s.Session.Spec.Type); why != "" {
-					return fmt.Errorf("%s has isolation session, and the server %q %s", where, id, why)
-				}
+			if err := isolates(one, s); err != nil {
+				return err
 			}
 			if one.Isolation != episode.IsolationProcess || !one.Uses(string(id)) {
 				continue
 			}
-			if s.Session.Spec.Type != config.TypeStdio || s.Sandbox != nil && s.Sandbox.Only {
-				return fmt.Errorf("%s has isolation process, and the server %q is no process that this worker can start for each episode; use isolation session or shared", where, id)
-			}
-			if s.Leases != nil && s.Leases.StateDir != one.State.Dir {
-				return fmt.Errorf("%s and another one have different state directories for the server %q; give the server two names in the servers file", where, id)
+			if l := s.Leases; l != nil && (l.StateDir != one.State.Dir || l.Seeded != one.State.Seed || l.Clock != one.Clock) {
+				return fmt.Errorf("%s and another one have different state directories, seeds or clocks for the server %q; give the server two names in the servers file", where, id)
 			}
 			if s.Leases == nil {
-				s.Leases = &worker.Leases{Spec: s.Session.Spec, StateDir: one.State.Dir, Base: base}
+				s.Leases = &worker.Leases{Spec: s.Session.Spec, StateDir: one.State.Dir, Base: base, Seeded: one.State.Seed, Clock: one.Clock}
 			}
 			s.Leases.Warm, s.Leases.Max = max(s.Leases.Warm, one.State.Warm), max(s.Leases.Max, one.State.Episodes)
 			s.Leases.Idle = max(s.Leases.Idle, one.Limits.Idle+time.Minute)

@@ -24,7 +24,8 @@ type Episode struct {
 	who    schema.Principal
 	prompt string
 	seed   int64
-	oracle bool // an episode of the manager's own
+	from   *snapshot // nil for the state of the environment
+	oracle bool      // an episode of the manager's own
 	ctx    context.Context
 	cancel context.CancelFunc
 	leases map[schema.ServerID]schema.Lease // by server; nil with isolation shared

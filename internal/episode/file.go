@@ -67,7 +67,9 @@ type Environment struct {
 	FinishTool string `yaml:"finish_tool"`
 	// Confirm says how calls are answered that the policy holds.
 	Confirm string `yaml:"confirm"`
-	Limits  Limits `yaml:"limits"`
+	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK.
+	Clock  string `yaml:"clock"`
+	Limits Limits `yaml:"limits"`
 
 	name   string
 	tasks  *tasks
@@ -80,6 +82,9 @@ type Environment struct {
 type State struct {
 	// Dir is the directory that each episode gets a copy of, with isolation process.
 	Dir string `yaml:"dir"`
+	// Seed has each process told the seed of its episode in CALLYARD_SEED. None can be ready
+	// before then.
+	Seed bool `yaml:"seed"`
 	// Warm is the number of server processes that are kept ready, Episodes the most at once.
 	Warm     int `yaml:"warm"`
 	Episodes int `yaml:"episodes"`
@@ -128,7 +133,7 @@ var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // reserved are names of environments that are paths of a protocol.
 var reserved = []string{
 	"health", "metadata", "schema", "mcp", "ws", "reset", "step", "state", "rewards", "list_environments", "create", "create_session", "delete", "delete_session", "ping",
-	"seed_session", "verify", "metrics", "splits", "tasks", "num_tasks", "task", "task_range", "tools", "task_tools", "prompt", "call", "web", "docs", "close",
+	"seed_session", "verify", "snapshot", "metrics", "splits", "tasks", "num_tasks", "task", "task_range", "tools", "task_tools", "prompt", "call", "web", "docs", "close",
 }
 
 // Validate returns the settings that cannot be honoured; see package config.
@@ -168,6 +173,15 @@ func (e Environment) Validate() []config.Fault {
 	}
 	if e.State.Dir != "" && e.Isolation != IsolationProcess {
 		faults.Addf("state.dir", "counts with isolation: process only; set that, or remove the directory.")
+	}
+	if e.State.Seed && e.State.Warm > 0 {
+		faults.Addf("state.seed", "has each process started with the seed of its episode, so that none can be ready before; remove state.warm.")
+	}
+	if (e.State.Seed || e.Clock != "") && e.Isolation != IsolationProcess {
+		faults.Addf("clock", "and state.seed count with isolation: process only; set that, or remove them.")
+	}
+	if _, err := time.Parse(time.RFC3339, e.Clock); e.Clock != "" && err != nil {
+		faults.Addf("clock", "must be a time such as 2026-01-31T12:00:00Z.")
 	}
 	if _, err := e.newScorer(); err != nil {
 		faults.Addf("reward", "%s.", err)

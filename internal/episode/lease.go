@@ -79,6 +79,11 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 			return schema.Lease{Worker: holders[first].ID}, nil
 		}
 	}
+	if at := ep.from.worker(server); at != "" {
+		l := schema.Lease{Worker: at, ID: ep.key}
+		_, err := ep.ask(ctx, bus.MethodOpenLease, server, l)
+		return l, err
+	}
 	var err error
 	for i := range holders {
 		l := schema.Lease{Worker: holders[(first+i)%len(holders)].ID, ID: ep.key}
@@ -101,7 +106,11 @@ func transportOf(w *schema.Worker, server schema.ServerID) string {
 
 // ask asks the worker of a lease to open or close it, or for the digest of its state.
 func (ep *Episode) ask(ctx context.Context, method string, server schema.ServerID, l schema.Lease) ([]byte, error) {
-	payload, err := json.Marshal(bus.LeaseRequest{ID: l.ID})
+	q := bus.LeaseRequest{ID: l.ID}
+	if method == bus.MethodOpenLease {
+		q.Seed, q.Snapshot = ep.seed, ep.from.digest(server)
+	}
+	payload, err := json.Marshal(&q)
 	if err != nil {
 		return nil, err
 	}

@@ -55,10 +55,11 @@ type Options struct {
 
 // Manager runs the episodes of environments. It is safe for concurrent use. Close ends it.
 type Manager struct {
-	o       Options
-	stop    chan struct{}
-	work    sync.WaitGroup
-	oracles oracles
+	o         Options
+	stop      chan struct{}
+	work      sync.WaitGroup
+	oracles   oracles
+	snapshots snapshots
 
 	mu       sync.Mutex
 	closed   bool
@@ -172,8 +173,11 @@ type Begin struct {
 	Task *Task
 	// ID is shown with the episode; "" makes one.
 	ID string
-	// Seed goes into the transcript.
+	// Seed goes into the transcript, and to processes that are told it.
 	Seed int64
+	// Snapshot is the name of the state that the episode begins with, without its reset
+	// call; "" is that of the environment. The steps of the episode begin anew.
+	Snapshot string
 	// Principal is who asks; its calls are made in its name.
 	Principal schema.Principal
 }
@@ -194,6 +198,10 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	if err != nil {
 		return nil, err
 	}
+	from, err := m.snapshots.find(e, b.Snapshot)
+	if err != nil {
+		return nil, err
+	}
 	if !oracle {
 		if err := m.place(e); err != nil {
 			return nil, err
@@ -201,11 +209,11 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	}
 	// The key is what servers keep state under: no other episode ever has it, whatever ID its
 	// caller chose.
-	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, oracle: oracle}
+	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, from: from, oracle: oracle}
 	set(&ep.id, ep.key)
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	err = ep.lease(ctx)
-	if err == nil {
+	if err == nil && from == nil {
 		err = ep.reset(ctx)
 	}
 	if err != nil {

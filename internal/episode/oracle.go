@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 )
 
@@ -32,6 +33,9 @@ func (e *oracleError) Unwrap() error { return e.cause }
 // episode of their own, as long as the tools do not change.
 func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error) {
 	key := ep.env.name + "\x00" + ep.task.ID + "\x00" + ep.table.version
+	if ep.env.State.Seed {
+		key += "\x00" + strconv.FormatInt(ep.seed, 10)
+	}
 	m.oracles.mu.Lock()
 	if m.oracles.known == nil {
 		m.oracles.known = make(map[string]*oracle)
@@ -57,7 +61,7 @@ func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error
 
 // replay makes the labelled calls in an episode of their own and returns the state.
 func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
-	ep, err := m.begin(ctx, of.env, Begin{Task: of.task, Principal: of.who}, true)
+	ep, err := m.begin(ctx, of.env, Begin{Task: of.task, Seed: of.seed, Principal: of.who}, true)
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ func (s *Server) openEnvRoutes(both func(method, path string, f answer)) {
 	both("POST", "/reset", s.httpReset)
 	both("POST", "/step", s.httpStep)
 	both("GET", "/state", s.httpState)
+	both("POST", "/snapshot", s.httpSnapshot)
 }
 
 func (s *Server) metadata(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
@@ -146,7 +147,7 @@ func (s *Server) act(ctx context.Context, one *session, a action) (*observed, er
 	if err != nil {
 		return nil, err
 	}
-	seen := object{"metadata": object{}}
+	seen := object{"metadata": metadataOf(o)} // here too: some trainers keep of a result the observation alone
 	if a.Type == actionMessage {
 		seen["text"] = o.Text
 	} else {
@@ -276,4 +277,32 @@ func (s *Server) httpState(_ http.ResponseWriter, r *http.Request, who schema.Pr
 		return nil, err
 	}
 	return stateOf(one), nil
+}
+
+// httpSnapshot keeps the state of the session's episode; a reset can begin with it.
+func (s *Server) httpSnapshot(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	var q struct {
+		SessionID string `json:"session_id"`
+	}
+	if err := read(w, r, &q); err != nil {
+		return nil, err
+	}
+	one, err := s.sessionOf(r, who, q.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	return snapshotOf(r.Context(), one)
+}
+
+// snapshotOf keeps the state of the session's episode.
+func snapshotOf(ctx context.Context, one *session) (any, error) {
+	ep := one.episode()
+	if ep == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "The session has no episode; a reset begins one.")
+	}
+	name, err := ep.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return object{"snapshot": name}, nil
 }

@@ -179,7 +179,8 @@ func (s ors) create(w http.ResponseWriter, r *http.Request, who schema.Principal
 			ID          string `json:"id"`
 			Environment string `json:"environment"`
 		} `json:"task_spec"`
-		Seed *int64 `json:"seed"`
+		Seed     *int64 `json:"seed"`
+		Snapshot string `json:"snapshot"`
 	}
 	if err := read(w, r, &q); err != nil {
 		return nil, err
@@ -191,7 +192,7 @@ func (s ors) create(w http.ResponseWriter, r *http.Request, who schema.Principal
 	if err != nil {
 		return nil, err
 	}
-	c := choice{Environment: q.EnvName, Index: q.Index, Seed: q.Seed}
+	c := choice{Environment: q.EnvName, Index: q.Index, Seed: q.Seed, Snapshot: q.Snapshot}
 	if q.Task != nil {
 		if c.TaskID = q.Task.ID; c.TaskID == "" {
 			return nil, schema.Errorf(schema.KindInvalidRequest, "The task_spec has no id; send it as /tasks gave it.")
@@ -372,7 +373,11 @@ func outputOf(o *episode.Observation, err error) []byte {
 			}
 			meta = m
 		}
-		v = object{"ok": true, "output": object{"blocks": blocksOf(o), "metadata": meta, "reward": o.Reward, "finished": o.Done}}
+		worth := o.Reward
+		if !o.Done {
+			worth = nil // clients take the last reward that is not null, also where the episode is masked then
+		}
+		v = object{"ok": true, "output": object{"blocks": blocksOf(o), "metadata": meta, "reward": worth, "finished": o.Done}}
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -23,6 +23,10 @@ func TestAnObservationOnTheWire(t *testing.T) {
 			&episode.Observation{Result: json.RawMessage(`{"content":[{"type":"text","text":"<a>"}],"isError":false}`), Reward: &one, Done: true}, nil,
 			`{"ok":true,"output":{"blocks":[{"detail":null,"text":"\u003ca\u003e","type":"text"}],"finished":true,"metadata":null,"reward":1}}`,
 		},
+		"a step before the end has no reward either": {
+			&episode.Observation{Result: json.RawMessage(`{"content":[],"isError":false}`), Reward: new(float64)}, nil,
+			`{"ok":true,"output":{"blocks":[],"finished":false,"metadata":null,"reward":null}}`,
+		},
 		"a masked episode has no reward": {
 			&episode.Observation{Error: &episode.StepError{Type: episode.ErrorTransport, Message: "lost"}, Done: true, Masked: true, FailureKind: episode.FailureWorkerLost}, nil,
 			`{"ok":true,"output":{"blocks":[{"detail":null,"text":"lost","type":"text"}],"finished":true,"metadata":{"error_type":"transport_error","failure_kind":"worker-lost","masked":true,"retryable":false},"reward":null}}`,

@@ -162,6 +162,7 @@ type choice struct {
 	Index       *int   `json:"index"`
 	Seed        *int64 `json:"seed"`
 	EpisodeID   string `json:"episode_id"`
+	Snapshot    string `json:"snapshot"`
 }
 
 // task picks the task. Without an index it depends on the seed alone: seed modulo the number
@@ -220,7 +221,7 @@ func (s *Server) beginHeld(ctx context.Context, one *session, c choice) (*episod
 	if closed {
 		return nil, schema.Errorf(schema.KindNotFound, "The session has ended.")
 	}
-	b := episode.Begin{Task: task, ID: c.EpisodeID, Principal: one.who}
+	b := episode.Begin{Task: task, ID: c.EpisodeID, Snapshot: c.Snapshot, Principal: one.who}
 	if c.Seed != nil {
 		b.Seed = *c.Seed
 	}

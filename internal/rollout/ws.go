@@ -128,6 +128,12 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 		o, err = s.step(ctx, one, m.Data)
 	case "state":
 		return object{"type": "state", "data": stateOf(one)}, true
+	case "snapshot":
+		kept, err := snapshotOf(ctx, one)
+		if err != nil {
+			return fault(codeOf(err, m.Type), schema.AsError(err).Detail), true
+		}
+		return object{"type": "snapshot", "data": kept}, true
 	case "mcp":
 		return object{"type": "mcp", "data": s.rpc(ctx, one, m.Data)}, true
 	case "close":

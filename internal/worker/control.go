@@ -36,7 +36,7 @@ func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 		return nil, c.w.servers.restart(f.Server)
 	case bus.MethodStop:
 		return nil, c.w.servers.remove(f.Server)
-	case bus.MethodOpenLease, bus.MethodCloseLease, bus.MethodLeaseDigest:
+	case bus.MethodOpenLease, bus.MethodCloseLease, bus.MethodLeaseDigest, bus.MethodLeaseSnapshot:
 		return c.lease(f)
 	}
 	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not support %q; its version may be older than the front door's.", c.w.id, f.Method)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,18 @@ type Leases struct {
 	Warm, Max int
 	// Idle is how long a lease may be without a call before it is ended.
 	Idle time.Duration
+	// Seeded says that a process is told the seed of its holder, so that none can be ready
+	// before. Clock is the time that processes are told; "" tells none.
+	Seeded bool
+	Clock  string
 }
+
+// What a leased process finds in its environment.
+const (
+	variableDir   = "EPISODE_DIR"
+	variableSeed  = "CALLYARD_SEED"
+	variableClock = "CALLYARD_CLOCK"
+)
 
 // EpisodeDir is replaced, in the arguments and the environment of a leased process, by its
 // directory; the process finds that in the variable of the same name as well.
@@ -58,10 +70,11 @@ type leases struct {
 	work   sync.WaitGroup
 	wanted chan struct{} // a word when a warm one was taken
 
-	mu    sync.Mutex
-	open  map[string]*lease
-	warm  []*lease
-	count int // with those that start and end
+	mu        sync.Mutex
+	open      map[string]*lease
+	warm      []*lease
+	count     int               // with those that start and end
+	snapshots map[string]string // directories by digest
 }
 
 // lease is a process with its directory.
@@ -85,7 +98,7 @@ func openLeases(w *Worker, s *Served) *leases {
 		return nil
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	if l.set.Warm > 0 {
+	if l.set.Warm > 0 && !l.set.Seeded {
 		l.work.Go(l.refill)
 	}
 	return l
@@ -108,7 +121,7 @@ func (l *leases) refill() {
 			}
 			continue
 		}
-		one, err := l.begin(l.ctx)
+		one, err := l.begin(l.ctx, &bus.LeaseRequest{})
 		l.mu.Lock()
 		ended := l.ctx.Err() != nil
 		switch {
@@ -143,8 +156,8 @@ func (l *leases) want() {
 	}
 }
 
-// begin starts a process on a fresh copy of the state.
-func (l *leases) begin(ctx context.Context) (_ *lease, err error) {
+// begin starts a process on a fresh copy of the state, or of a snapshot.
+func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err error) {
 	if l.dialed {
 		ctx, cancel := context.WithTimeout(ctx, leaseStart)
 		defer cancel()
@@ -163,12 +176,28 @@ func (l *leases) begin(ctx context.Context) (_ *lease, err error) {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	if l.set.StateDir != "" {
-		if err := dirstate.Copy(l.set.StateDir, dir); err != nil {
+	from := l.set.StateDir
+	if q.Snapshot != "" {
+		l.mu.Lock()
+		from = l.snapshots[q.Snapshot]
+		l.mu.Unlock()
+		if from == "" {
+			return nil, errNoSnapshot(l.served)
+		}
+	}
+	if from != "" {
+		if err := dirstate.Copy(from, dir); err != nil {
 			return nil, fmt.Errorf("copying the state directory: %w", err)
 		}
 	}
-	child, err := l.w.launcher.Start(SpecIn(l.set.Spec, dir))
+	spec := SpecIn(l.set.Spec, dir)
+	if l.set.Seeded {
+		spec.Env[variableSeed] = strconv.FormatInt(q.Seed, 10)
+	}
+	if l.set.Clock != "" {
+		spec.Env[variableClock] = l.set.Clock
+	}
+	child, err := l.w.launcher.Start(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +218,7 @@ func SpecIn(spec launch.Spec, dir string) launch.Spec {
 	for i, a := range spec.Args {
 		args[i] = put(a)
 	}
-	env := map[string]string{"EPISODE_DIR": dir}
+	env := map[string]string{variableDir: dir}
 	for name, value := range spec.Env {
 		env[name] = put(value)
 	}
@@ -198,7 +227,8 @@ func SpecIn(spec launch.Spec, dir string) launch.Spec {
 }
 
 // take gives a holder a process: one that is ready, else a new one.
-func (l *leases) take(id string) error {
+func (l *leases) take(q *bus.LeaseRequest) error {
+	id := q.ID
 	l.mu.Lock()
 	if l.ctx.Err() != nil {
 		l.mu.Unlock()
@@ -215,7 +245,7 @@ func (l *leases) take(id string) error {
 			l.end(one)
 		}
 	}()
-	for len(l.warm) > 0 {
+	for len(l.warm) > 0 && q.Snapshot == "" {
 		one := l.warm[0]
 		l.warm = l.warm[1:]
 		if one.one.Snapshot().State == schema.StateInitialized {
@@ -235,14 +265,15 @@ func (l *leases) take(id string) error {
 	}
 	l.count++
 	l.mu.Unlock()
-	one, err := l.begin(l.ctx)
+	one, err := l.begin(l.ctx, q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.count--
 		l.want()
-		if l.dialed {
-			return err
+		var sentence *schema.Error
+		if errors.As(err, &sentence) {
+			return sentence
 		}
 		return schema.Errorf(schema.KindServerFailed, "No process of the server %q could be started: %w", l.served.Session.Spec.ID, err)
 	}
@@ -371,6 +402,7 @@ func (l *leases) close() {
 	}
 	ending.Wait()
 	l.work.Wait()
+	l.dropSnapshots()
 	l.solo.Close()
 }
 
@@ -386,12 +418,16 @@ func (c control) lease(f *bus.CallFrame) ([]byte, error) {
 	}
 	switch f.Method {
 	case bus.MethodOpenLease:
-		return nil, h.leases.take(q.ID)
+		return nil, h.leases.take(&q)
 	case bus.MethodCloseLease:
 		h.leases.give(q.ID)
 		return nil, nil
 	}
-	sum, err := h.leases.digest(q.ID)
+	read := h.leases.digest
+	if f.Method == bus.MethodLeaseSnapshot {
+		read = h.leases.snapshot
+	}
+	sum, err := read(q.ID)
 	if err != nil {
 		return nil, err
 	}

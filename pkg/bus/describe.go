@@ -25,15 +25,22 @@ const (
 	// MethodOpenLease asks to keep a process of a server for one holder; the payload is a
 	// [LeaseRequest]. Calls that name the lease run there. MethodCloseLease ends it, and
 	// MethodLeaseDigest asks for the digest of its directory, as a JSON text.
-	MethodOpenLease   = "callyard/open-lease"
-	MethodCloseLease  = "callyard/close-lease"
-	MethodLeaseDigest = "callyard/lease-digest"
+	// MethodLeaseSnapshot asks to keep a copy of the directory under its digest, which is
+	// the answer.
+	MethodOpenLease     = "callyard/open-lease"
+	MethodCloseLease    = "callyard/close-lease"
+	MethodLeaseDigest   = "callyard/lease-digest"
+	MethodLeaseSnapshot = "callyard/lease-snapshot"
 )
 
 // LeaseRequest is the payload of requests for leases.
 type LeaseRequest struct {
 	// ID is chosen by the holder, and no other holder ever has it.
 	ID string `json:"id"`
+	// Seed is told to the process of a lease that is opened, where its server is started
+	// with one. Snapshot is the digest of the state that it begins with; "" is the usual one.
+	Seed     int64  `json:"seed,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
 }
 
 // Description is the answer to [MethodDescribe]. Definitions is nil until the

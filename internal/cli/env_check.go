@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/internal/worker"
+)
+
+// isolates returns an error where a server cannot give the episodes of an environment that uses
+// it what the environment's isolation promises.
+func isolates(e *episode.Environment, s *worker.Served) error {
+	spec := s.Session.Spec
+	switch {
+	case !e.Uses(string(spec.ID)):
+	case e.Isolation == episode.IsolationSession:
+		if why := episode.NoSessions(spec.Type); why != "" {
+			return fmt.Errorf("the environment %s has isolation session, and the server %q %s", e.Name(), spec.ID, why)
+		}
+	case e.Isolation == episode.IsolationProcess && (spec.Type != config.TypeStdio || s.Sandbox != nil && s.Sandbox.Only):
+		return fmt.Errorf("the environment %s has isolation process, and the server %q is no process that this worker can start for each episode; use isolation session or shared", e.Name(), spec.ID)
+	}
+	return nil
+}
+
+// checkEnvironments reads the environments file that a command names, and compares it with the
+// servers. It returns a line for each environment, and what is wrong.
+func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string, faults []config.Fault, err error) {
+	path, err := cmd.Flags().GetString("environments")
+	if err != nil || path == "" {
+		return "", nil, err
+	}
+	file, err := episode.Load(path)
+	var found *config.Faults
+	if errors.As(err, &found) {
+		return "", found.List, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	if err := sayEnvironments(&b, file); err != nil {
+		return "", nil, err
+	}
+	for _, e := range file.Sorted() {
+		used := 0
+		for i := range served {
+			if !e.Uses(string(served[i].Session.Spec.ID)) {
+				continue
+			}
+			used++
+			if err := isolates(e, &served[i]); err != nil {
+				faults = append(faults, config.Fault{Where: path, Message: err.Error() + "."})
+			}
+		}
+		if used == 0 {
+			faults = append(faults, config.Fault{Where: path, Message: fmt.Sprintf("the environment %s uses no server of the servers file; see its tools.", e.Name())})
+		}
+	}
+	for line := range strings.Lines(b.String()) {
+		lines += "# environment " + line
+	}
+	return lines, faults, nil
+}
