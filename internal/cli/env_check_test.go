@@ -10,7 +10,7 @@ import (
 func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"mcp.json":    `{"mcpServers":{"files":{"command":"server-filesystem"},"remote":{"url":"http://127.0.0.1:1/mcp"}}}`,
+		"mcp.json":    `{"mcpServers":{"files":{"command":"sh"},"remote":{"url":"http://127.0.0.1:1/mcp"}}}`,
 		"tasks.jsonl": `{"question":"Do it."}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -21,7 +21,10 @@ type snapshot struct {
 }
 
 // stored is where the state of one server is kept.
-type stored struct{ worker, digest string }
+type stored struct {
+	worker schema.WorkerID
+	digest string
+}
 
 func (s *snapshot) digest(server schema.ServerID) string {
 	if s == nil {
@@ -30,7 +33,7 @@ func (s *snapshot) digest(server schema.ServerID) string {
 	return s.servers[server].digest
 }
 
-func (s *snapshot) worker(server schema.ServerID) string {
+func (s *snapshot) worker(server schema.ServerID) schema.WorkerID {
 	if s == nil {
 		return ""
 	}
