@@ -218,6 +218,7 @@ setup() {
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./servers/scripted e2e
+  build oauth-client ./oauthclient e2e
   build sandbox-prober ./servers/prober e2e
   build sandbox-forwarder ./deploy/images/egress-forwarder
   export CALLYARD_TEST_BIN=$root/.cache/bin

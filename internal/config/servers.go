@@ -47,6 +47,9 @@ type ServerEntry struct {
 	URL     string            // of an http, sse or websocket server
 	Headers map[string]string // of one that is reached over HTTP: sent with each request, bearer token included
 
+	// Auth gives the credential of each request, in place of Headers; nil where none is set.
+	Auth *Auth `json:",omitempty"`
+
 	OpenAPI  *OpenAPI      `json:",omitempty"` // of a server of that type
 	Endpoint *ToolEndpoint `json:",omitempty"` // of a server of TypeToolEndpoint
 	Builtin  *Builtin      `json:",omitempty"` // of a server of TypeBuiltin
@@ -121,7 +124,11 @@ func (e ServerEntry) LogValue() slog.Value {
 	if e.Attach != nil {
 		attrs = append(attrs, slog.Bool("attach", true), slog.Int("attach_keys", len(e.Attach.Keys)))
 	}
-	attrs = appendShown(attrs, "headers", names(e.Headers), "riskLevel", e.Risk)
+	attrs = appendShown(attrs, "headers", names(e.Headers))
+	if e.Auth != nil {
+		attrs = append(attrs, slog.String("auth", e.Auth.Mode))
+	}
+	attrs = appendShown(attrs, "riskLevel", e.Risk)
 	if e.Docker != nil {
 		attrs = append(attrs, slog.Any("docker", *e.Docker))
 	}

@@ -191,6 +191,10 @@ func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
 		}
 		seen[canonical] = true
 	}
+	if d.hasMode() {
+		r.auth(d, e, seen)
+		return
+	}
 	r.bearer(d, e, seen["Authorization"])
 }
 
@@ -225,7 +229,7 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 	case have:
 		r.fault(d, key, "the headers already have Authorization; keep one of them.")
 	case token == "":
-		r.fault(d, key, "has no token; write {\"bearer\": \"${NAME}\"}.")
+		r.fault(d, key, "has no token; write {\"bearer\": \"${NAME}\"}, or a \"mode\".")
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
 		r.fault(d, key, "the token holds a space, a line break or another character that is not allowed in headers; remove it.")
 	default:

@@ -63,10 +63,6 @@ type entryShape struct {
 	Tools map[string]toolShape `yaml:"tools"`
 }
 
-type authShape struct {
-	Bearer looseString `yaml:"bearer"`
-}
-
 // looseString takes numbers and bools as they were written: other programs
 // accept them in environments and arguments.
 type looseString string

@@ -29,7 +29,9 @@ const (
 // server-failed inside the error: a server must not steer arguments and
 // credentials elsewhere. So does a redirect that would turn a POST into a GET.
 //
-// The headers of the spec are set on each request and win over what is there.
+// The headers of the spec are set on each request and win over what is there. So are
+// those of spec.Auth, which is asked again, at most once for each of the statuses 401 and
+// 403 of a request, when the server refuses one.
 //
 // Connecting and the TLS handshake take 5 seconds each at most. There is no limit
 // on the answer, since a call may take long: give each request a context.
@@ -56,7 +58,7 @@ func HTTPClient(spec Spec) *http.Client {
 		ForceAttemptHTTP2:      true, // own dialer switches it off otherwise
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	o := &originTripper{id: string(spec.ID), base: transport, want: "an http or https URL"}
+	o := &originTripper{id: string(spec.ID), base: transport, auth: spec.Auth, want: "an http or https URL"}
 	schemes := []string{"http", "https"}
 	if spec.Type == TypeWebSocket {
 		transport.ForceAttemptHTTP2, transport.HTTP2 = false, nil
@@ -79,6 +81,7 @@ type originTripper struct {
 	origin  string // "" where the spec has no usable URL
 	want    string // what the URL should be
 	headers []header
+	auth    Authorizer // nil where the server has no credential but its headers
 	base    *http.Transport
 }
 
@@ -90,7 +93,7 @@ func (o *originTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if len(o.headers) > 0 {
+	if len(o.headers) > 0 || o.auth != nil {
 		// A RoundTripper must leave the request as it is.
 		own := *req
 		own.Header = req.Header.Clone()
@@ -106,11 +109,19 @@ func (o *originTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req = &own
 	}
+	if o.auth != nil {
+		return authorized(o.auth, req, o.base.RoundTrip)
+	}
 	return o.base.RoundTrip(req)
 }
 
 // CloseIdleConnections is what the client's method of that name calls.
-func (o *originTripper) CloseIdleConnections() { o.base.CloseIdleConnections() }
+func (o *originTripper) CloseIdleConnections() {
+	o.base.CloseIdleConnections()
+	if auth, ok := o.auth.(interface{ CloseIdleConnections() }); ok {
+		auth.CloseIdleConnections()
+	}
+}
 
 func (o *originTripper) allow(u *url.URL) error {
 	if o.origin == "" {

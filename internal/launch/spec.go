@@ -38,6 +38,7 @@ type Spec struct {
 	// Of an http, sse or websocket server.
 	URL     string
 	Headers map[string]string
+	Auth    Authorizer // gives the credential of each request; nil: only Headers have one
 }
 
 // Environment variables with a meaning of their own here.

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/launch/openapi"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/upstream"
 )
 
 // adapted fills in what a server that speaks no MCP needs, where e is one.
@@ -18,16 +19,16 @@ func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	switch {
 	case e.OpenAPI != nil:
 		s.Adapt = func(log *slog.Logger) adapt.Source {
-			return openapi.New(openapi.Config{ID: e.ID, OpenAPI: *e.OpenAPI, Headers: e.Headers, MaxResult: int(c.ResultBytes), Log: log})
+			return openapi.New(openapi.Config{ID: e.ID, OpenAPI: *e.OpenAPI, Headers: e.Headers, Auth: upstream.New(e.ID, e.OpenAPI.BaseURL, e.Auth), AuthHeader: authHeader(e), MaxResult: int(c.ResultBytes), Log: log})
 		}
 	case e.Endpoint != nil:
 		s.Adapt = func(log *slog.Logger) adapt.Source {
-			return endpoint.New(endpoint.Config{ID: e.ID, Endpoint: *e.Endpoint, Headers: e.Headers, MaxResult: int(c.ResultBytes), Log: log})
+			return endpoint.New(endpoint.Config{ID: e.ID, Endpoint: *e.Endpoint, Headers: e.Headers, Auth: upstream.New(e.ID, e.Endpoint.URL, e.Auth), MaxResult: int(c.ResultBytes), Log: log})
 		}
 	default:
 		return
 	}
-	s.Session.Spec.URL, s.Session.Spec.Headers = adapt.Address, nil
+	s.Session.Spec.URL, s.Session.Spec.Headers, s.Session.Spec.Auth = adapt.Address, nil, nil
 	// It answers at once, but may have to fetch a document first.
 	s.Session.ProbeTimeout = s.Session.StartTimeout
 }
@@ -52,4 +53,12 @@ func builtin(e *config.ServerEntry, s *Served) error {
 	s.Session.Sessions, s.Session.InFlight = 1, s.Session.Sessions*s.Session.InFlight
 	s.TrustAnnotations = true // they are ours
 	return nil
+}
+
+// authHeader is the header that the credential of a server is in; "" where it has none.
+func authHeader(e *config.ServerEntry) string {
+	if e.Auth == nil {
+		return ""
+	}
+	return e.Auth.Header
 }

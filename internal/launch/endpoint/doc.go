@@ -44,6 +44,7 @@ type Config struct {
 	ID        string
 	Endpoint  config.ToolEndpoint
 	Headers   map[string]string // sent with each request to the endpoint
+	Auth      launch.Authorizer // gives the credential of each of them; nil: only Headers have one
 	MaxResult int
 	Log       *slog.Logger // nil says nothing
 }
@@ -64,7 +65,7 @@ type names map[string]string
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
 	s.offers.Text, s.offers.Server, s.offers.Log, s.offers.Make = "list of tools", cfg.ID, cfg.Log, s.read
-	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(cfg.ID), URL: cfg.Endpoint.URL, Headers: cfg.Headers})
+	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(cfg.ID), URL: cfg.Endpoint.URL, Headers: cfg.Headers, Auth: cfg.Auth})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if n := cfg.Endpoint.CallsPerRequest; n > 1 {
 		s.gather = &gatherer{post: s.post, server: cfg.ID, most: n, log: cfg.Log}
@@ -77,7 +78,7 @@ func New(cfg Config) *Server {
 	}
 	spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address}
 	if adapt.SameOrigin(cfg.Endpoint.URL, address) {
-		spec.Headers = cfg.Headers
+		spec.Headers, spec.Auth = cfg.Headers, cfg.Auth
 	}
 	s.lists = launch.HTTPClient(spec)
 	s.offers.Fresh = freshFor

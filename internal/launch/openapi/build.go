@@ -150,7 +150,7 @@ func (b *builder) finish(c candidate) (why string) {
 		ways = *c.at.Security
 	}
 	carried, lacking, ok := b.guard.choose(ways)
-	if !ok && len(b.cfg.Headers) == 0 && len(b.cfg.OpenAPI.Credentials) == 0 {
+	if !ok && len(b.cfg.sent()) == 0 && len(b.cfg.OpenAPI.Credentials) == 0 {
 		// An operator who gives nothing has a service that asks for nothing, or will
 		// see its refusals.
 		if !b.bare {

@@ -39,7 +39,7 @@ func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 		schemes: make(map[string]*openapi3.SecurityScheme), ready: make(map[string]credential),
 		given: make(map[string]bool), taken: make(map[string]bool),
 	}
-	for name := range cfg.Headers {
+	for name := range cfg.sent() {
 		g.taken[place("header", name)] = true
 	}
 	if doc.Components != nil {
@@ -52,7 +52,7 @@ func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 			if s.Type == "apiKey" {
 				g.taken[place(s.In, s.Name)] = true
 			}
-			if s.Type == "apiKey" && s.In == "header" && has(cfg.Headers, s.Name) || s.Type != "apiKey" && s.Type != "mutualTLS" && has(cfg.Headers, "Authorization") {
+			if s.Type == "apiKey" && s.In == "header" && has(cfg.sent(), s.Name) || s.Type != "apiKey" && s.Type != "mutualTLS" && has(cfg.sent(), "Authorization") {
 				g.given[name] = true
 			}
 		}
@@ -150,4 +150,17 @@ var hopByHop = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Authorization": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Cookie": true,
 	"Expect": true, "Forwarded": true, "Host": true, "Keep-Alive": true, "Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Via": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Real-Ip": true,
+}
+
+// sent are the headers of each request; that of Auth has no value yet.
+func (c *Config) sent() map[string]string {
+	if c.AuthHeader == "" {
+		return c.Headers
+	}
+	all := maps.Clone(c.Headers)
+	if all == nil {
+		all = make(map[string]string, 1)
+	}
+	all[c.AuthHeader] = ""
+	return all
 }

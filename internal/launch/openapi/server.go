@@ -25,11 +25,13 @@ const freshFor = time.Second
 
 // Config says what a [Server] is. MaxResult is in bytes.
 type Config struct {
-	ID        string
-	OpenAPI   config.OpenAPI
-	Headers   map[string]string // sent with each request to the service
-	MaxResult int
-	Log       *slog.Logger // nil says nothing
+	ID         string
+	OpenAPI    config.OpenAPI
+	Headers    map[string]string // sent with each request to the service
+	Auth       launch.Authorizer // gives the credential of each of them; nil: only Headers have one
+	AuthHeader string            // the header that Auth sets
+	MaxResult  int
+	Log        *slog.Logger // nil says nothing
 }
 
 // Server is a REST service with its operations as tools. It is an [adapt.Source].
@@ -63,7 +65,7 @@ func New(cfg Config) *Server {
 		spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address}
 		// The service's own document may need its credentials; nobody else gets them.
 		if s.base == nil || adapt.SameOrigin(s.base.String(), address) {
-			spec.Headers = cfg.Headers
+			spec.Headers, spec.Auth = cfg.Headers, cfg.Auth
 		}
 		s.docs = launch.HTTPClient(spec)
 		s.offers.Read = (&adapt.Document{Client: s.docs, Server: cfg.ID, Name: "The OpenAPI document", Address: address, Max: maxDocument}).Fetch
@@ -80,7 +82,7 @@ func (s *Server) setBase(base *url.URL) {
 		s.client.CloseIdleConnections()
 	}
 	s.base = base
-	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(s.cfg.ID), URL: base.String(), Headers: s.cfg.Headers})
+	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(s.cfg.ID), URL: base.String(), Headers: s.cfg.Headers, Auth: s.cfg.Auth})
 	follow := s.client.CheckRedirect
 	s.client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet && via[0].Method != http.MethodHead {

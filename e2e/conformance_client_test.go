@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clientSuiteWithin bounds the client scenarios, which run side by side.
+const clientSuiteWithin = 2 * time.Minute
+
+var (
+	clientScenario = regexp.MustCompile(`(?m)^\s*- (?:scenario: )?(auth/[a-z0-9-]+)$`)
+	clientLine     = regexp.MustCompile(`(?m)^([✓✗]) (auth/\S+): (\d+) passed, (\d+) failed`)
+)
+
+// claimed are extensions of OAuth that the suite does not score and that work all the same.
+var claimed = []string{"auth/client-credentials-basic", "auth/client-credentials-jwt"}
+
+func TestTheConformanceSuiteFindsNoFaultInTheOAuthClient(t *testing.T) {
+	t.Parallel()
+	folder := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance")
+	text, err := os.ReadFile(filepath.Join(folder, "requirements", modern+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scored, _, _ := strings.Cut(string(text), "\nnot_scored:")
+	wanted := append([]string{}, claimed...)
+	for _, m := range clientScenario.FindAllStringSubmatch(scored, -1) {
+		wanted = append(wanted, m[1])
+	}
+	if len(wanted) != 25+len(claimed) {
+		t.Errorf("the suite has %d scored auth scenarios, not 25", len(wanted)-len(claimed))
+	}
+	into := t.TempDir()
+	ran := newNode(t, clientSuiteWithin, into, filepath.Join(folder, "dist", "index.js"),
+		"client", "--command", filepath.Join(programs.test, "oauth-client"), "--requirements", modern, "-o", into)
+	found := make(map[string]string)
+	for _, line := range clientLine.FindAllStringSubmatch(ran.out, -1) {
+		if line[1] != "✓" || line[3] == "0" || line[4] != "0" {
+			found[line[2]] = line[0]
+			continue
+		}
+		found[line[2]] = ""
+	}
+	for _, name := range wanted {
+		if fault, ran := found[name]; !ran || fault != "" {
+			t.Errorf("%s: ran %v %s\n%s", name, ran, fault, failedChecks(into, name))
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", ran.errors)
+	}
+}
+
+// failedChecks lists the failing checks of a scenario.
+func failedChecks(folder, scenario string) string {
+	files, _ := filepath.Glob(filepath.Join(folder, scenario+"-*", "checks.json"))
+	var list strings.Builder
+	for _, file := range files {
+		var checks []struct {
+			ID          string `json:"id"`
+			Status      string `json:"status"`
+			Description string `json:"description"`
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(text, &checks) != nil {
+			continue
+		}
+		for _, c := range checks {
+			if c.Status == "FAILURE" {
+				list.WriteString(c.ID + ": " + c.Description + "\n")
+			}
+		}
+	}
+	return list.String()
+}

@@ -1,0 +1,339 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// The values of [Auth.Mode].
+const (
+	AuthStatic  = "static"        // a secret that the operator has stored
+	AuthService = "oauth_service" // access tokens for Callyard itself, by client credentials
+)
+
+// authModes are what "mode" can be.
+var authModes = []string{AuthStatic, AuthService}
+
+// Auth says which credential goes with the requests to a server. It is not shown when it is
+// printed.
+type Auth struct {
+	Mode string
+
+	// Of AuthStatic: the header with its value; Scheme stands before the value.
+	Header string `json:",omitempty"`
+	Scheme string `json:",omitempty"`
+	Value  Secret `json:",omitzero"`
+
+	// Of the modes with an authorization server: its Issuer, whose metadata is read, or its
+	// TokenURL; who the client is there, and what it asks for. Resource is the resource
+	// indicator (RFC 8707), "" where none is sent.
+	Issuer         string   `json:",omitempty"`
+	TokenURL       string   `json:",omitempty"`
+	ClientID       string   `json:",omitempty"`
+	ClientSecret   Secret   `json:",omitzero"`
+	ClientAuth     string   `json:",omitempty"` // client_secret_basic, client_secret_post or ""
+	PrivateKeyFile string   `json:",omitempty"`
+	KeyID          string   `json:",omitempty"`
+	Algorithm      string   `json:",omitempty"`
+	Scopes         []string `json:",omitempty"`
+	Resource       string   `json:",omitempty"`
+	Audience       string   `json:",omitempty"`
+}
+
+// String hides the credential.
+func (Auth) String() string { return hiddenText }
+
+// GoString hides the credential.
+func (Auth) GoString() string { return hiddenText }
+
+// Secret is a text, or a file that holds it and is read when the text is needed.
+type Secret struct{ Text, File string }
+
+// IsZero reports whether there is none.
+func (s Secret) IsZero() bool { return s == Secret{} }
+
+// String hides the secret.
+func (Secret) String() string { return hiddenText }
+
+// GoString hides the secret.
+func (Secret) GoString() string { return hiddenText }
+
+// MarshalText hides the secret.
+func (Secret) MarshalText() ([]byte, error) { return []byte(hiddenText), nil }
+
+type authShape struct {
+	Bearer looseString `yaml:"bearer"`
+
+	Mode      string      `yaml:"mode"`
+	Header    string      `yaml:"header"`
+	Scheme    *string     `yaml:"scheme"`
+	Value     looseString `yaml:"value"`
+	ValueFile string      `yaml:"value_file"`
+
+	Issuer           string      `yaml:"issuer"`
+	TokenURL         string      `yaml:"token_url"`
+	ClientID         string      `yaml:"client_id"`
+	ClientSecret     looseString `yaml:"client_secret"`
+	ClientSecretFile string      `yaml:"client_secret_file"`
+	ClientAuth       string      `yaml:"client_auth"`
+	PrivateKeyFile   string      `yaml:"private_key_file"`
+	KeyID            string      `yaml:"key_id"`
+	Algorithm        string      `yaml:"algorithm"`
+	Scopes           []string    `yaml:"scopes"`
+	Resource         *string     `yaml:"resource"`
+	Audience         string      `yaml:"audience"`
+	AllowHTTP        bool        `yaml:"allow_http"`
+}
+
+// hasMode says that the block is more than the bearer token of before.
+func (d *draft) hasMode() bool {
+	s := d.shape.Auth
+	s.Bearer = ""
+	return d.has("auth") && (s.Mode != "" || s.Header != "" || s.Scheme != nil || s.Value != "" || s.ValueFile != "" || s.Issuer != "" || s.TokenURL != "" ||
+		s.ClientID != "" || s.ClientSecret != "" || s.ClientSecretFile != "" || s.ClientAuth != "" || s.PrivateKeyFile != "" || s.KeyID != "" || s.Algorithm != "" ||
+		s.Scopes != nil || s.Resource != nil || s.Audience != "" || s.AllowHTTP)
+}
+
+// authReader reads one auth block.
+type authReader struct {
+	*serverReader
+	d *draft
+	s *authShape
+	a *Auth
+}
+
+func (r *authReader) bad(key, format string, args ...any) {
+	r.faultBelow(r.d, "auth", join(join(r.d.path, "auth"), key), format, args...)
+}
+
+// auth reads the auth block of a server that is reached over HTTP. have says which headers
+// it has without it.
+func (r *serverReader) auth(d *draft, e *ServerEntry, have map[string]bool) {
+	s := &d.shape.Auth
+	ar := &authReader{serverReader: r, d: d, s: s, a: &Auth{Mode: s.Mode, Header: "Authorization"}}
+	if s.Bearer != "" {
+		ar.bad("bearer", "mode is set too; write the token as \"value\", with \"mode\": \"static\".")
+	}
+	for _, key := range []string{"bearerTokenEnv", "apiKey"} {
+		if d.has(key) {
+			r.fault(d, key, "auth has a credential too; keep one of them.")
+		}
+	}
+	switch {
+	case s.Mode == "":
+		ar.bad("mode", "is missing; write %s.", oneOf(authModes))
+		return
+	case !slices.Contains(authModes, s.Mode):
+		ar.bad("mode", "%s is not a known mode; write %s.", quote(shorten(s.Mode)), oneOf(authModes))
+		return
+	case s.Mode == AuthStatic:
+		ar.static()
+	default:
+		ar.service(e)
+	}
+	if have[ar.a.Header] {
+		r.fault(d, "headers", "%s is set by auth too; keep one of them.", quote(ar.a.Header))
+	}
+	ar.address(e)
+	e.Auth = ar.a
+}
+
+func oneOf(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = quote(v)
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+}
+
+// unusedIn reports keys that mean nothing in the mode.
+func (r *authReader) unusedIn(keys map[string]bool) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if keys[key] {
+			r.bad(key, "means nothing with the mode %s; remove it.", quote(r.s.Mode))
+		}
+	}
+}
+
+func (r *authReader) static() {
+	s := r.s
+	r.unusedIn(map[string]bool{
+		"issuer": s.Issuer != "", "token_url": s.TokenURL != "", "client_id": s.ClientID != "", "client_secret": s.ClientSecret != "",
+		"client_secret_file": s.ClientSecretFile != "", "client_auth": s.ClientAuth != "", "private_key_file": s.PrivateKeyFile != "", "key_id": s.KeyID != "",
+		"algorithm": s.Algorithm != "", "scopes": s.Scopes != nil, "resource": s.Resource != nil, "audience": s.Audience != "",
+	})
+	r.header()
+	r.a.Value = r.secret("value", string(s.Value), s.ValueFile)
+}
+
+// header reads the header of the modes that send a stored secret.
+func (r *authReader) header() {
+	s, a := r.s, r.a
+	if s.Header != "" {
+		a.Header = http.CanonicalHeaderKey(s.Header)
+	}
+	switch {
+	case !isToken(a.Header):
+		r.bad("header", "%s is not a valid name of a header; use letters, digits and \"-\".", quote(shorten(s.Header)))
+	case slices.Contains([]string{"Host", "Content-Type", "Content-Length", "Accept", "Connection", "Transfer-Encoding"}, a.Header) || strings.HasPrefix(a.Header, "Mcp-"):
+		r.bad("header", "%s belongs to the protocol and cannot carry a credential; choose another.", quote(a.Header))
+	}
+	if s.Scheme != nil {
+		a.Scheme = *s.Scheme
+		if a.Scheme != "" && !isToken(a.Scheme) {
+			r.bad("scheme", "must be one word, such as \"Bearer\", or \"\" for none.")
+		}
+	} else if a.Header == "Authorization" {
+		a.Scheme = "Bearer"
+	}
+}
+
+// secret reads a secret that is given itself, or as a file.
+func (r *authReader) secret(key, text, file string) Secret {
+	switch {
+	case text != "" && file != "":
+		r.bad(key+"_file", "%s is set too; keep one of them.", key)
+	case text == "" && file == "":
+		r.bad(key, "is missing; write \"${NAME}\" with the name of a variable, or set %q to a file that holds it.", key+"_file")
+	case file != "":
+		return Secret{File: r.file(key+"_file", file)}
+	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c >= 0x7f }):
+		r.bad(key, "holds a line break or another character that is not allowed in headers; remove it.")
+	}
+	return Secret{Text: text}
+}
+
+// file returns the path of a file with a secret, which must be readable now.
+func (r *authReader) file(key, file string) string {
+	if r.path == "" {
+		r.bad(key, "a server that is added by a request cannot read files here; give the secret itself.")
+		return file
+	}
+	file = r.relativeTo(file)
+	if text, err := readText(file, maxSecretFile); err != nil {
+		r.bad(key, "%v", err)
+	} else if strings.TrimSpace(string(text)) == "" {
+		r.bad(key, "the file is empty; write the secret into it.")
+	}
+	return file
+}
+
+func (r *authReader) service(e *ServerEntry) {
+	s, a := r.s, r.a
+	r.unusedIn(map[string]bool{"header": s.Header != "", "scheme": s.Scheme != nil, "value": s.Value != "", "value_file": s.ValueFile != ""})
+	r.issuer()
+	if a.ClientID = s.ClientID; s.ClientID == "" {
+		r.bad("client_id", "is missing; write the id under which Callyard is registered with the authorization server.")
+	}
+	r.client()
+	r.asks(e)
+}
+
+// issuer reads which authorization server it is.
+func (r *authReader) issuer() {
+	s, a := r.s, r.a
+	a.Issuer, a.TokenURL = s.Issuer, s.TokenURL
+	for key, address := range map[string]string{"issuer": s.Issuer, "token_url": s.TokenURL} {
+		if address != "" && !secureAddress(address) {
+			r.bad(key, "must be an https address without user and fragment; http is for this machine only.")
+		}
+	}
+	if s.Issuer == "" && s.TokenURL == "" {
+		// What the server names could be anybody's, who would get the secret.
+		r.bad("issuer", "is missing; write the issuer of the authorization server, or its \"token_url\".")
+	}
+}
+
+// client reads how the client proves itself.
+func (r *authReader) client() {
+	s, a := r.s, r.a
+	if s.PrivateKeyFile == "" {
+		a.ClientSecret = r.secret("client_secret", string(s.ClientSecret), s.ClientSecretFile)
+		r.unusedWithout("private_key_file", map[string]bool{"key_id": s.KeyID != "", "algorithm": s.Algorithm != ""})
+	} else {
+		if s.ClientSecret != "" || s.ClientSecretFile != "" {
+			r.bad("private_key_file", "the client has a secret too; keep one of them.")
+		}
+		r.unusedWithout("client_secret", map[string]bool{"client_auth": s.ClientAuth != ""})
+		a.PrivateKeyFile, a.KeyID, a.Algorithm = r.file("private_key_file", s.PrivateKeyFile), s.KeyID, s.Algorithm
+	}
+	algorithms := []string{"", "ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
+	if !slices.Contains(algorithms, s.Algorithm) {
+		r.bad("algorithm", "%s is not a known algorithm; write %s.", quote(shorten(s.Algorithm)), oneOf(algorithms[1:]))
+	}
+	a.ClientAuth = s.ClientAuth
+	if methods := []string{"", "client_secret_basic", "client_secret_post"}; !slices.Contains(methods, s.ClientAuth) {
+		r.bad("client_auth", "%s is not a known method; write %s.", quote(shorten(s.ClientAuth)), oneOf(methods[1:]))
+	}
+}
+
+func (r *authReader) unusedWithout(other string, keys map[string]bool) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if keys[key] {
+			r.bad(key, "means nothing without %q; remove it.", other)
+		}
+	}
+}
+
+// asks reads what tokens are asked for.
+func (r *authReader) asks(e *ServerEntry) {
+	s, a := r.s, r.a
+	a.Scopes, a.Audience = s.Scopes, s.Audience
+	for i, scope := range s.Scopes {
+		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '\\' }) {
+			r.bad("scopes", "entry %d is not a scope; write each as a string of its own.", i+1)
+		}
+	}
+	switch {
+	case s.Resource != nil:
+		a.Resource = *s.Resource
+	case e.Type == TypeHTTP || e.Type == TypeSSE:
+		a.Resource = resourceOf(e.URL)
+	}
+}
+
+// resourceOf is the resource indicator of an MCP server: its address.
+func resourceOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.User, u.Fragment = nil, ""
+	return u.String()
+}
+
+// address makes sure that the credential does not travel in clear.
+func (r *authReader) address(e *ServerEntry) {
+	d := r.d
+	key, address := "url", d.shape.URL
+	switch {
+	case e.Type == TypeOpenAPI:
+		key, address = "base_url", d.shape.BaseURL
+		if address == "" {
+			r.fault(d, "auth", "requires \"base_url\": the credential is for that address alone, and not for what a document names.")
+			return
+		}
+	case e.Type == TypeToolEndpoint && d.shape.ToolEndpoint != nil:
+		key, address = "tool_endpoint", d.shape.ToolEndpoint.URL
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || r.s.AllowHTTP || u.Scheme == "https" || u.Scheme == "wss" || Loopback(net.JoinHostPort(u.Hostname(), "0")) {
+		return
+	}
+	r.faults.add(d.place(key), join(d.path, key), "would carry the credential of auth unencrypted; use https, or set \"allow_http\" in auth if the network is encrypted by other means.")
+}
+
+func secureAddress(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && Loopback(net.JoinHostPort(u.Hostname(), "0"))
+}

@@ -1,0 +1,141 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"slices"
+
+	"golang.org/x/oauth2"
+)
+
+// offline is the scope for refresh tokens, where a server has one.
+const offline = "offline_access"
+
+// Grant is everything that is needed to refresh a token. It holds secrets.
+type Grant struct {
+	Client        Registration `json:"client"`
+	TokenEndpoint string       `json:"token_endpoint"`
+	Revocation    string       `json:"revocation_endpoint,omitempty"`
+	Resource      string       `json:"resource,omitempty"`
+	Scopes        []string     `json:"scopes,omitempty"`
+	Refresh       string       `json:"refresh,omitempty"` // "" where the token cannot be refreshed
+}
+
+// String hides the secrets.
+func (Grant) String() string { return "[a grant]" }
+
+// GoString hides the secrets.
+func (g Grant) GoString() string { return g.String() }
+
+// Request is an authorization request under way. It holds secrets of the flow, and must be
+// bound to the person whom it is for.
+type Request struct {
+	URL      string `json:"url"` // where the person goes
+	State    string `json:"state"`
+	Verifier string `json:"verifier"`
+	Issued   bool   `json:"iss,omitempty"` // the answer must name the issuer
+	Grant    Grant  `json:"grant"`
+}
+
+// String hides the secrets.
+func (Request) String() string { return "[an authorization request]" }
+
+// GoString hides the secrets.
+func (r Request) GoString() string { return r.String() }
+
+// Begin makes an authorization request with PKCE. known is a registration of before, which
+// is used again if it is one with this server; nil registers.
+func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*Request, error) {
+	m := r.Server
+	switch {
+	case m.AuthorizationEndpoint == "":
+		return nil, errors.New("the authorization server has no authorization_endpoint")
+	case !slices.Contains(m.CodeChallengeMethodsSupported, "S256"):
+		return nil, errors.New("the authorization server does not support PKCE with S256")
+	}
+	if known == nil || known.Issuer != m.Issuer {
+		fresh, err := c.Register(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		known = &fresh
+	}
+	wanted := slices.Clone(r.Scopes)
+	if slices.Contains(m.ScopesSupported, offline) && !slices.Contains(wanted, offline) {
+		wanted = append(wanted, offline)
+	}
+	req := &Request{
+		State: rand.Text() + rand.Text(), Verifier: oauth2.GenerateVerifier(), Issued: m.AuthorizationResponseIssParameterSupported,
+		Grant: Grant{Client: *known, TokenEndpoint: m.TokenEndpoint, Revocation: m.RevocationEndpoint, Resource: r.ID, Scopes: wanted},
+	}
+	config := oauth2.Config{ClientID: known.ID, Endpoint: oauth2.Endpoint{AuthURL: m.AuthorizationEndpoint}, RedirectURL: c.RedirectURL, Scopes: wanted}
+	req.URL = config.AuthCodeURL(req.State, oauth2.S256ChallengeOption(req.Verifier), oauth2.SetAuthURLParam("resource", r.ID))
+	return req, nil
+}
+
+// Finish redeems the answer to an authorization request: the query of the redirect.
+func (c *Client) Finish(ctx context.Context, req *Request, answer url.Values) (*Token, *Grant, error) {
+	one := func(key string) string {
+		if v := answer[key]; len(v) == 1 {
+			return v[0]
+		}
+		return ""
+	}
+	if one("state") != req.State || req.State == "" {
+		return nil, nil, errors.New("the answer is that to another request")
+	}
+	issuer, named := answer["iss"]
+	switch {
+	case req.Issued && !named:
+		return nil, nil, errors.New("the answer does not name its issuer")
+	case named && (len(issuer) != 1 || issuer[0] != req.Grant.Client.Issuer):
+		return nil, nil, errors.New("the answer is that of another issuer")
+	}
+	if _, failed := answer["error"]; failed {
+		return nil, nil, &Refused{Code: errorCode(one("error"))}
+	}
+	code := one("code")
+	if code == "" {
+		return nil, nil, errors.New("the answer has no code")
+	}
+	g := req.Grant
+	t, err := c.token(ctx, g.Client, g.TokenEndpoint, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {c.RedirectURL}, "code_verifier": {req.Verifier}, "resource": {g.Resource},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	g.keep(t)
+	return t, &g, nil
+}
+
+// Refresh redeems the refresh token of a grant. The grant that is returned replaces it: a
+// server that rotates refresh tokens takes the old one only once.
+func (c *Client) Refresh(ctx context.Context, g *Grant) (*Token, *Grant, error) {
+	if g.Refresh == "" {
+		return nil, nil, &Refused{Code: "invalid_grant"}
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}}
+	if g.Resource != "" {
+		form.Set("resource", g.Resource)
+	}
+	t, err := c.token(ctx, g.Client, g.TokenEndpoint, form)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := *g
+	next.keep(t)
+	return t, &next, nil
+}
+
+// keep moves what outlives the token into the grant.
+func (g *Grant) keep(t *Token) {
+	if t.refresh != "" {
+		g.Refresh = t.refresh
+	}
+	if t.Scopes != nil {
+		g.Scopes = t.Scopes
+	}
+}

@@ -1,0 +1,138 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+const (
+	requestTime = 15 * time.Second
+	dialTime    = 5 * time.Second
+	maxDocument = 256 << 10
+)
+
+// NewHTTPClient returns a client for metadata and tokens. trusted are addresses that an
+// operator has configured: their hosts may be anywhere, other hosts only at public
+// addresses. It is safe for concurrent use; end its connections with CloseIdleConnections.
+func NewHTTPClient(trusted ...string) *http.Client {
+	hosts := make([]string, 0, len(trusted))
+	for _, t := range trusted {
+		if u, err := url.Parse(t); err == nil && u.Hostname() != "" {
+			hosts = append(hosts, strings.ToLower(u.Hostname()))
+		}
+	}
+	open := &net.Dialer{Timeout: dialTime}
+	outside := ssrf.New(ssrf.WithAnyPort())
+	guarded := &net.Dialer{Timeout: dialTime, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err == nil {
+			err = outside.SafeAddr(at.Addr().Unmap().WithZone(""))
+		}
+		if err != nil {
+			return errPrivate
+		}
+		return nil
+	}}
+	known := func(host string) bool { return slices.Contains(hosts, strings.ToLower(host)) }
+	transport := &http.Transport{
+		Proxy: func(req *http.Request) (*url.URL, error) {
+			if known(req.URL.Hostname()) {
+				return http.ProxyFromEnvironment(req)
+			}
+			return nil, nil // a proxy would make the connection in our place, unguarded
+		},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(address)
+			if err == nil && known(host) {
+				return open.DialContext(ctx, network, address)
+			}
+			return guarded.DialContext(ctx, network, address)
+		},
+		TLSHandshakeTimeout: dialTime, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 30 * time.Second,
+	}
+	return &http.Client{
+		Transport: transport, Timeout: requestTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
+	}
+}
+
+var (
+	errPrivate  = errors.New("its address is not public; configure the issuer if that is intended")
+	errRedirect = errors.New("it answers with a redirect, which is not followed")
+)
+
+// plain returns an error of net/http without the address, which may hold a secret.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// secure reports whether an address may get tokens and secrets: https, or http to this
+// machine.
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// errAbsent means that there is no such document.
+var errAbsent = errors.New("there is no such document")
+
+// document reads a JSON document; errAbsent for a status of 4xx.
+func document(ctx context.Context, client *http.Client, address string, into any) error {
+	if !secure(address) {
+		return errors.New("its address is neither https nor on this machine")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return errors.New("its address is not valid")
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return plain(err)
+	}
+	defer resp.Body.Close()
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
+	case resp.StatusCode/100 == 4:
+		return errAbsent
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("it answers with HTTP status %d", resp.StatusCode)
+	case kind != "application/json":
+		return errors.New("it is not application/json")
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return plain(err)
+	case len(text) > maxDocument:
+		return fmt.Errorf("it is longer than %d bytes", maxDocument)
+	case json.Unmarshal(text, into) != nil:
+		return errors.New("it is not the JSON that was expected")
+	}
+	return nil
+}

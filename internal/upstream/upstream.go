@@ -1,0 +1,18 @@
+package upstream
+
+import (
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch"
+)
+
+// New returns what gives the requests to the server at address their credential; nil where
+// a is nil. It reads no file and sends nothing before the first request.
+func New(server, address string, a *config.Auth) launch.Authorizer {
+	switch {
+	case a == nil:
+		return nil
+	case a.Mode == config.AuthService:
+		return newService(server, address, a)
+	}
+	return newStatic(server, a)
+}
