@@ -18,8 +18,8 @@ var (
 	clientLine     = regexp.MustCompile(`(?m)^([✓✗]) (auth/\S+): (\d+) passed, (\d+) failed`)
 )
 
-// claimed are extensions of OAuth that the suite does not score and that work all the same.
-var claimed = []string{"auth/client-credentials-basic", "auth/client-credentials-jwt"}
+// extensions are extensions of OAuth that the suite does not score and that work all the same.
+var extensions = []string{"auth/client-credentials-basic", "auth/client-credentials-jwt"}
 
 func TestTheConformanceSuiteFindsNoFaultInTheOAuthClient(t *testing.T) {
 	t.Parallel()
@@ -29,12 +29,12 @@ func TestTheConformanceSuiteFindsNoFaultInTheOAuthClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	scored, _, _ := strings.Cut(string(text), "\nnot_scored:")
-	wanted := append([]string{}, claimed...)
+	wanted := append([]string{}, extensions...)
 	for _, m := range clientScenario.FindAllStringSubmatch(scored, -1) {
 		wanted = append(wanted, m[1])
 	}
-	if len(wanted) != 25+len(claimed) {
-		t.Errorf("the suite has %d scored auth scenarios, not 25", len(wanted)-len(claimed))
+	if len(wanted) != 25+len(extensions) {
+		t.Errorf("the suite has %d scored auth scenarios, not 25", len(wanted)-len(extensions))
 	}
 	into := t.TempDir()
 	ran := newNode(t, clientSuiteWithin, into, filepath.Join(folder, "dist", "index.js"),
