@@ -24,6 +24,7 @@ import (
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
 //	callyard_pins                    KV     accepted definitions of tools, one row for each server; changed by compare-and-set; written by front doors
+//	callyard_credentials             KV     credentials of people at MCP servers, encrypted; changed by compare-and-set; written by front doors and approvers
 //	callyard_sessions                KV     sessions of MCP clients, by the digest of their ids; forgotten after 24 h; written by front doors
 //
 //	subject                                  stream            what a message is
@@ -77,6 +78,8 @@ const (
 	BucketSessions = "callyard_sessions"
 	BucketPins     = "callyard_pins"
 	BucketSets     = "callyard_sets"
+	// BucketCredentials has the credentials of people at MCP servers, encrypted.
+	BucketCredentials = "callyard_credentials"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

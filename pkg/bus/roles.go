@@ -63,6 +63,14 @@ func contested(bucket string) Store {
 	return s
 }
 
+// credentials is the table of what people have connected: it is read row by row, from the
+// leader, and followed by nobody.
+func credentials() Store {
+	s := contested(BucketCredentials)
+	s.Follows, s.Direct = "", true
+	return s
+}
+
 // shared are the stores that the front door and the approver both write.
 func shared() []Store {
 	heads := table(BucketAuditHeads)
@@ -74,7 +82,7 @@ func shared() []Store {
 		},
 		{Stream: StreamHeld, Writes: []string{SubjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
 		{Stream: StreamAudit, Writes: []string{SubjectAudit + "*"}, Last: true, Range: true},
-		heads, contested(BucketPermissions),
+		heads, contested(BucketPermissions), credentials(),
 	}
 }
 

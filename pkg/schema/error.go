@@ -29,6 +29,7 @@ const (
 	KindProtocol         Kind = "tool-protocol-error"    // the MCP server answered with a JSON-RPC error
 	KindResultTooLarge   Kind = "result-too-large"       // the tool answered more than the limit
 	KindInputRequired    Kind = "input-required"         // the tool asks for input that this way of calling cannot give
+	KindConnectRequired  Kind = "connect-required"       // the caller must connect to the server first; nothing started
 	KindOutcomeUnknown   Kind = "outcome-unknown"        // the call left and no answer was received
 	KindCanceled         Kind = "canceled"               // canceled before it was sent: it never ran
 	KindInternal         Kind = "internal"               // a fault of ours
@@ -58,6 +59,8 @@ type Error struct {
 	// Attempts is the number of times that the call was sent where a [Retry] counted for it;
 	// else zero. It does not travel.
 	Attempts int `json:"-"`
+	// ConnectURL is where a person connects, with [KindConnectRequired].
+	ConnectURL string `json:"connect_url,omitempty"`
 	// Faults lists each fault of the arguments.
 	Faults []Fault `json:"faults,omitempty"`
 	// RPC is the JSON-RPC error of the MCP server, for [KindProtocol].

@@ -1,0 +1,106 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/credentialtable"
+	"github.com/callyard/callyard/internal/upstream/oauth"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxSecret bounds a secret that a person stores.
+const maxSecret = 8 << 10
+
+// Connection is what a person sees of one server.
+type Connection struct {
+	Server    *Server
+	Connected time.Time // zero: not connected
+}
+
+// Connections lists every server with what the person has there, by name.
+func (b *Book) Connections(ctx context.Context, person string) ([]Connection, error) {
+	var all []Connection
+	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
+		s := b.servers[id]
+		r, _, err := b.read(ctx, s, person)
+		if err != nil && r == nil && !errors.Is(err, errUnreadable) {
+			return nil, unavailable(s, err)
+		}
+		c := Connection{Server: s}
+		if r != nil {
+			c.Connected = r.Connected
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Begin makes the authorization request with which a person connects. The caller binds it
+// to that person's browser.
+func (b *Book) Begin(ctx context.Context, server string) (*oauth.Request, error) {
+	s := b.servers[server]
+	if s == nil || s.OAuth == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
+	}
+	r, err := oauth.Discover(ctx, s.OAuth.HTTP, s.URL, s.OAuth.Issuer, oauth.Challenge{})
+	if err == nil {
+		var req *oauth.Request
+		if req, err = s.OAuth.Begin(ctx, r, nil); err == nil {
+			return req, nil
+		}
+	}
+	return nil, schema.Errorf(schema.KindServerFailed, "Connecting to server %q failed: %w.", server, err)
+}
+
+// Finish stores what a person got. answer is the query of the redirect.
+func (b *Book) Finish(ctx context.Context, server, person string, req *oauth.Request, answer url.Values) error {
+	s := b.servers[server]
+	if s == nil || s.OAuth == nil {
+		return schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
+	}
+	token, grant, err := s.OAuth.Finish(ctx, req, answer)
+	if err != nil {
+		return schema.Errorf(schema.KindForbidden, "You are not connected to server %q: %w.", server, err)
+	}
+	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Token: token, Grant: grant})
+}
+
+// SetSecret stores a secret of the person's own, such as an API key.
+func (b *Book) SetSecret(ctx context.Context, server, person, secret string) error {
+	s := b.servers[server]
+	switch {
+	case s == nil || s.OAuth != nil:
+		return schema.Errorf(schema.KindNotFound, "There is no server of this name that takes a key.")
+	case secret == "":
+		return schema.Errorf(schema.KindInvalidRequest, "The key is empty.")
+	case len(secret) > maxSecret || strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c >= 0x7f }):
+		return schema.Errorf(schema.KindInvalidRequest, "The key is too long, or holds a character that is not allowed in headers.")
+	}
+	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Value: secret})
+}
+
+// Disconnect removes what a person has at a server, and tells the authorization server. That
+// it cannot be told is no error.
+func (b *Book) Disconnect(ctx context.Context, server, person string) error {
+	s := b.servers[server]
+	if s == nil {
+		return schema.Errorf(schema.KindNotFound, "There is no server of this name.")
+	}
+	r, _, err := b.read(ctx, s, person)
+	if err != nil && !errors.Is(err, errUnreadable) {
+		return unavailable(s, err)
+	}
+	if err := b.rows.Delete(ctx, credentialtable.Key(s.ID, person)); err != nil {
+		return unavailable(s, err)
+	}
+	if r != nil && r.Grant != nil && s.OAuth != nil {
+		_ = s.OAuth.Revoke(ctx, r.Grant)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package credential
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+const (
+	keyBytes = 32
+	sealedV1 = 1
+	nameSize = 8
+	// overhead of a random nonce and a tag.
+	overhead = 12 + 16
+)
+
+// Keys are the keys of the operator that wrap the keys of rows. New rows are wrapped with the
+// first; the others read rows of before.
+type Keys struct{ all []wrapping }
+
+type wrapping struct {
+	name [nameSize]byte // from its digest
+	aead cipher.AEAD
+}
+
+// String hides the keys.
+func (*Keys) String() string { return "[keys]" }
+
+// LoadKeys reads a file with keys of 32 bytes in base64, one on each line. To rotate, add
+// the new one first.
+func LoadKeys(file string) (*Keys, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{}
+	for i, line := range strings.Split(string(text), "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		raw, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(raw) != keyBytes {
+			return nil, fmt.Errorf("line %d of %s is not a key: 32 random bytes in base64, as `openssl rand -base64 32` prints them", i+1, file)
+		}
+		if err := k.add(raw); err != nil {
+			return nil, err
+		}
+	}
+	if len(k.all) == 0 {
+		return nil, fmt.Errorf("%s has no key; write one with `openssl rand -base64 32`", file)
+	}
+	return k, nil
+}
+
+// NewKeys returns a key that is in no file and ends with the process.
+func NewKeys() (*Keys, error) {
+	raw := make([]byte, keyBytes)
+	_, _ = rand.Read(raw) // it never fails
+	k := &Keys{}
+	return k, k.add(raw)
+}
+
+func (k *Keys) add(raw []byte) error {
+	aead, err := newAEAD(raw)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(append([]byte("callyard credentials\x00"), raw...))
+	k.all = append(k.all, wrapping{[nameSize]byte(sum[:nameSize]), aead})
+	return nil
+}
+
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// place is where a row belongs; its parts cannot be confused with each other.
+func place(parts ...string) []byte {
+	var b []byte
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		b = append(b, p...)
+	}
+	return b
+}
+
+// errUnreadable means that a row was not sealed here, or for another place.
+var errUnreadable = errors.New("the stored credential cannot be decrypted")
+
+// seal encrypts a row for its place:
+//
+//	version | name of the wrapping key | wrapped data key | ciphertext
+func (k *Keys) seal(plain, place []byte) ([]byte, error) {
+	data := make([]byte, keyBytes)
+	_, _ = rand.Read(data)
+	aead, err := newAEAD(data)
+	if err != nil {
+		return nil, err
+	}
+	with := k.all[0]
+	out := append([]byte{sealedV1}, with.name[:]...)
+	out = with.aead.Seal(out, nil, data, place)
+	return aead.Seal(out, nil, plain, place), nil
+}
+
+// open decrypts a row.
+func (k *Keys) open(sealed, place []byte) ([]byte, error) {
+	const wrapped = keyBytes + overhead
+	if len(sealed) < 1+nameSize+wrapped+overhead || sealed[0] != sealedV1 {
+		return nil, errUnreadable
+	}
+	name, rest := sealed[1:1+nameSize], sealed[1+nameSize:]
+	for _, with := range k.all {
+		if !bytes.Equal(with.name[:], name) {
+			continue
+		}
+		data, err := with.aead.Open(nil, nil, rest[:wrapped], place)
+		if err != nil {
+			return nil, errUnreadable
+		}
+		aead, err := newAEAD(data)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := aead.Open(nil, nil, rest[wrapped:], place)
+		if err != nil {
+			return nil, errUnreadable
+		}
+		return plain, nil
+	}
+	return nil, fmt.Errorf("%w: its key %s is not in credentials.key_file", errUnreadable, hex.EncodeToString(name))
+}
