@@ -13,10 +13,12 @@ import (
 const (
 	AuthStatic  = "static"        // a secret that the operator has stored
 	AuthService = "oauth_service" // access tokens for Callyard itself, by client credentials
+	// AuthUser is a credential of the person behind each call, which the front door has.
+	AuthUser = "user"
 )
 
 // authModes are what "mode" can be.
-var authModes = []string{AuthStatic, AuthService}
+var authModes = []string{AuthStatic, AuthService, AuthUser}
 
 // Auth says which credential goes with the requests to a server. It is not shown when it is
 // printed.
@@ -132,6 +134,8 @@ func (r *serverReader) auth(d *draft, e *ServerEntry, have map[string]bool) {
 		return
 	case s.Mode == AuthStatic:
 		ar.static()
+	case s.Mode == AuthUser:
+		ar.user(e)
 	default:
 		ar.service(e)
 	}
@@ -163,14 +167,37 @@ func (r *authReader) unusedIn(keys map[string]bool) {
 }
 
 func (r *authReader) static() {
+	r.noOAuth()
+	r.header()
+	r.a.Value = r.secret("value", string(r.s.Value), r.s.ValueFile)
+}
+
+// noOAuth reports the keys of the modes with an authorization server.
+func (r *authReader) noOAuth() {
 	s := r.s
 	r.unusedIn(map[string]bool{
 		"issuer": s.Issuer != "", "token_url": s.TokenURL != "", "client_id": s.ClientID != "", "client_secret": s.ClientSecret != "",
 		"client_secret_file": s.ClientSecretFile != "", "client_auth": s.ClientAuth != "", "private_key_file": s.PrivateKeyFile != "", "key_id": s.KeyID != "",
 		"algorithm": s.Algorithm != "", "scopes": s.Scopes != nil, "resource": s.Resource != nil, "audience": s.Audience != "",
 	})
-	r.header()
-	r.a.Value = r.secret("value", string(s.Value), s.ValueFile)
+}
+
+// user reads the credential, if there is one, with which the list of tools is read: calls
+// never have it.
+func (r *authReader) user(e *ServerEntry) {
+	s, d := r.s, r.d
+	if s.Value != "" || s.ValueFile != "" {
+		r.static()
+	} else {
+		r.noOAuth()
+		r.header()
+	}
+	if e.Type != TypeHTTP && e.Type != TypeSSE && e.Type != TypeWebSocket {
+		r.bad("mode", "\"user\" is for MCP servers that are reached by url; remove it.")
+	}
+	if d.shape.Asks {
+		r.fault(d, "asks", "does not work with a credential of each person; remove it.")
+	}
 }
 
 // header reads the header of the modes that send a stored secret.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -40,14 +39,7 @@ type Server struct {
 	OAuth  *oauth.Client // nil where people store secrets of their own
 }
 
-// origin is the scheme, host and port of the server.
-func (s *Server) origin() string {
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
-}
+func (s *Server) origin() string { return Origin(s.URL) }
 
 // Book is what people have connected. It is safe for concurrent use.
 type Book struct {

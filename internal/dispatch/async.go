@@ -231,7 +231,7 @@ func (p *AsyncCall) send(more bool) {
 	if budget <= 0 {
 		budget = r.limits.CallTimeout
 	}
-	a := &attempt{call: p.Call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, async: p}
+	a := &attempt{call: p.Call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, router: r, async: p}
 	p.attempt = a
 	if a.worker != nil && a.worker.owed.add(1) == 1 {
 		a.worker.heard.set(a.sent)

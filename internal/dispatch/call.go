@@ -97,7 +97,7 @@ func EndOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 // neverStarted says that the attempt that failed with e did not start.
 func neverStarted(e *schema.Error) bool {
 	switch e.Kind {
-	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
+	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindConnectRequired, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
 		return true
 	}
 	return false
@@ -123,6 +123,7 @@ type attempt struct {
 	brief  bool // the worker remembers its end for a few seconds
 	budget time.Duration
 	client *bus.Client // for answers to what the server asks
+	router *Router
 	final  chan bus.ReplyFrame
 	parts  chan bus.ReplyFrame // made when a large result begins
 	ended  atomic.Bool         // the slot was given back
@@ -216,7 +217,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	if budget <= 0 {
 		budget = r.limits.CallTimeout
 	}
-	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, final: make(chan bus.ReplyFrame, 1)}
+	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, router: r, final: make(chan bus.ReplyFrame, 1)}
 	if a.worker != nil {
 		if a.worker.owed.add(1) == 1 {
 			a.worker.heard.set(a.sent)

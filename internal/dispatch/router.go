@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -34,6 +35,9 @@ type Options struct {
 	// Region is where this router runs: workers of the same region go first, others
 	// take what these have no room for. Empty: all are alike.
 	Region string
+	// Credentials are those of people at MCP servers, which workers ask for during a call;
+	// nil: there are none.
+	Credentials *credential.Book
 	// Unpaced lets batches run as fast as they can while single calls come.
 	Unpaced bool
 	// Metrics counts the attempts that rules for retries make; nil: they are not counted.

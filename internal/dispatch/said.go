@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"slices"
+
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -8,6 +11,10 @@ import (
 // said hands on what the MCP server says by itself. The answer goes to the worker
 // that asked, which may be one that was not named.
 func (a *attempt) said(f *bus.ReplyFrame) {
+	if f.Offset == bus.CredentialNumber {
+		a.credential(f)
+		return
+	}
 	if a.call.Hear == nil {
 		return
 	}
@@ -21,5 +28,16 @@ func (a *attempt) said(f *bus.ReplyFrame) {
 			tooLong := append(mcpwire.AppendError([]byte{'{'}, mcpwire.CodeInternal, "The client's answer is too large to be forwarded."), '}')
 			_ = a.client.AnswerAsked(worker, seq, number, tooLong) // it always fits
 		}
+	})
+}
+
+// credential answers a worker that asks for the credential of the person behind the call. Who
+// that is the router knows, whatever the worker says.
+func (a *attempt) credential(f *bus.ReplyFrame) {
+	worker, seq, message := f.Worker, f.Seq, slices.Clone(f.Payload)
+	call, server, person := a.call.ID, a.call.Server, credential.Person(&a.call.Principal)
+	r := a.router
+	r.wait.Go(func() {
+		_ = a.client.AnswerAsked(worker, seq, bus.CredentialNumber, r.limits.Credentials.Answer(r.life, call, server, person, message)) // it is small
 	})
 }

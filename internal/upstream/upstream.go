@@ -6,10 +6,10 @@ import (
 )
 
 // New returns what gives the requests to the server at address their credential; nil where
-// a is nil. It reads no file and sends nothing before the first request.
+// a is nil. Of the mode "user" it is what the list of tools is read with. It reads no file and sends nothing before the first request.
 func New(server, address string, a *config.Auth) launch.Authorizer {
 	switch {
-	case a == nil:
+	case a == nil, a.Mode == config.AuthUser && a.Value.IsZero():
 		return nil
 	case a.Mode == config.AuthService:
 		return newService(server, address, a)

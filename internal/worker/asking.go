@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
@@ -108,6 +109,15 @@ func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 	j := w.jobs[seq]
 	w.mu.RUnlock()
 	if j == nil {
+		return
+	}
+	if number == bus.CredentialNumber {
+		if to := j.credential.Load(); to != nil {
+			select {
+			case *to <- slices.Clone(object):
+			default: // it was answered
+			}
+		}
 		return
 	}
 	if one := j.own.Load(); one != nil {

@@ -24,10 +24,12 @@ type job struct {
 	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container or a session of its own
 	own     atomic.Pointer[session.Owned]      // the session of its caller's own, while it runs there
 	ended   atomic.Bool                        // cancelled before it was running
-	keep    *memory                            // remembers its outcome; nil: none does
-	request session.Request
-	warrant *warrant.Claims // nil for a call that needed no approval
-	span    *telemetry.Span // nil where there are no traces
+
+	credential atomic.Pointer[chan []byte] // takes the answer to a question for the person's credential
+	keep       *memory                     // remembers its outcome; nil: none does
+	request    session.Request
+	warrant    *warrant.Claims // nil for a call that needed no approval
+	span       *telemetry.Span // nil where there are no traces
 }
 
 // Call takes a call from the bus; see [bus.Handler].
@@ -113,6 +115,10 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	if v.sandboxed {
 		h.sandboxed.do(j, f.Principal, v)
+		return
+	}
+	if h.personal != nil {
+		h.personal.do(j, f.Principal)
 		return
 	}
 	if h.asking.takes(f) {

@@ -16,6 +16,7 @@ type held struct {
 	pool      *session.Pool  // nil for one that runs in containers only
 	sandboxed *sandboxed     // nil for one that has no container
 	asking    *asking        // nil for one that may not ask its callers
+	personal  *personal      // nil for one whose calls need no credential of a person
 	leases    *leases        // nil for one whose processes are not leased
 	added     bool           // over the API
 	taking    sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
@@ -65,6 +66,9 @@ func (h *held) close(ctx context.Context) error {
 	}()
 	if h.asking != nil {
 		h.asking.close(ctx)
+	}
+	if h.personal != nil {
+		h.personal.close(ctx)
 	}
 	if h.leases != nil {
 		h.leases.close()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/schema"
@@ -45,6 +46,9 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 		s.Session.Updated = w.updated(s.Session.Spec.ID)
 		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
 		h.leases = openLeases(w, &h.served)
+		if s.Entry.Auth != nil && s.Entry.Auth.Mode == config.AuthUser {
+			h.personal = openPersonal(w, &s)
+		}
 		if s.Asks && s.Adapt == nil {
 			h.asking = openAsking(w, &s)
 		}

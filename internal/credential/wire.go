@@ -1,0 +1,147 @@
+package credential
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/hpke"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// A worker that was given a call asks the front door of the call for the credential of the
+// person behind it. The question has a public key made for it, and the answer is sealed to
+// that key (HPKE, RFC 9180: X25519, HKDF-SHA256, AES-256-GCM), so that NATS and its other
+// users see ciphertext. The origin of the server is part of what both sides must agree on.
+
+type question struct {
+	Method string `json:"method"`
+	Params struct {
+		Key     []byte `json:"key"`
+		Origin  string `json:"origin"`
+		Refused uint64 `json:"refused,omitempty,string"`
+	} `json:"params"`
+}
+
+const askMethod = "callyard/credential"
+
+type reply struct {
+	Result []byte        `json:"result,omitempty"`
+	Error  *schema.Error `json:"error,omitempty"`
+}
+
+// sealed is what is inside the result.
+type sealed struct {
+	Header  string `json:"header"`
+	Value   string `json:"value"`
+	Version uint64 `json:"version,string"`
+}
+
+// Origin is the scheme, host and port of a server, as a credential is bound to it.
+func Origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	scheme := strings.ToLower(u.Scheme)
+	if port != "" && (scheme != "https" || port != "443") && (scheme != "http" || port != "80") {
+		host += ":" + port
+	}
+	return scheme + "://" + host
+}
+
+// info is what the seal is bound to.
+func info(call, server, origin string) []byte {
+	return place("callyard credential", call, server, origin)
+}
+
+// Question is one question of a worker for one call.
+type Question struct {
+	key                  hpke.PrivateKey
+	call, server, origin string
+	// Message is what is sent.
+	Message []byte
+}
+
+// Ask makes a question. refused is the version of a credential that the server did not take,
+// 0 for none.
+func Ask(call, server, address string, refused uint64) (*Question, error) {
+	key, err := hpke.DHKEM(ecdh.X25519()).GenerateKey()
+	if err != nil {
+		return nil, err
+	}
+	q := &Question{key: key, call: call, server: server, origin: Origin(address)}
+	w := question{Method: askMethod}
+	w.Params.Key, w.Params.Origin, w.Params.Refused = key.PublicKey().Bytes(), q.origin, refused
+	q.Message, err = json.Marshal(w)
+	return q, err
+}
+
+// Answer answers a question for a call of person at server. It never fails: a fault is an
+// answer. Without a book there are no credentials of people.
+func (b *Book) Answer(ctx context.Context, call, server, person string, message []byte) []byte {
+	result, err := b.answer(ctx, call, server, person, message)
+	r := reply{Result: result}
+	if err != nil {
+		r.Error = schema.AsError(err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return []byte(`{"error":{"kind":"internal","detail":"The credential cannot be sent."}}`)
+	}
+	return text
+}
+
+func (b *Book) answer(ctx context.Context, call, server, person string, message []byte) ([]byte, error) {
+	var q question
+	if json.Unmarshal(message, &q) != nil || q.Method != askMethod {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential cannot be read.")
+	}
+	s := b.Server(server)
+	switch {
+	case s == nil:
+		return nil, schema.Errorf(schema.KindServerFailed, "Server %q requires a credential of each person, and \"credentials.servers\" of the front door does not list it. The call did not start.", server)
+	case s.origin() != q.Params.Origin:
+		return nil, schema.Errorf(schema.KindServerFailed, "Server %q has another address at the worker than in \"credentials.servers\"; its credentials are not sent there. The call did not start.", server)
+	}
+	key, err := hpke.DHKEM(ecdh.X25519()).NewPublicKey(q.Params.Key)
+	if err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential has no valid key.")
+	}
+	c, err := b.Get(ctx, server, person, q.Params.Refused)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := json.Marshal(sealed(c))
+	if err != nil {
+		return nil, err
+	}
+	return hpke.Seal(key, hpke.HKDFSHA256(), hpke.AES256GCM(), info(call, server, s.origin()), plain)
+}
+
+// errAnswer means that an answer was not made for the question.
+var errAnswer = errors.New("the answer of the front door cannot be opened")
+
+// Open reads the answer to the question. The error is that of the answer, where it has one.
+func (q *Question) Open(object []byte) (Credential, error) {
+	var r reply
+	if json.Unmarshal(object, &r) != nil {
+		return Credential{}, errAnswer
+	}
+	if r.Error != nil {
+		return Credential{}, r.Error
+	}
+	plain, err := hpke.Open(q.key, hpke.HKDFSHA256(), hpke.AES256GCM(), info(q.call, q.server, q.origin), r.Result)
+	var s sealed
+	if err != nil || json.Unmarshal(plain, &s) != nil || s.Header == "" || s.Value == "" {
+		return Credential{}, errAnswer
+	}
+	return Credential(s), nil
+}

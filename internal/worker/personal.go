@@ -1,0 +1,304 @@
+package worker
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// mostPersonal bounds the sessions of people with one server; the longest unused makes
+	// room.
+	mostPersonal = 64
+	// personalIdle is how long an unused one stays.
+	personalIdle  = 2 * time.Minute
+	personalSweep = 15 * time.Second
+	// personalClose bounds the end of one that has no calls.
+	personalClose = 5 * time.Second
+)
+
+// personal runs the calls of a server to which each person has a credential of their own.
+// It asks the front door of each call for the credential, and keeps sessions by person and
+// credential, so that nobody's call meets another one's session. The server's shared session
+// reads what the server offers, and never takes a call.
+type personal struct {
+	w   *Worker
+	cfg session.Config
+	apart
+	sweeper sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[personKey]*personSession
+}
+
+// personKey names a person at one server; the version is that of the credential.
+type personKey struct {
+	principal string
+	version   uint64
+}
+
+type personSession struct {
+	pool *session.Pool
+	auth *personAuth
+	use  int // calls
+	idle time.Time
+}
+
+// personAuth sets the credential of one person. It notes that the server refused it.
+type personAuth struct {
+	server  string
+	header  string
+	value   string
+	refused atomic.Bool
+	told    chan struct{} // closed with the first refusal
+	once    sync.Once
+}
+
+// Authorize sets the header.
+func (a *personAuth) Authorize(_ context.Context, h http.Header) error {
+	h[http.CanonicalHeaderKey(a.header)] = []string{a.value}
+	return nil
+}
+
+// Refused ends the request: another credential has a session of its own.
+func (a *personAuth) Refused(_ context.Context, r launch.Refusal) (bool, error) {
+	if r.Status != http.StatusUnauthorized {
+		return false, nil
+	}
+	a.once.Do(func() {
+		a.refused.Store(true)
+		close(a.told)
+	})
+	return false, launch.Failed("Server %q refused the caller's credential. The call did not start.", a.server)
+}
+
+// openPersonal returns what runs the calls; no session is opened yet.
+func openPersonal(w *Worker, s *Served) *personal {
+	p := &personal{w: w, cfg: s.Session, sessions: make(map[personKey]*personSession)}
+	p.cfg.Sessions, p.cfg.OnDemand, p.cfg.IdleStop, p.cfg.Updated = 1, false, 0, nil
+	p.calls, p.cut = context.WithCancel(context.Background())
+	p.sweeper.Go(p.sweep)
+	return p
+}
+
+// do runs the call of the job; the job is told its end.
+func (p *personal) do(j *job, principal string) {
+	timeout := j.request.Timeout
+	if timeout <= 0 {
+		timeout = p.cfg.CallTimeout
+	}
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	if !p.begin(j, timeout, func(ctx context.Context, deadline time.Time) { p.run(ctx, j, principal, deadline) }) {
+		j.done(&j.request, session.Outcome{Err: p.closing()})
+	}
+}
+
+func (p *personal) closing() *schema.Error {
+	return launch.Unavailable("The sessions of server %q are being closed; the call was not started.", p.cfg.Spec.ID)
+}
+
+// run runs the call, a second time with a new credential where the server refused the first.
+func (p *personal) run(ctx context.Context, j *job, principal string, deadline time.Time) {
+	var refused uint64
+	for {
+		c, err := p.ask(ctx, j, refused)
+		if err != nil {
+			j.done(&j.request, session.Outcome{Err: p.word(j, err)})
+			return
+		}
+		s, err := p.take(personKey{principal, c.Version}, c)
+		if err != nil {
+			j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
+			return
+		}
+		out := p.send(ctx, j, s, deadline)
+		rejected := s.auth.refused.Load()
+		p.release(personKey{principal, c.Version}, s)
+		if rejected && out.Err != nil && !out.Started && refused == 0 && !j.ended.Load() {
+			refused = c.Version
+			continue
+		}
+		j.done(&j.request, out)
+		return
+	}
+}
+
+// ask gets the credential of the person behind the call from the call's front door.
+func (p *personal) ask(ctx context.Context, j *job, refused uint64) (credential.Credential, error) {
+	q, err := credential.Ask(j.id, p.cfg.Spec.ID, p.cfg.Spec.URL, refused)
+	if err != nil {
+		return credential.Credential{}, err
+	}
+	answer := make(chan []byte, 1)
+	j.credential.Store(&answer)
+	defer j.credential.Store(nil)
+	if !p.w.listener.Said(j.to, j.seq, bus.CredentialNumber, q.Message) {
+		return credential.Credential{}, launch.Failed("The question for the credential is too large. The call did not start.")
+	}
+	select {
+	case object := <-answer:
+		return q.Open(object)
+	case <-ctx.Done():
+		return credential.Credential{}, ctx.Err()
+	}
+}
+
+// word is how a call ends for which there is no credential.
+func (p *personal) word(j *job, err error) *schema.Error {
+	if j.ended.Load() {
+		return &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+	}
+	e := schema.AsError(err)
+	if e.Kind == schema.KindInternal {
+		return launch.Unavailable("The caller's credential for server %q was not received: %w. The call did not start.", p.cfg.Spec.ID, err)
+	}
+	return e
+}
+
+// send runs the call on the session, and ends it early where the session cannot be opened
+// because the server refuses the credential.
+func (p *personal) send(ctx context.Context, j *job, s *personSession, deadline time.Time) session.Outcome {
+	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
+	over := make(chan session.Outcome, 1)
+	running := s.pool.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+	select {
+	case out := <-over:
+		return out
+	case <-s.auth.told:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		running.Cancel()
+		return <-over
+	}
+	// A call that is on its way ends by itself: its own request, if it is the refused one.
+	select {
+	case out := <-over:
+		return out
+	case <-time.After(personalRefusal):
+		running.Cancel()
+		out := <-over
+		if !out.Started && !j.ended.Load() {
+			out.Err = launch.Failed("Server %q refused the caller's credential. The call did not start.", p.cfg.Spec.ID)
+		}
+		return out
+	}
+}
+
+// personalRefusal is how long a call waits for its own end after its session was refused.
+const personalRefusal = 100 * time.Millisecond
+
+// take returns the session of the key, a new one where there is none.
+func (p *personal) take(key personKey, c credential.Credential) (*personSession, error) {
+	p.mu.Lock()
+	s := p.sessions[key]
+	if s != nil && !s.auth.refused.Load() {
+		s.use++
+		p.mu.Unlock()
+		return s, nil
+	}
+	var old *personSession
+	if len(p.sessions) >= mostPersonal {
+		var oldest personKey
+		for k, o := range p.sessions {
+			if o.use == 0 && (old == nil || o.idle.Before(old.idle)) {
+				oldest, old = k, o
+			}
+		}
+		if old == nil {
+			p.mu.Unlock()
+			return nil, launch.Unavailable("All %d sessions of people with server %q are in use; the call did not start.", mostPersonal, p.cfg.Spec.ID)
+		}
+		delete(p.sessions, oldest)
+	}
+	cfg := p.cfg
+	auth := &personAuth{server: cfg.Spec.ID, header: c.Header, value: c.Value, told: make(chan struct{})}
+	cfg.Spec.Auth = auth
+	s = &personSession{pool: session.Open(cfg, p.w.launcher, p.w.log, func() {}), auth: auth, use: 1}
+	p.sessions[key] = s
+	p.mu.Unlock()
+	p.end(old)
+	return s, nil
+}
+
+// release gives a session back. One that was refused ends.
+func (p *personal) release(key personKey, s *personSession) {
+	p.mu.Lock()
+	s.use--
+	s.idle = time.Now()
+	ends := s.use == 0 && (s.auth.refused.Load() || p.sessions[key] != s)
+	if ends && p.sessions[key] == s {
+		delete(p.sessions, key)
+	}
+	p.mu.Unlock()
+	if ends {
+		p.end(s)
+	}
+}
+
+func (p *personal) end(s *personSession) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), personalClose)
+	defer cancel()
+	_ = s.pool.Close(ctx)
+}
+
+// sweep ends sessions that nobody uses.
+func (p *personal) sweep() {
+	tick := time.NewTicker(personalSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.calls.Done():
+			return
+		case now := <-tick.C:
+			p.endIdle(now.Add(-personalIdle))
+		}
+	}
+}
+
+// endIdle ends the sessions that were not used since.
+func (p *personal) endIdle(since time.Time) {
+	var old []*personSession
+	p.mu.Lock()
+	for k, s := range p.sessions {
+		if s.use == 0 && s.idle.Before(since) {
+			delete(p.sessions, k)
+			old = append(old, s)
+		}
+	}
+	p.mu.Unlock()
+	for _, s := range old {
+		p.end(s)
+	}
+}
+
+// close takes no more calls, lets those that it has run until ctx ends, and closes the
+// sessions.
+func (p *personal) close(ctx context.Context) {
+	p.apart.mu.Lock()
+	p.closed = true
+	p.apart.mu.Unlock()
+	stop := context.AfterFunc(ctx, p.cut)
+	p.work.Wait()
+	stop()
+	p.cut()
+	p.sweeper.Wait()
+	p.endIdle(time.Now().Add(time.Hour))
+}
