@@ -1,0 +1,239 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// accounts is an MCP server that answers each call with the account of its key. It lists its
+// tools to everybody.
+type accounts struct {
+	*httptest.Server
+	mu    sync.Mutex
+	keys  map[string]string // accounts by key
+	calls int
+}
+
+func newAccounts(t *testing.T) *accounts {
+	t.Helper()
+	a := &accounts{keys: map[string]string{}}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+// ServeHTTP answers one message.
+func (a *accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if r.Method != http.MethodPost || json.Unmarshal(body, &m) != nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	answer := func(result string) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result) }
+	key := r.Header.Get("X-Api-Key")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.keys[key]; key != "" && !known {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	switch m.Method {
+	case "server/discover":
+		answer(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+	case "tools/list":
+		answer(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"whoami","inputSchema":{"type":"object"}}]}`)
+	case "tools/call":
+		if key == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		a.calls++
+		answer(fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":%q}]}`, a.keys[key]))
+	default:
+		answer(`{}`)
+	}
+}
+
+func (a *accounts) set(key, account string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys[key] = account
+}
+
+func (a *accounts) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls
+}
+
+// personalFront is a front door with credentials of people.
+func personalFront(t *testing.T, srv *bustest.Server, keys *credential.Keys, address string) (*dispatch.Router, *catalog.Catalog, *credential.Book) {
+	t.Helper()
+	conn := srv.Connect(t, "front")
+	book, err := credential.Open(t.Context(), conn, keys, []*credential.Server{{ID: "accounts", URL: address, Header: "X-Api-Key"}}, "https://callyard.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := schema.NewID("router")
+	r, err := dispatch.New(conn, id, dispatch.Options{Credentials: book}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), conn, r, id, catalog.Finding{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		_ = r.Close()
+	})
+	return r, c, book
+}
+
+func whoami(ctx context.Context, r *dispatch.Router, person string) (string, error) {
+	res, err := r.Do(ctx, &schema.Call{
+		ID: schema.NewCallID(), Server: "accounts", Tool: "whoami", Arguments: []byte(`{}`), Timeout: 20 * time.Second, Principal: schema.Principal{Name: "key of " + person, Owner: person},
+	})
+	if err != nil {
+		return "", err
+	}
+	var body struct{ Content []struct{ Text string } }
+	if json.Unmarshal(res.Body, &body) != nil || len(body.Content) != 1 {
+		return "", fmt.Errorf("answered %s", res.Body)
+	}
+	return body.Content[0].Text, nil
+}
+
+func userEntry(address string) config.ServerEntry {
+	return config.ServerEntry{ID: "accounts", Type: config.TypeHTTP, URL: address, Auth: &config.Auth{Mode: config.AuthUser, Header: "Authorization"}}
+}
+
+// TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther has many people behind several front
+// doors call one server at once.
+func TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther(t *testing.T) {
+	const people, each = 40, 10
+	srv, mcp := bustest.Start(t), newAccounts(t)
+	keys, err := credential.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, srv, "w", false, userEntry(mcp.URL+"/mcp"))
+	defer stop(t, w)
+	var fronts []*dispatch.Router
+	var book *credential.Book
+	for range 3 {
+		r, c, b := personalFront(t, srv, keys, mcp.URL+"/mcp")
+		await(t, c, "accounts is ready", hasTools(c, "accounts"))
+		fronts, book = append(fronts, r), b
+	}
+	for i := range people {
+		person := fmt.Sprint("person", i)
+		mcp.set("canary-"+person, person)
+		if err := book.SetSecret(t.Context(), "accounts", person, "canary-"+person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var calls sync.WaitGroup
+	for i := range people {
+		calls.Go(func() {
+			person := fmt.Sprint("person", i)
+			for n := range each {
+				if got, err := whoami(t.Context(), fronts[(i+n)%len(fronts)], person); got != person || err != nil {
+					t.Errorf("%s is %q, %v", person, got, err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	if n := mcp.count(); n != people*each {
+		t.Errorf("the server ran %d calls, not %d", n, people*each)
+	}
+}
+
+func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
+	srv, mcp := bustest.Start(t), newAccounts(t)
+	keys, err := credential.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, srv, "w", false, userEntry(mcp.URL+"/mcp"))
+	defer stop(t, w)
+	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
+	await(t, c, "accounts is ready", hasTools(c, "accounts"))
+	mcp.set("canary-ada", "ada")
+	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-ada"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := whoami(t.Context(), r, "ada"); got != "ada" || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	asked := func(what, person string) {
+		t.Helper()
+		before := mcp.count()
+		_, err := whoami(t.Context(), r, person)
+		var e *schema.Error
+		if !errors.As(err, &e) || e.Kind != schema.KindConnectRequired || !strings.HasPrefix(e.ConnectURL, "https://callyard.example/connect") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if mcp.count() != before {
+			t.Errorf("%s: the tool ran", what)
+		}
+	}
+	asked("somebody else", "bob")
+	// The person gets another key at the server, and the old one ends there.
+	mcp.set("canary-new", "ada again")
+	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-new"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := whoami(t.Context(), r, "ada"); got != "ada again" || err != nil {
+		t.Errorf("with another key: %q, %v", got, err)
+	}
+	mcp.mu.Lock()
+	delete(mcp.keys, "canary-new")
+	mcp.mu.Unlock()
+	asked("a key that the server refuses", "ada")
+	mcp.set("canary-new", "ada")
+	if err := book.Disconnect(t.Context(), "accounts", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	asked("after disconnecting", "ada")
+}
+
+func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
+	srv, mcp, thief := bustest.Start(t), newAccounts(t), newAccounts(t)
+	keys, err := credential.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, srv, "w", false, userEntry(thief.URL+"/mcp"))
+	defer stop(t, w)
+	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
+	await(t, c, "accounts is ready", hasTools(c, "accounts"))
+	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-ada"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := whoami(t.Context(), r, "ada"); schema.KindOf(err) != schema.KindServerFailed || thief.count() != 0 {
+		t.Errorf("%v, %d calls", err, thief.count())
+	}
+}
