@@ -27,6 +27,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -55,6 +56,9 @@ type Options struct {
 	// FrontDoor returns the address of a front door in the same process, which the console
 	// shows where Config names no other; nil: there is none.
 	FrontDoor func() string
+	// Credentials are those of people at MCP servers, which they connect at the pages; nil:
+	// there are none. They are the caller's.
+	Credentials *credential.Book
 	// Traces makes the spans; nil: there are none.
 	Traces  *telemetry.Traces
 	Log     *slog.Logger
@@ -138,7 +142,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book,
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {

@@ -37,6 +37,7 @@ type Server struct {
 	Header string        // that carries the credential
 	Scheme string        // before the credential; "" for none
 	OAuth  *oauth.Client // nil where people store secrets of their own
+	Scopes []string      // to ask for; nil: those that the server names
 }
 
 func (s *Server) origin() string { return Origin(s.URL) }
@@ -62,6 +63,18 @@ func Open(ctx context.Context, c *bus.Conn, keys *Keys, servers []*Server, conne
 		b.servers[s.ID] = s
 	}
 	return b, nil
+}
+
+// Close ends the connections to authorization servers.
+func (b *Book) Close() {
+	if b == nil {
+		return
+	}
+	for _, s := range b.servers {
+		if s.OAuth != nil {
+			s.OAuth.HTTP.CloseIdleConnections()
+		}
+	}
 }
 
 // Person is who a principal is here: the person or team behind it.

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/url"
@@ -12,6 +13,13 @@ import (
 	"github.com/callyard/callyard/internal/store/credentialtable"
 	"github.com/callyard/callyard/internal/upstream/oauth"
 	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Paths of the pages where people connect.
+const (
+	ConnectPath  = "/connect"
+	CallbackPath = "/connect/callback"
+	ClientPath   = "/connect/client.json" // the client's metadata document
 )
 
 // maxSecret bounds a secret that a person stores.
@@ -50,6 +58,9 @@ func (b *Book) Begin(ctx context.Context, server string) (*oauth.Request, error)
 	}
 	r, err := oauth.Discover(ctx, s.OAuth.HTTP, s.URL, s.OAuth.Issuer, oauth.Challenge{})
 	if err == nil {
+		if len(s.Scopes) > 0 {
+			r.Scopes = s.Scopes
+		}
 		var req *oauth.Request
 		if req, err = s.OAuth.Begin(ctx, r, nil); err == nil {
 			return req, nil
@@ -103,4 +114,47 @@ func (b *Book) Disconnect(ctx context.Context, server, person string) error {
 		_ = s.OAuth.Revoke(ctx, r.Grant)
 	}
 	return nil
+}
+
+// Metadata is the client's metadata document (draft-ietf-oauth-client-id-metadata-document),
+// which authorization servers read at [ClientPath].
+func (b *Book) Metadata() []byte {
+	text, err := json.Marshal(map[string]any{
+		"client_id": b.connect + ClientPath, "client_name": "Callyard", "client_uri": b.connect, "redirect_uris": []string{b.connect + CallbackPath},
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "token_endpoint_auth_method": "none",
+	})
+	if err != nil {
+		return nil // strings always marshal
+	}
+	return text
+}
+
+// Flow is a connection that a person began in one browser.
+type Flow struct {
+	Server  string         `json:"server"`
+	Person  string         `json:"person"`
+	Until   time.Time      `json:"until"`
+	Request *oauth.Request `json:"request"`
+}
+
+const flowPlace = "a flow in a browser"
+
+// SealFlow returns the flow as the browser keeps it: any approver with the same keys can
+// open it.
+func (b *Book) SealFlow(f *Flow) ([]byte, error) {
+	plain, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return b.keys.seal(plain, place(flowPlace))
+}
+
+// OpenFlow reads what SealFlow returned; false for anything else, and after its time.
+func (b *Book) OpenFlow(sealed []byte) (*Flow, bool) {
+	plain, err := b.keys.open(sealed, place(flowPlace))
+	f := &Flow{}
+	if err != nil || json.Unmarshal(plain, f) != nil || f.Request == nil || !b.now().Before(f.Until) {
+		return nil, false
+	}
+	return f, true
 }

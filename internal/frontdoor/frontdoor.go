@@ -28,6 +28,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/release"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/embedding"
 	"github.com/callyard/callyard/internal/frontdoor/mcp"
@@ -71,6 +72,9 @@ type Options struct {
 	Signer *warrant.Signer
 	// Webhooks says how receivers are told of ends.
 	Webhooks settings.Webhooks
+	// Credentials are those of people at MCP servers; nil: there are none. They are the
+	// caller's.
+	Credentials *credential.Book
 	// Limits are of principals and servers, Cache where results are kept.
 	Limits settings.Limits
 	Cache  settings.Cache
@@ -143,7 +147,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, d.id, dispatch.Options{
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Metrics: o.Metrics, Traces: o.Traces,
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Credentials: o.Credentials, Metrics: o.Metrics, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}

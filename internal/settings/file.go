@@ -23,18 +23,20 @@ type File struct {
 	Policy string `yaml:"policy"`
 	// Region is where this process runs. A worker carries it as its label "region", and
 	// front doors of the same region send their calls there first.
-	Region    string                `yaml:"region"`
-	Log       Log                   `yaml:"log"`
-	Traces    telemetry.TraceConfig `yaml:"traces"`
-	NATS      NATS                  `yaml:"nats"`
-	Redis     Redis                 `yaml:"redis"`
-	Warrants  Warrants              `yaml:"warrants"`
-	Webhooks  Webhooks              `yaml:"webhooks"`
-	Limits    Limits                `yaml:"limits"`
-	Cache     Cache                 `yaml:"cache"`
-	FrontDoor FrontDoor             `yaml:"front_door"`
-	Approver  Approver              `yaml:"approver"`
-	Worker    Worker                `yaml:"worker"`
+	Region   string                `yaml:"region"`
+	Log      Log                   `yaml:"log"`
+	Traces   telemetry.TraceConfig `yaml:"traces"`
+	NATS     NATS                  `yaml:"nats"`
+	Redis    Redis                 `yaml:"redis"`
+	Warrants Warrants              `yaml:"warrants"`
+	Webhooks Webhooks              `yaml:"webhooks"`
+	// Credentials are those of people at MCP servers.
+	Credentials Credentials `yaml:"credentials"`
+	Limits      Limits      `yaml:"limits"`
+	Cache       Cache       `yaml:"cache"`
+	FrontDoor   FrontDoor   `yaml:"front_door"`
+	Approver    Approver    `yaml:"approver"`
+	Worker      Worker      `yaml:"worker"`
 }
 
 // Defaults returns the configuration of a command that was told nothing.

@@ -34,7 +34,7 @@ func parseTemplates() (map[string]*template.Template, error) {
 		"via":   via,
 		"who":   personOf,
 	}
-	for _, name := range []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
+	for _, name := range []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect"} {
 		t, err := ui.Parse(templates, "templates", funcs, "parts", name)
 		if err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -35,6 +36,9 @@ type Options struct {
 	// Slack maps Slack accounts to principals, for the page where people connect; nil if
 	// there is no Slack. It stays the caller's.
 	Slack *enrol.Book
+	// Credentials are those of people at MCP servers, which they connect here; nil: there are
+	// none. They are the caller's.
+	Credentials *credential.Book
 	// Console is the console that is served next to the approvals; nil: there is none. It is
 	// the caller's. Members of ConsoleGroups may use it, and everybody where nobody signs in.
 	Console       *console.Console
@@ -140,6 +144,7 @@ func New(o Options) (*Handler, error) {
 	permissionPages.register()
 	signIn.register()
 	(&slackPages{site}).register()
+	(&connectPages{site}).register()
 	if o.Console != nil {
 		(&consolePages{site, newVault(h.o.Now, h.o.Lifetime)}).register()
 		for _, name := range []string{"console.css", "console.js"} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
@@ -45,7 +46,7 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == console.Root || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == credential.ConnectPath || p == console.Root || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
 		return p
 	}
 	return "/"

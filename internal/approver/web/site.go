@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -88,6 +89,9 @@ func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 	links := []ui.Link{{To: "/", Label: "Pending"}, {To: "/history", Label: "History"}, {To: "/permissions", Label: "Permissions"}}
 	if s.o.Slack != nil && !v.local {
 		links = append(links, ui.Link{To: "/slack", Label: "Slack"})
+	}
+	if s.o.Credentials != nil {
+		links = append(links, ui.Link{To: credential.ConnectPath, Label: "Connections"})
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

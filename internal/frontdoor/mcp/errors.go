@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -56,6 +57,8 @@ func kindCode(k schema.Kind) int64 {
 		return -31403
 	case schema.KindConflict, schema.KindKeyReused, schema.KindInputRequired:
 		return -31409
+	case schema.KindConnectRequired:
+		return codeURLElicitation
 	case schema.KindExpired:
 		return -31410
 	case schema.KindQuota:
@@ -72,6 +75,23 @@ func kindCode(k schema.Kind) int64 {
 	return mcpwire.CodeInternal
 }
 
+// codeURLElicitation is URLElicitationRequiredError of the revision 2025-11-25: the client is
+// to open the addresses in the data before it sends the request again.
+const codeURLElicitation = -32042
+
+// connectData is the data of an error of that code.
+type connectData struct {
+	errorData
+	Elicitations []urlElicitation `json:"elicitations"`
+}
+
+type urlElicitation struct {
+	Mode    string `json:"mode"`
+	ID      string `json:"elicitationId"`
+	URL     string `json:"url"`
+	Message string `json:"message"`
+}
+
 // errorData is what programs may read of an error of ours.
 type errorData struct {
 	Kind         schema.Kind    `json:"kind"`
@@ -83,7 +103,12 @@ type errorData struct {
 }
 
 func dataOf(e *schema.Error) json.RawMessage {
-	raw, err := json.Marshal(errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults})
+	about := errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults}
+	var data any = about
+	if e.Kind == schema.KindConnectRequired && e.ConnectURL != "" {
+		data = connectData{about, []urlElicitation{{Mode: "url", ID: cmp.Or(e.CallID, "connect"), URL: e.ConnectURL, Message: e.Detail}}}
+	}
+	raw, err := json.Marshal(data)
 	if err != nil {
 		return nil // strings and numbers always marshal
 	}
@@ -121,7 +146,7 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		return nil, x.faultOf(err)
 	}
 	switch e.Kind {
-	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated:
+	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated, schema.KindConnectRequired:
 		return nil, x.faultOf(err)
 	}
 	text := e.Detail

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -56,6 +57,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	var conn *bus.Conn
 	var budget *approval.Instance
 	var a *approver.Approver
+	var people *credential.Book
 	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
@@ -78,9 +80,15 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			if people, err = c.Credentials(opening, conn); err != nil {
+				budget.Close()
+				conn.Close()
+				return err
+			}
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
+				people.Close()
 				budget.Close()
 				conn.Close()
 				return err
@@ -93,6 +101,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := a.Stop(ctx)
 			unwatch()
+			people.Close()
 			budget.Close()
 			conn.Close()
 			return err

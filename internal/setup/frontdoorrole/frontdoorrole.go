@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/setup"
@@ -47,6 +48,7 @@ func (s *Setup) lost() frontdoor.Lost {
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
 	var conn, stored *bus.Conn
 	var door *frontdoor.FrontDoor
+	var people *credential.Book
 	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
@@ -68,8 +70,14 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			if people, err = c.Credentials(opening, stored); err != nil {
+				stored.Close()
+				conn.Close()
+				return err
+			}
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer, Credentials: people})
 			if err != nil {
+				people.Close()
 				stored.Close()
 				conn.Close()
 				return err
@@ -82,6 +90,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
 			unwatch()
+			people.Close()
 			stored.Close()
 			conn.Close()
 			return err

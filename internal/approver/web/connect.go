@@ -1,0 +1,156 @@
+package web
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// connectFor is how long a person has at the authorization server.
+const connectFor = 10 * time.Minute
+
+// connectPages are where a person connects to MCP servers that want to know who they are.
+type connectPages struct{ site *site }
+
+func (g *connectPages) register() {
+	if g.site.o.Credentials == nil {
+		return
+	}
+	g.site.visited("GET "+credential.ConnectPath, g.show)
+	g.site.visited("POST "+credential.ConnectPath+"/start", g.start)
+	g.site.visited("POST "+credential.ConnectPath+"/key", g.key)
+	g.site.visited("POST "+credential.ConnectPath+"/disconnect", g.disconnect)
+	g.site.html("GET "+credential.CallbackPath, g.arrive)
+	g.site.routes.HandleFunc("GET "+credential.ClientPath, g.metadata)
+}
+
+// connectPage lists the servers.
+type connectPage struct {
+	Servers                       []connectRow
+	StartToken, KeyToken, DropTok string
+	Done                          string
+}
+
+type connectRow struct {
+	ID        string
+	Origin    string
+	OAuth     bool
+	Asked     bool // the address names it
+	Connected time.Time
+}
+
+func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
+	all, err := g.site.o.Credentials.Connections(r.Context(), credential.Person(&v.who))
+	if err != nil {
+		return err
+	}
+	token := func(path string) string { return g.site.access.formToken(v.cookie, credential.ConnectPath+path) }
+	p := connectPage{StartToken: token("/start"), KeyToken: token("/key"), DropTok: token("/disconnect"), Done: r.URL.Query().Get("done")}
+	asked := r.URL.Query().Get("server")
+	for _, c := range all {
+		p.Servers = append(p.Servers, connectRow{
+			ID: c.Server.ID, Origin: credential.Origin(c.Server.URL), OAuth: c.Server.OAuth != nil, Asked: c.Server.ID == asked, Connected: c.Connected,
+		})
+	}
+	return g.site.render(w, http.StatusOK, "connect", v, view{Title: "Connections", Here: credential.ConnectPath, Page: p})
+}
+
+func (g *connectPages) flowCookie() string {
+	if g.site.access.https {
+		return "__Host-callyard-connect"
+	}
+	return "callyard-connect"
+}
+
+// setFlow keeps the flow in the browser. It is sent when the authorization server leads
+// back, which the cookie of the session is not.
+func (g *connectPages) setFlow(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // as the cookie of the session
+		Name: g.flowCookie(), Value: value, Path: "/", MaxAge: age, Secure: g.site.access.https, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// start sends the person to the authorization server of an MCP server.
+func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
+	book := g.site.o.Credentials
+	f := &credential.Flow{Server: r.PostForm.Get("server"), Person: credential.Person(&v.who), Until: time.Now().Add(connectFor)}
+	var err error
+	if f.Request, err = book.Begin(r.Context(), f.Server); err != nil {
+		return err
+	}
+	to := f.Request.URL
+	f.Request.URL = "" // the cookie is small
+	sealed, err := book.SealFlow(f)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The connection cannot start: %w", err)
+	}
+	g.setFlow(w, base64.RawURLEncoding.EncodeToString(sealed), int(connectFor.Seconds()))
+	// Browsers do not let a form redirect to another site under our policy; a page that
+	// continues there does.
+	page := message{Text: "You continue at the authorization server of " + ui.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
+	return g.site.render(w, http.StatusOK, "message", v, view{Title: "Connect", Go: to, Page: page})
+}
+
+// arrive takes a person from the authorization server. The sealed cookie says who began, in
+// this browser; the state in it must be that of the answer.
+func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet { // HEAD spends nothing
+		w.Header().Set("Allow", http.MethodGet)
+		return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
+	}
+	refuse := func(err error) error {
+		d := problem.Of(err)
+		return g.site.render(w, d.Status, "message", visitor{}, view{Title: "You are not connected", Page: message{Text: d.Detail, To: credential.ConnectPath, Label: "Connections"}})
+	}
+	var f *credential.Flow
+	if c, err := r.Cookie(g.flowCookie()); err == nil {
+		if sealed, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
+			f, _ = g.site.o.Credentials.OpenFlow(sealed)
+		}
+	}
+	if f == nil {
+		return refuse(schema.Errorf(schema.KindForbidden, "This connection was not started in this browser, or it has expired. Start again."))
+	}
+	g.setFlow(w, "", -1) // one flow, one try
+	if err := g.site.o.Credentials.Finish(r.Context(), f.Server, f.Person, f.Request, r.URL.Query()); err != nil {
+		g.site.o.fault(r.Context(), r.Pattern, err)
+		return refuse(err)
+	}
+	g.site.o.Log.Info("a person connected to a server", "name", f.Person, "server", f.Server)
+	next := credential.ConnectPath + "?done=connect"
+	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + ui.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
+}
+
+// key stores a secret of the person's own.
+func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) error {
+	server, person := r.PostForm.Get("server"), credential.Person(&v.who)
+	if err := g.site.o.Credentials.SetSecret(r.Context(), server, person, strings.TrimSpace(r.PostForm.Get("key"))); err != nil {
+		return err
+	}
+	g.site.o.Log.Info("a person connected to a server", "name", person, "server", server)
+	http.Redirect(w, r, credential.ConnectPath+"?done=connect", http.StatusSeeOther)
+	return nil
+}
+
+func (g *connectPages) disconnect(w http.ResponseWriter, r *http.Request, v visitor) error {
+	server, person := r.PostForm.Get("server"), credential.Person(&v.who)
+	if err := g.site.o.Credentials.Disconnect(r.Context(), server, person); err != nil {
+		return err
+	}
+	g.site.o.Log.Info("a person disconnected from a server", "name", person, "server", server)
+	http.Redirect(w, r, credential.ConnectPath+"?done=disconnect", http.StatusSeeOther)
+	return nil
+}
+
+// metadata serves the client's metadata document to authorization servers.
+func (g *connectPages) metadata(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "max-age=3600")
+	_, _ = w.Write(g.site.o.Credentials.Metadata())
+}

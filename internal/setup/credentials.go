@@ -1,0 +1,62 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/upstream/oauth"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Credentials opens what people have connected, on the connection of a front door or an
+// approver; nil where no server takes credentials of people. Close it with
+// [credential.Book.Close].
+func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.Book, error) {
+	s := &c.File.Credentials
+	if len(s.Servers) == 0 {
+		return nil, nil
+	}
+	keys, err := credential.LoadKeys(s.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("credentials.key_file: %w", err)
+	}
+	a := &c.Approver
+	connect := strings.TrimSuffix(cmp.Or(s.ConnectURL, a.PublicURL, listen.Scheme(a.CertFile)+"://"+a.Listen), "/")
+	servers := make([]*credential.Server, len(s.Servers))
+	for i := range s.Servers {
+		servers[i] = credentialServer(&s.Servers[i], connect)
+	}
+	book, err := credential.Open(ctx, conn, keys, servers, connect)
+	if err != nil {
+		return nil, fmt.Errorf("opening the credentials of people: %w", err)
+	}
+	return book, nil
+}
+
+func credentialServer(e *settings.CredentialServer, connect string) *credential.Server {
+	s := &credential.Server{ID: e.Name, URL: e.URL, Header: cmp.Or(e.Header, "Authorization"), Scheme: e.Scheme}
+	if e.Kind != settings.CredentialOAuth {
+		if e.Header == "" && e.Scheme == "" {
+			s.Scheme = "Bearer"
+		}
+		return s
+	}
+	s.Scheme, s.Scopes = "Bearer", e.Scopes
+	s.OAuth = &oauth.Client{ID: e.ClientID, Issuer: e.Issuer, RedirectURL: connect + credential.CallbackPath, Name: "Callyard", HTTP: oauth.NewHTTPClient(e.URL, e.Issuer)}
+	if strings.HasPrefix(connect, "https://") {
+		s.OAuth.MetadataURL = connect + credential.ClientPath
+	}
+	if file := e.ClientSecretFile; file != "" {
+		s.OAuth.Secret = func() (string, error) {
+			text, err := os.ReadFile(file)
+			return strings.TrimRight(string(text), "\r\n"), err
+		}
+	}
+	return s
+}
