@@ -32,7 +32,7 @@ const (
 
 // Server says how people connect to one MCP server.
 type Server struct {
-	ID     string
+	ID     schema.ServerID
 	URL    string        // a credential is for its origin alone
 	Header string        // that carries the credential
 	Scheme string        // before the credential; "" for none
@@ -46,7 +46,7 @@ func (s *Server) origin() string { return Origin(s.URL) }
 type Book struct {
 	keys    *Keys
 	rows    *bus.Bucket
-	servers map[string]*Server
+	servers map[schema.ServerID]*Server
 	connect string // the address where people connect
 	flight  singleflight.Group
 	now     func() time.Time
@@ -58,7 +58,7 @@ func Open(ctx context.Context, c *bus.Conn, keys *Keys, servers []*Server, conne
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{keys: keys, rows: rows, servers: make(map[string]*Server, len(servers)), connect: connect, now: time.Now}
+	b := &Book{keys: keys, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now}
 	for _, s := range servers {
 		b.servers[s.ID] = s
 	}
@@ -77,16 +77,20 @@ func (b *Book) Close() {
 	}
 }
 
-// Person is who a principal is here: the person or team behind it.
+// Person is who a principal is here: the person or team behind it, in its tenant.
 func Person(p *schema.Principal) string {
-	if p.Owner != "" {
-		return p.Owner
+	name := p.Owner
+	if name == "" {
+		name = p.Name
 	}
-	return p.Name
+	if p.Tenant.Is(schema.DefaultTenant) {
+		return name
+	}
+	return string(p.Tenant) + "\x00" + name
 }
 
 // Server returns how people connect to a server; nil where they do not.
-func (b *Book) Server(id string) *Server {
+func (b *Book) Server(id schema.ServerID) *Server {
 	if b == nil {
 		return nil
 	}
@@ -126,7 +130,7 @@ func (Credential) String() string { return "[a credential]" }
 // GoString hides the credential.
 func (c Credential) GoString() string { return c.String() }
 
-func (b *Book) place(s *Server, person string) []byte { return place(s.ID, s.origin(), person) }
+func (b *Book) place(s *Server, person string) []byte { return place(string(s.ID), s.origin(), person) }
 
 // read returns the row of a person; nil where there is none that is for this server.
 func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64, error) {
@@ -170,7 +174,7 @@ func (b *Book) store(ctx context.Context, s *Server, person string, r *row) erro
 // the version that the server did not take, 0 for none: a token of it is renewed, and a
 // secret of it is of no use any more. Errors are *schema.Error of a call that did not start,
 // of KindConnectRequired where the person has to connect.
-func (b *Book) Get(ctx context.Context, server, person string, refused uint64) (Credential, error) {
+func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, refused uint64) (Credential, error) {
 	s := b.servers[server]
 	if s == nil {
 		return Credential{}, schema.Errorf(schema.KindServerFailed, "Server %q requires a credential of each person, and \"credentials.servers\" does not list it. The call did not start.", server)
@@ -300,8 +304,8 @@ func (b *Book) required(s *Server) error {
 }
 
 // ConnectURL is the address where people connect to a server.
-func (b *Book) ConnectURL(server string) string {
-	return b.connect + "/connect?server=" + url.QueryEscape(server)
+func (b *Book) ConnectURL(server schema.ServerID) string {
+	return b.connect + "/connect?server=" + url.QueryEscape(string(server))
 }
 
 func unavailable(s *Server, err error) error {

@@ -51,7 +51,7 @@ func (b *Book) Connections(ctx context.Context, person string) ([]Connection, er
 
 // Begin makes the authorization request with which a person connects. The caller binds it
 // to that person's browser.
-func (b *Book) Begin(ctx context.Context, server string) (*oauth.Request, error) {
+func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Request, error) {
 	s := b.servers[server]
 	if s == nil || s.OAuth == nil {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
@@ -70,7 +70,7 @@ func (b *Book) Begin(ctx context.Context, server string) (*oauth.Request, error)
 }
 
 // Finish stores what a person got. answer is the query of the redirect.
-func (b *Book) Finish(ctx context.Context, server, person string, req *oauth.Request, answer url.Values) error {
+func (b *Book) Finish(ctx context.Context, server schema.ServerID, person string, req *oauth.Request, answer url.Values) error {
 	s := b.servers[server]
 	if s == nil || s.OAuth == nil {
 		return schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
@@ -83,7 +83,7 @@ func (b *Book) Finish(ctx context.Context, server, person string, req *oauth.Req
 }
 
 // SetSecret stores a secret of the person's own, such as an API key.
-func (b *Book) SetSecret(ctx context.Context, server, person, secret string) error {
+func (b *Book) SetSecret(ctx context.Context, server schema.ServerID, person, secret string) error {
 	s := b.servers[server]
 	switch {
 	case s == nil || s.OAuth != nil:
@@ -98,7 +98,7 @@ func (b *Book) SetSecret(ctx context.Context, server, person, secret string) err
 
 // Disconnect removes what a person has at a server, and tells the authorization server. That
 // it cannot be told is no error.
-func (b *Book) Disconnect(ctx context.Context, server, person string) error {
+func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person string) error {
 	s := b.servers[server]
 	if s == nil {
 		return schema.Errorf(schema.KindNotFound, "There is no server of this name.")
@@ -131,10 +131,10 @@ func (b *Book) Metadata() []byte {
 
 // Flow is a connection that a person began in one browser.
 type Flow struct {
-	Server  string         `json:"server"`
-	Person  string         `json:"person"`
-	Until   time.Time      `json:"until"`
-	Request *oauth.Request `json:"request"`
+	Server  schema.ServerID `json:"server"`
+	Person  string          `json:"person"`
+	Until   time.Time       `json:"until"`
+	Request *oauth.Request  `json:"request"`
 }
 
 const flowPlace = "a flow in a browser"

@@ -58,21 +58,23 @@ func Origin(address string) string {
 }
 
 // info is what the seal is bound to.
-func info(call, server, origin string) []byte {
-	return place("callyard credential", call, server, origin)
+func info(call schema.CallID, server schema.ServerID, origin string) []byte {
+	return place("callyard credential", string(call), string(server), origin)
 }
 
 // Question is one question of a worker for one call.
 type Question struct {
-	key                  hpke.PrivateKey
-	call, server, origin string
+	key    hpke.PrivateKey
+	call   schema.CallID
+	server schema.ServerID
+	origin string
 	// Message is what is sent.
 	Message []byte
 }
 
 // Ask makes a question. refused is the version of a credential that the server did not take,
 // 0 for none.
-func Ask(call, server, address string, refused uint64) (*Question, error) {
+func Ask(call schema.CallID, server schema.ServerID, address string, refused uint64) (*Question, error) {
 	key, err := hpke.DHKEM(ecdh.X25519()).GenerateKey()
 	if err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func Ask(call, server, address string, refused uint64) (*Question, error) {
 
 // Answer answers a question for a call of person at server. It never fails: a fault is an
 // answer. Without a book there are no credentials of people.
-func (b *Book) Answer(ctx context.Context, call, server, person string, message []byte) []byte {
+func (b *Book) Answer(ctx context.Context, call schema.CallID, server schema.ServerID, person string, message []byte) []byte {
 	result, err := b.answer(ctx, call, server, person, message)
 	r := reply{Result: result}
 	if err != nil {
@@ -99,7 +101,7 @@ func (b *Book) Answer(ctx context.Context, call, server, person string, message 
 	return text
 }
 
-func (b *Book) answer(ctx context.Context, call, server, person string, message []byte) ([]byte, error) {
+func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.ServerID, person string, message []byte) ([]byte, error) {
 	var q question
 	if json.Unmarshal(message, &q) != nil || q.Method != askMethod {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential cannot be read.")

@@ -58,6 +58,7 @@ var layers = []layer{
 	{"internal/calls/records", support},
 	{"internal/launch", support},
 	{"internal/upstream", support},
+	{"internal/credential", support},
 	{"internal/hub", support},
 	{"internal/toolset", support},
 	{"internal/embedding", support},

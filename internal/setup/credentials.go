@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/upstream/oauth"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Credentials opens what people have connected, on the connection of a front door or an
@@ -40,7 +41,7 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.B
 }
 
 func credentialServer(e *settings.CredentialServer, connect string) *credential.Server {
-	s := &credential.Server{ID: e.Name, URL: e.URL, Header: cmp.Or(e.Header, "Authorization"), Scheme: e.Scheme}
+	s := &credential.Server{ID: schema.ServerID(e.Name), URL: e.URL, Header: cmp.Or(e.Header, "Authorization"), Scheme: e.Scheme}
 	if e.Kind != settings.CredentialOAuth {
 		if e.Header == "" && e.Scheme == "" {
 			s.Scheme = "Bearer"

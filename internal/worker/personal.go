@@ -54,7 +54,7 @@ type personSession struct {
 
 // personAuth sets the credential of one person. It notes that the server refused it.
 type personAuth struct {
-	server  string
+	server  schema.ServerID
 	header  string
 	value   string
 	refused atomic.Bool

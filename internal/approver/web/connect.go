@@ -52,10 +52,10 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 	}
 	token := func(path string) string { return g.site.access.formToken(v.cookie, credential.ConnectPath+path) }
 	p := connectPage{StartToken: token("/start"), KeyToken: token("/key"), DropTok: token("/disconnect"), Done: r.URL.Query().Get("done")}
-	asked := r.URL.Query().Get("server")
+	asked := schema.ServerID(r.URL.Query().Get("server"))
 	for _, c := range all {
 		p.Servers = append(p.Servers, connectRow{
-			ID: c.Server.ID, Origin: credential.Origin(c.Server.URL), OAuth: c.Server.OAuth != nil, Asked: c.Server.ID == asked, Connected: c.Connected,
+			ID: string(c.Server.ID), Origin: credential.Origin(c.Server.URL), OAuth: c.Server.OAuth != nil, Asked: c.Server.ID == asked, Connected: c.Connected,
 		})
 	}
 	return g.site.render(w, http.StatusOK, "connect", v, view{Title: "Connections", Here: credential.ConnectPath, Page: p})
@@ -79,7 +79,7 @@ func (g *connectPages) setFlow(w http.ResponseWriter, value string, age int) {
 // start sends the person to the authorization server of an MCP server.
 func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
 	book := g.site.o.Credentials
-	f := &credential.Flow{Server: r.PostForm.Get("server"), Person: credential.Person(&v.who), Until: time.Now().Add(connectFor)}
+	f := &credential.Flow{Server: schema.ServerID(r.PostForm.Get("server")), Person: credential.Person(&v.who), Until: time.Now().Add(connectFor)}
 	var err error
 	if f.Request, err = book.Begin(r.Context(), f.Server); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 
 // key stores a secret of the person's own.
 func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) error {
-	server, person := r.PostForm.Get("server"), credential.Person(&v.who)
+	server, person := schema.ServerID(r.PostForm.Get("server")), credential.Person(&v.who)
 	if err := g.site.o.Credentials.SetSecret(r.Context(), server, person, strings.TrimSpace(r.PostForm.Get("key"))); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) er
 }
 
 func (g *connectPages) disconnect(w http.ResponseWriter, r *http.Request, v visitor) error {
-	server, person := r.PostForm.Get("server"), credential.Person(&v.who)
+	server, person := schema.ServerID(r.PostForm.Get("server")), credential.Person(&v.who)
 	if err := g.site.o.Credentials.Disconnect(r.Context(), server, person); err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func dataOf(e *schema.Error) json.RawMessage {
 	about := errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults}
 	var data any = about
 	if e.Kind == schema.KindConnectRequired && e.ConnectURL != "" {
-		data = connectData{about, []urlElicitation{{Mode: "url", ID: cmp.Or(e.CallID, "connect"), URL: e.ConnectURL, Message: e.Detail}}}
+		data = connectData{about, []urlElicitation{{Mode: "url", ID: cmp.Or(string(e.CallID), "connect"), URL: e.ConnectURL, Message: e.Detail}}}
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {

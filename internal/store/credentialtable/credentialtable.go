@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 var spec = bus.TableSpec{Bucket: bus.BucketCredentials, What: "credentials at MCP servers"}
@@ -20,7 +21,7 @@ func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 func Open(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) { return bus.OpenBucket(ctx, c, spec) }
 
 // Key names the row of a person at a server. Neither can be read in it.
-func Key(server, person string) string {
-	sum := sha256.Sum256([]byte(server + "\x00" + person))
+func Key(server schema.ServerID, person string) string {
+	sum := sha256.Sum256([]byte(string(server) + "\x00" + person))
 	return hex.EncodeToString(sum[:])
 }
