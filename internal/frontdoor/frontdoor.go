@@ -180,6 +180,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	})
 	d.chain = execution.New(execution.Options{
 		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.stores.approvals.Desk, Records: d.stores.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
+		Personal: func(server schema.ServerID) bool { return o.Credentials.Server(server) != nil },
 	})
 	d.router.SetGuard(guard(d.catalog, d.callers))
 	d.releaser = release.Start(release.Options{

@@ -34,6 +34,8 @@ type Options struct {
 	Quota *quota.Quota
 	// Cache keeps results where the policy says so; without it none is kept.
 	Cache *cache.Cache
+	// Personal says which servers are called with credentials of people; nil: none are.
+	Personal func(schema.ServerID) bool
 	// Traces makes a span of each admission; nil: there are none.
 	Traces *telemetry.Traces
 }
@@ -69,7 +71,7 @@ func New(o Options) *Chain {
 		c.fresh = &quotaLayer{c.fresh, ofServer(o.Quota)}
 	}
 	if o.Cache != nil {
-		c.fresh = &cacheLayer{c.fresh, o.Cache}
+		c.fresh = &cacheLayer{c.fresh, o.Cache, o.Personal}
 	}
 	c.fresh = recorded(c.fresh)
 

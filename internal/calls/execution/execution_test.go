@@ -204,10 +204,11 @@ func TestTheCacheLayerKeepsOnlyWhatMayBeKept(t *testing.T) {
 		"with a listener": {minute, func(c *schema.Call) {
 			c.Hear = func([]byte, func([]byte)) {}
 		}, 2},
+		"with the credential of a person": {minute, func(c *schema.Call) { c.Server = "personal" }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := &inner{}
-			l := &cacheLayer{next, c}
+			l := &cacheLayer{next, c, func(server schema.ServerID) bool { return server == "personal" }}
 			for range 2 {
 				one := call()
 				one.Tool = name // a place of its own in the cache

@@ -68,12 +68,15 @@ func ofBoth(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, err
 type cacheLayer struct {
 	next  Runner
 	cache *cache.Cache
+	// personal says that calls of a server run with the credential of the person behind them:
+	// their results are nobody else's, and end with the credential. Nil: none do.
+	personal func(schema.ServerID) bool
 }
 
 func (l *cacheLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
 	// Progress belongs to one run and one caller, and a call that may not be repeated has
 	// a result of its own each time.
-	if plan.Cache == nil || !call.Safe || call.Progress != nil || call.Hear != nil {
+	if plan.Cache == nil || !call.Safe || call.Progress != nil || call.Hear != nil || l.personal != nil && l.personal(call.Server) {
 		return l.next.Run(ctx, call, plan)
 	}
 	return l.cache.Do(ctx, call, *plan.Cache, func(ctx context.Context) (*schema.Result, error) { return l.next.Run(ctx, call, plan) })
