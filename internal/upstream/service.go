@@ -10,13 +10,14 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/upstream/oauth"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const bearer = "Bearer "
 
 // service gets tokens for Callyard itself, with the client credentials grant.
 type service struct {
-	server string
+	server schema.ServerID
 	auth   *config.Auth
 	secret *secret // nil where the client has a key
 	key    *secret
@@ -27,7 +28,7 @@ type service struct {
 	metadata *oauth.Metadata // of auth.Issuer, once it was read
 }
 
-func newService(server, address string, a *config.Auth) *service {
+func newService(server schema.ServerID, address string, a *config.Auth) *service {
 	s := &service{server: server, auth: a, http: oauth.NewHTTPClient(address, a.Issuer, a.TokenURL)}
 	s.tokens.scopes = a.Scopes
 	s.tokens.fetch = s.fetch

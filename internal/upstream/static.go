@@ -6,17 +6,18 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // static is a credential that an operator has stored.
 type static struct {
-	server string
+	server schema.ServerID
 	header string
 	prefix string
 	value  *secret
 }
 
-func newStatic(server string, a *config.Auth) *static {
+func newStatic(server schema.ServerID, a *config.Auth) *static {
 	s := &static{server: server, header: http.CanonicalHeaderKey(a.Header), value: newSecret(a.Value)}
 	if a.Scheme != "" {
 		s.prefix = a.Scheme + " "

@@ -3,11 +3,12 @@ package upstream
 import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // New returns what gives the requests to the server at address their credential; nil where
 // a is nil. Of the mode "user" it is what the list of tools is read with. It reads no file and sends nothing before the first request.
-func New(server, address string, a *config.Auth) launch.Authorizer {
+func New(server schema.ServerID, address string, a *config.Auth) launch.Authorizer {
 	switch {
 	case a == nil, a.Mode == config.AuthUser && a.Value.IsZero():
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/openapi"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/upstream"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // adapted fills in what a server that speaks no MCP needs, where e is one.
@@ -19,11 +20,11 @@ func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	switch {
 	case e.OpenAPI != nil:
 		s.Adapt = func(log *slog.Logger) adapt.Source {
-			return openapi.New(openapi.Config{ID: e.ID, OpenAPI: *e.OpenAPI, Headers: e.Headers, Auth: upstream.New(e.ID, e.OpenAPI.BaseURL, e.Auth), AuthHeader: authHeader(e), MaxResult: int(c.ResultBytes), Log: log})
+			return openapi.New(openapi.Config{ID: e.ID, OpenAPI: *e.OpenAPI, Headers: e.Headers, Auth: upstream.New(schema.ServerID(e.ID), e.OpenAPI.BaseURL, e.Auth), AuthHeader: authHeader(e), MaxResult: int(c.ResultBytes), Log: log})
 		}
 	case e.Endpoint != nil:
 		s.Adapt = func(log *slog.Logger) adapt.Source {
-			return endpoint.New(endpoint.Config{ID: e.ID, Endpoint: *e.Endpoint, Headers: e.Headers, Auth: upstream.New(e.ID, e.Endpoint.URL, e.Auth), MaxResult: int(c.ResultBytes), Log: log})
+			return endpoint.New(endpoint.Config{ID: e.ID, Endpoint: *e.Endpoint, Headers: e.Headers, Auth: upstream.New(schema.ServerID(e.ID), e.Endpoint.URL, e.Auth), MaxResult: int(c.ResultBytes), Log: log})
 		}
 	default:
 		return

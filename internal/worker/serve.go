@@ -58,7 +58,7 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 		Session: session.Config{
 			Spec: launch.Spec{
 				ID: schema.ServerID(e.ID), Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
-				Auth: upstream.New(e.ID, e.URL, e.Auth),
+				Auth: upstream.New(schema.ServerID(e.ID), e.URL, e.Auth),
 			},
 			Sessions: e.Sessions, InFlight: e.InFlight, CallTimeout: e.Timeout, StartTimeout: e.StartTimeout,
 			IdleStop: e.IdleStop, OnDemand: e.OnDemand, Pinned: e.Pin == schema.PinQuarantine,
