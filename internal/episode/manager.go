@@ -176,7 +176,7 @@ type Begin struct {
 	// Seed goes into the transcript, and to processes that are told it.
 	Seed int64
 	// Snapshot is the name of the state that the episode begins with, without its reset
-	// call; "" is that of the environment. The steps of the episode begin anew.
+	// call; "" is that of the environment. The steps of the episode are counted from 0.
 	Snapshot string
 	// Principal is who asks; its calls are made in its name.
 	Principal schema.Principal
