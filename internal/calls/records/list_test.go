@@ -185,7 +185,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	const calls = 3*atOnce + 17
 	at := time.Now().Truncate(10 * time.Second)
-	want := map[string]int{}
+	want := map[schema.CallID]int{}
 	var failed, ids []string
 	for i := range calls {
 		id := idAt(at.Add(time.Duration(i%2000)*time.Millisecond), rnd)
@@ -197,7 +197,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 		}
 		r.Add(&rec)
 		ids = append(ids, id)
-		want[id] = 1
+		want[schema.CallID(id)] = 1
 	}
 	for _, limit := range []int{300, mostPage} {
 		seen := map[schema.CallID]int{}
