@@ -132,6 +132,9 @@ func (d *Desk) mayDecide(ctx context.Context, id schema.ApprovalID, answer *Answ
 
 // may says why the answer does not count. over says that the approval's time is.
 func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, over bool) error {
+	if !a.Binding.Tenant.Is(who.Tenant) {
+		return ledger.NoApproval(a.ID) // another tenant's is answered like one that does not exist
+	}
 	if why := WhyNot(a, rule, who); why != "" {
 		return schema.Errorf(schema.KindForbidden, "%s", why).WithCall(a.CallID)
 	}

@@ -107,6 +107,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	record := &ledger.Approval{
 		ID: ledger.IDFor(call.ID), CallID: call.ID, State: ledger.Pending, Groups: call.Principal.Groups, Reasons: a.Reasons, Rule: encoded, Definition: definition,
 		Binding: ledger.Binding{
+			Tenant:    call.Principal.Tenant.Stored(),
 			Requester: ledger.Requester{Name: call.Principal.Name, Owner: call.Principal.Owner},
 			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: schema.Digest(call.Arguments),
 			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),

@@ -194,6 +194,9 @@ func (s *Permissions) Revoke(ctx context.Context, id string, who schema.Principa
 }
 
 func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error {
+	if !p.Tenant.Is(who.Tenant) {
+		return ledger.NoPermission(p.ID)
+	}
 	rule := &risk.Approval{}
 	if err := json.Unmarshal(p.Rule, rule); err != nil {
 		return schema.Errorf(schema.KindInternal, "The rule of permission %s cannot be read: %w", p.ID, err)

@@ -36,7 +36,7 @@ func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 // Requester is the principal that asked for the call.
 func Requester(a *ledger.Approval) schema.Principal {
 	r := a.Binding.Requester
-	return schema.Principal{Name: r.Name, Owner: r.Owner, Groups: a.Groups}
+	return schema.Principal{Name: r.Name, Owner: r.Owner, Groups: a.Groups, Tenant: a.Binding.Tenant}
 }
 
 // requirement is what the approvals that count under the record's rule satisfy.

@@ -24,6 +24,8 @@ type Key struct {
 	Owner string `yaml:"owner"`
 	// Groups the principal is in.
 	Groups []string `yaml:"groups"`
+	// Tenant is the tenant of the principal; empty means schema.DefaultTenant.
+	Tenant schema.TenantID `yaml:"tenant"`
 	// Hash is "sha256:" and the hex SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
 	// Expires is when the key ends; the zero time means never.
@@ -113,7 +115,10 @@ func tableOf(keys []Key) (*table, []Fault) {
 		case t.byName[key.Name] != nil:
 			fault("name", "%q is used by another key; names must be unique.", key.Name)
 		}
-		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)}}
+		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups), Tenant: key.Tenant.Stored()}}
+		if key.Tenant != "" && !key.Tenant.Valid() {
+			fault("tenant", "must be 1 to 64 letters, digits, - and _, and begin with a letter or digit.")
+		}
 		t.byName[key.Name] = e
 		var wrong string
 		if e.sum, wrong = parseHash(key.Hash); wrong != "" {

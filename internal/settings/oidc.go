@@ -33,6 +33,9 @@ type OIDC struct {
 	// GroupMap turns a group of the provider into groups of the policy. Without it
 	// groups keep their names; with it those that it does not name count nothing.
 	GroupMap map[string][]string `yaml:"group_map"`
+	// TenantClaim holds the tenant, whose approvals the person sees and decides; empty: the
+	// default tenant.
+	TenantClaim string `yaml:"tenant_claim"`
 	// EmailDomains lets only people with a verified address there in; empty: all.
 	EmailDomains []string `yaml:"email_domains"`
 }

@@ -154,7 +154,9 @@ type Caching struct {
 // Principal is who asks: an API key, a person, a service.
 type Principal struct {
 	// Name is unique among principals: the name of the API key, the subject of a
-	// token. "local" is the caller of a loopback front door without keys.
+	// token. It is unique over all tenants, because calls, batches and sessions are found
+	// by it: names from a claim begin with the tenant where the issuer names one. "local" is
+	// the caller of a loopback front door without keys.
 	Name string `json:"name"`
 	// Owner is the person or team behind the name; empty means Name.
 	Owner string `json:"owner,omitempty"`

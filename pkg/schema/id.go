@@ -47,5 +47,29 @@ func (t TenantID) OrDefault() TenantID {
 	return t
 }
 
+// Valid reports whether t has the form of a tenant's id.
+func (t TenantID) Valid() bool {
+	if t == "" || len(t) > 64 || t[0] == '-' || t[0] == '_' {
+		return false
+	}
+	for i := 0; i < len(t); i++ {
+		switch c := t[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Stored returns t in the form in which it is stored: empty for [DefaultTenant], so that records
+// from before there were tenants are of the default one.
+func (t TenantID) Stored() TenantID {
+	if t == DefaultTenant {
+		return ""
+	}
+	return t
+}
+
 // Is reports whether t and other name the same tenant.
 func (t TenantID) Is(other TenantID) bool { return t.OrDefault() == other.OrDefault() }

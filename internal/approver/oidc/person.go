@@ -56,7 +56,16 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden,
 			"%s sent no %s claim that identifies you (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
 	}
-	return schema.Principal{Name: settings.NamePrefix + name, Owner: name, Groups: p.groups(claims)}, nil
+	who := schema.Principal{Name: settings.NamePrefix + name, Owner: name, Groups: p.groups(claims)}
+	if p.c.TenantClaim != "" {
+		given, _ := text(claim(claims, p.c.TenantClaim))
+		tenant := schema.TenantID(given)
+		if !tenant.Valid() {
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent no %s claim that names your tenant. Ask the operator to have it sent.", p.Name(), p.c.TenantClaim)
+		}
+		who.Name, who.Tenant = settings.NamePrefix+given+"/"+name, tenant.Stored()
+	}
+	return who, nil
 }
 
 // verified is the address of a person, in small letters, when the provider says

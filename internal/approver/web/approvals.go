@@ -57,6 +57,9 @@ func errNotThere(id schema.ApprovalID) error {
 
 // see returns the approval as the person sees it; false where it is not theirs.
 func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView, bool) {
+	if !a.Binding.Tenant.Is(who.Tenant) {
+		return nil, false
+	}
 	rule, err := approval.Rule(a)
 	if err != nil {
 		v.o.Log.Error("an approval has no readable rule", "approval_id", a.ID, "error", err)

@@ -39,6 +39,9 @@ const (
 func (p *permissions) list(ctx context.Context, who schema.Principal) (seen []standing) {
 	now := p.o.Now()
 	for _, one := range p.o.Desk.Permissions.List(ctx) {
+		if !one.Tenant.Is(who.Tenant) {
+			continue
+		}
 		rule := &risk.Approval{}
 		if err := json.Unmarshal(one.Rule, rule); err != nil {
 			p.o.Log.Error("a permission has no readable rule", "permission_id", one.ID, "error", err)

@@ -177,9 +177,11 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	}
 	if names.Tenant != "" {
 		tenant, ok := lookUp(c, names.Tenant).(string)
-		if t.Tenant = schema.TenantID(tenant); !ok || !fitting(tenant) {
-			return refused("the claim %s, which names the tenant, is missing or not a short text", names.Tenant)
+		if t.Tenant = schema.TenantID(tenant); !ok || !t.Tenant.Valid() {
+			return refused("the claim %s, which names the tenant, is missing or not 1 to 64 letters, digits, - and _", names.Tenant)
 		}
+		// The same subject may be in several tenants, and is another principal in each.
+		t.Principal.Name, t.Principal.Tenant = i.c.Name+":"+tenant+"/"+name, t.Tenant.Stored()
 	}
 	if t.Client, ok = c["client_id"].(string); !ok {
 		t.Client, _ = c["azp"].(string)

@@ -48,7 +48,7 @@ func TestClaimsBecomeAPrincipal(t *testing.T) {
 		has    string
 	}{
 		{plain, nil, nil, schema.Principal{Name: "idp:ann", Groups: []string{"a", "b"}}, "", "tools:read"},
-		{mapped, nil, nil, schema.Principal{Name: "corp:Ann", Owner: "ann@example.com", Groups: []string{"dev", "ops"}}, "red", "tools:call:any"},
+		{mapped, nil, nil, schema.Principal{Name: "corp:red/Ann", Owner: "ann@example.com", Groups: []string{"dev", "ops"}, Tenant: "red"}, "red", "tools:call:any"},
 		{ci, tokentest.Header{"typ": nil}, tokentest.Claims{"scope": nil, "aud": "callyard"}, schema.Principal{Name: "ci:ann", Groups: []string{"a", "b"}}, "", "tools:call:files"},
 	} {
 		all := is.Claims("ann", resource, claims)

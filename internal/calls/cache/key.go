@@ -33,6 +33,9 @@ func keyOf(call *schema.Call, sharedByAll bool) (k key) {
 	if b = append(b, 0); !sharedByAll {
 		b[len(b)-1] = 1
 		part(call.Principal.Name)
+	} else if tenant := call.Principal.Tenant.Stored(); tenant != "" {
+		b[len(b)-1] = 2
+		part(string(tenant))
 	}
 	if len(call.Arguments) <= cap(b)-len(b) {
 		return sha256.Sum256(append(b, call.Arguments...))

@@ -186,10 +186,10 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	const calls = 3*atOnce + 17
 	at := time.Now().Truncate(10 * time.Second)
 	want := map[schema.CallID]int{}
-	var failed, ids []string
+	var failed, ids []schema.CallID
 	for i := range calls {
-		id := idAt(at.Add(time.Duration(i%2000)*time.Millisecond), rnd)
-		rec := Record{ID: schema.CallID(id), State: schema.StateRunning, Server: "s"}
+		id := schema.CallID(idAt(at.Add(time.Duration(i%2000)*time.Millisecond), rnd))
+		rec := Record{ID: id, State: schema.StateRunning, Server: "s"}
 		r.Add(&rec)
 		if rec.State = schema.StateSucceeded; i%1000 == 5 {
 			rec.State = schema.StateFailed
@@ -197,7 +197,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 		}
 		r.Add(&rec)
 		ids = append(ids, id)
-		want[schema.CallID(id)] = 1
+		want[id] = 1
 	}
 	for _, limit := range []int{300, mostPage} {
 		seen := map[schema.CallID]int{}

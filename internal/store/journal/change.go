@@ -21,7 +21,7 @@ func allowed(was, is *Manifest) error {
 		return internal("it cannot end without an outcome and a time")
 	case is.Sealed.IsZero() && is.State != Receiving && is.State != Canceling:
 		return internal("it has not been sealed")
-	case was.ID != is.ID, was.Kind != is.Kind, was.Principal.Name != is.Principal.Name, was.Principal.Owner != is.Principal.Owner,
+	case was.ID != is.ID, was.Kind != is.Kind, was.Principal.Name != is.Principal.Name, was.Principal.Owner != is.Principal.Owner, was.Principal.Tenant != is.Principal.Tenant,
 		!slices.Equal(was.Principal.Groups, is.Principal.Groups), !was.Created.Equal(is.Created), !was.Expires.Equal(is.Expires),
 		was.Fingerprint != is.Fingerprint, was.Key != is.Key, was.CallbackURL != is.CallbackURL, !maps.Equal(was.Labels, is.Labels):
 		return internal("its purpose cannot be changed")

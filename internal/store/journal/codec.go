@@ -66,6 +66,7 @@ const (
 	tagBy          = 38
 	tagReason      = 39
 	tagExtra       = 40
+	tagTenant      = 41
 )
 
 const (

@@ -31,6 +31,7 @@ func appendCall(dst []byte, r *CallRecord) []byte {
 	for _, g := range r.Principal.Groups {
 		dst = frame.AppendString(dst, tagGroup, g)
 	}
+	dst = frame.AppendString(dst, tagTenant, r.Principal.Tenant)
 	dst = frame.AppendString(dst, tagTraceParent, r.Trace.Parent)
 	dst = frame.AppendString(dst, tagTraceState, r.Trace.State)
 	dst = frame.AppendString(dst, tagCallbackURL, r.CallbackURL)
@@ -135,6 +136,8 @@ func (r *CallRecord) field(tag byte, value string) error {
 		r.Principal.Owner = value
 	case tagGroup:
 		r.Principal.Groups = append(r.Principal.Groups, value)
+	case tagTenant:
+		r.Principal.Tenant = schema.TenantID(value)
 	case tagTraceParent:
 		r.Trace.Parent = value
 	case tagTraceState:

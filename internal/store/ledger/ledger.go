@@ -200,9 +200,14 @@ func (l *Ledger) read(ctx context.Context, id schema.ApprovalID) (*Approval, Sto
 
 func readError(err error, id schema.ApprovalID) error {
 	if errors.Is(err, bus.ErrNotFound) {
-		return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it has been deleted.", id)
+		return NoApproval(id)
 	}
 	return unavailable(err, "")
+}
+
+// NoApproval is the error for an approval that does not exist, or is of another tenant.
+func NoApproval(id schema.ApprovalID) error {
+	return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it has been deleted.", id)
 }
 
 func decode(head []byte) (*Approval, error) {

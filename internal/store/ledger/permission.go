@@ -153,7 +153,7 @@ func (l *Ledger) changePermission(ctx context.Context, id string, f func(*Permis
 	for range maxTries {
 		p, revision, err := l.allowed.Fresh(ctx, bus.Token(id))
 		if errors.Is(err, bus.ErrNotFound) {
-			return p, schema.Errorf(schema.KindNotFound, "There is no permission %s, or it ended long ago.", id)
+			return p, NoPermission(id)
 		}
 		if err != nil {
 			return p, unavailable(err, "")
@@ -190,3 +190,8 @@ const (
 	ChannelToken    = "token"
 	ChannelCaller   = "caller"
 )
+
+// NoPermission is the error for a permission that does not exist, or is of another tenant.
+func NoPermission(id string) error {
+	return schema.Errorf(schema.KindNotFound, "There is no permission %s, or it ended long ago.", id)
+}

@@ -47,6 +47,8 @@ type Link struct {
 	User      User   `json:"user"`
 	Principal string `json:"principal"`
 	Owner     string `json:"owner,omitempty"`
+	// Tenant is that of the person when the account was connected.
+	Tenant schema.TenantID `json:"tenant,omitempty"`
 	// Groups and SignedIn are those of the last sign-in at the provider.
 	Groups   []string  `json:"groups,omitempty"`
 	SignedIn time.Time `json:"signed_in,omitzero"`
@@ -215,7 +217,7 @@ func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time
 	if err := b.Remove(ctx, who); err != nil {
 		return err
 	}
-	link := Link{User: *c.User, Principal: who.Name, Owner: who.Owner, At: b.now()}
+	link := Link{User: *c.User, Principal: who.Name, Owner: who.Owner, Tenant: who.Tenant, At: b.now()}
 	if provided(who.Name) {
 		link.Groups, link.SignedIn = who.Groups, began.UTC().Round(0)
 	} else {
@@ -319,7 +321,7 @@ func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, err
 		if b.now().Sub(l.SignedIn) >= b.o.SignInFor {
 			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your last sign-in has expired, so your groups are unknown. Sign in at %s; then decide again.", b.o.Page())
 		}
-		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups}, nil
+		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups, Tenant: l.Tenant}, nil
 	}
 	key, ok := b.o.Keys.Find(l.Principal)
 	if !ok || l.Key != schema.Digest([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
