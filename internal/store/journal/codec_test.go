@@ -41,7 +41,7 @@ func goldenCalls() []CallRecord {
 		{
 			Index: 1001, ID: "call_2", CustomID: "z", Method: "resources/read", Server: "s p a c e", Tool: "t", ToolDigest: "sha256:00",
 			Timeout: 1500 * time.Microsecond, Expires: goldenTime.Add(time.Hour), Accepted: goldenTime, Safe: true, Held: true, MaxAttempts: 3,
-			Principal: schema.Principal{Name: "ana", Owner: "team", Groups: []string{"a", "b"}, Tenant: "red"}, Trace: schema.Trace{Parent: "00-x-y-01", State: "k=v"},
+			Principal: schema.Principal{Name: "ana", Owner: "team", Groups: []string{"a", "b"}}, Trace: schema.Trace{Parent: "00-x-y-01", State: "k=v"},
 			CallbackURL: "https://example.com/cb", Key: "abc", Approval: "ap_1", Warrant: []byte{0, 255, 1}, Extra: []byte(`{"_meta":{}}`),
 			ArgumentsObject: Object{Name: "OBJ", SHA256: "00ff", Size: 1 << 33},
 		},
