@@ -16,9 +16,25 @@ import (
 	"time"
 
 	"github.com/oapi-codegen/runtime"
-
-	"github.com/callyard/callyard/pkg/schema"
 )
+
+// Defines values for APIKeyOrigin.
+const (
+	APIKeyOriginAPI           APIKeyOrigin = "api"
+	APIKeyOriginConfiguration APIKeyOrigin = "configuration"
+)
+
+// Valid indicates whether the value is a known member of the APIKeyOrigin enum.
+func (e APIKeyOrigin) Valid() bool {
+	switch e {
+	case APIKeyOriginAPI:
+		return true
+	case APIKeyOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for AcceptedCallOutcome.
 const (
@@ -449,6 +465,24 @@ func (e HeldCallBy) Valid() bool {
 	}
 }
 
+// Defines values for NewAPIKeyOrigin.
+const (
+	NewAPIKeyOriginAPI           NewAPIKeyOrigin = "api"
+	NewAPIKeyOriginConfiguration NewAPIKeyOrigin = "configuration"
+)
+
+// Valid indicates whether the value is a known member of the NewAPIKeyOrigin enum.
+func (e NewAPIKeyOrigin) Valid() bool {
+	switch e {
+	case NewAPIKeyOriginAPI:
+		return true
+	case NewAPIKeyOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreflightToolDecision.
 const (
 	PreflightToolDecisionDeny    PreflightToolDecision = "deny"
@@ -608,6 +642,21 @@ const (
 func (e RestartedServerStatus) Valid() bool {
 	switch e {
 	case RestartedServerStatusRestarting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RevokedAPIKeyStatus.
+const (
+	RevokedAPIKeyStatusRevoked RevokedAPIKeyStatus = "revoked"
+)
+
+// Valid indicates whether the value is a known member of the RevokedAPIKeyStatus enum.
+func (e RevokedAPIKeyStatus) Valid() bool {
+	switch e {
+	case RevokedAPIKeyStatusRevoked:
 		return true
 	default:
 		return false
@@ -1217,6 +1266,129 @@ func (e ListToolsParamsInclude) Valid() bool {
 	}
 }
 
+// APIKey defines model for APIKey.
+type APIKey struct {
+	ChangedAt *time.Time `json:"changed_at,omitempty"`
+
+	// ChangedBy Who changed it last.
+	//
+	// Examples: ops
+	ChangedBy *string    `json:"changed_by,omitempty"`
+	CreatedAt *time.Time `json:"created_at,omitempty"`
+
+	// CreatedBy Who made it.
+	//
+	// Examples: ops
+	CreatedBy *string `json:"created_by,omitempty"`
+
+	// Etag The state of the key, for If-Match; absent for a key of the configuration.
+	//
+	// Examples: "12"
+	Etag *string `json:"etag,omitempty"`
+
+	// ExpiresAt When the key ends; absent: never, which only keys of the configuration have.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// FormerSecrets Secrets from before rotations that are still accepted.
+	FormerSecrets []FormerSecret `json:"former_secrets,omitempty"`
+
+	// Groups The groups that the principal is in.
+	//
+	// Examples: ["dev"]
+	Groups []string `json:"groups,omitempty"`
+
+	// ID The id, which stays when the key is rotated.
+	//
+	// Examples: 4vQxWc0aZkPm
+	ID string `json:"id"`
+
+	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+
+	// Name The name of the principal; no other key has it.
+	//
+	// Examples: ci
+	Name string `json:"name"`
+
+	// Note What the key is for.
+	Note *string `json:"note,omitempty"`
+
+	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+	Origin APIKeyOrigin `json:"origin"`
+
+	// Owner The person or team behind the key.
+	//
+	// Examples: build team
+	Owner     *string    `json:"owner,omitempty"`
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+
+	// Scopes What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+	//
+	// Examples: ["tools:read","tools:call:files"]
+	Scopes []string `json:"scopes"`
+
+	// Tenant The tenant of the principal; absent for the default one.
+	Tenant *string `json:"tenant,omitempty"`
+
+	// Tools Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+	//
+	// Examples: ["files/read_*"]
+	Tools []string `json:"tools,omitempty"`
+}
+
+// APIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+type APIKeyOrigin string
+
+// APIKeyChange defines model for APIKeyChange.
+type APIKeyChange struct {
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Groups    []string   `json:"groups,omitempty"`
+	Note      *string    `json:"note,omitempty"`
+	Owner     *string    `json:"owner,omitempty"`
+	Scopes    []string   `json:"scopes,omitempty"`
+	Tools     []string   `json:"tools,omitempty"`
+}
+
+// APIKeyList defines model for APIKeyList.
+type APIKeyList struct {
+	Keys []APIKey `json:"keys"`
+}
+
+// APIKeyRequest defines model for APIKeyRequest.
+type APIKeyRequest struct {
+	// ExpiresAt When the key ends; absent: in 90 days. At most 5 years.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Groups    []string   `json:"groups,omitempty"`
+
+	// Name Examples: ci
+	Name string  `json:"name"`
+	Note *string `json:"note,omitempty"`
+
+	// Owner The person or team behind the key. Absent: the name.
+	Owner *string `json:"owner,omitempty"`
+
+	// Scopes Not more than your own credential has.
+	//
+	// Examples: ["tools:read","tools:call:files"]
+	Scopes []string `json:"scopes"`
+
+	// Tools Patterns of SERVER/TOOL that limit what the scopes let call.
+	//
+	// Examples: ["files/read_*"]
+	Tools []string `json:"tools,omitempty"`
+}
+
+// APIKeyRotation defines model for APIKeyRotation.
+type APIKeyRotation struct {
+	// ExpiresAt When the key ends; absent: as before.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// GraceSeconds How long the present secret stays valid beside the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
+	//
+	// Examples: 86400
+	GraceSeconds *int64 `json:"grace_seconds,omitempty"`
+}
+
 // AcceptRequest defines model for AcceptRequest.
 type AcceptRequest struct {
 	// Tools The definitions to accept: all of them, or none.
@@ -1431,8 +1603,8 @@ type BatchRequest struct {
 // BatchResult One call of a batch that has ended.
 type BatchResult struct {
 	// Attempt The number of attempts.
-	Attempt *int64        `json:"attempt,omitempty"`
-	CallID  schema.CallID `json:"call_id"`
+	Attempt *int64 `json:"attempt,omitempty"`
+	CallID  string `json:"call_id"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
@@ -1760,11 +1932,11 @@ type ConfirmRequest struct {
 
 // ConfirmationRequest defines model for ConfirmationRequest.
 type ConfirmationRequest struct {
-	ApprovalID schema.ApprovalID `json:"approval_id"`
+	ApprovalID string `json:"approval_id"`
 
 	// ApprovalURL The page on which approvers decide.
-	ApprovalURL *string       `json:"approval_url,omitempty"`
-	CallID      schema.CallID `json:"call_id"`
+	ApprovalURL *string `json:"approval_url,omitempty"`
+	CallID      string  `json:"call_id"`
 
 	// ConfirmationID The single-use token; absent if somebody else must approve.
 	ConfirmationID *string   `json:"confirmation_id,omitempty"`
@@ -1897,6 +2069,12 @@ type Fleet struct {
 	At      time.Time    `json:"at"`
 	Servers []ServerItem `json:"servers"`
 	Workers []WorkerItem `json:"workers"`
+}
+
+// FormerSecret defines model for FormerSecret.
+type FormerSecret struct {
+	// Until When it ends.
+	Until time.Time `json:"until"`
 }
 
 // FoundTool defines model for FoundTool.
@@ -2040,16 +2218,16 @@ type HealthServerInitializationState string
 
 // HeldCall defines model for HeldCall.
 type HeldCall struct {
-	ApprovalID schema.ApprovalID `json:"approval_id"`
+	ApprovalID string `json:"approval_id"`
 
 	// ArgumentsDigest SHA-256 of the arguments that would run.
 	ArgumentsDigest string `json:"arguments_digest"`
 
 	// By Who must approve: caller means you, with POST /confirmations.
-	By        HeldCallBy    `json:"by"`
-	CallID    schema.CallID `json:"call_id"`
-	CustomID  *string       `json:"custom_id,omitempty"`
-	ExpiresAt time.Time     `json:"expires_at"`
+	By        HeldCallBy `json:"by"`
+	CallID    string     `json:"call_id"`
+	CustomID  *string    `json:"custom_id,omitempty"`
+	ExpiresAt time.Time  `json:"expires_at"`
 
 	// Index Its position in the batch.
 	Index     int64    `json:"index"`
@@ -2073,6 +2251,84 @@ type LineRefusal struct {
 	Detail   string  `json:"detail"`
 	Index    int64   `json:"index"`
 }
+
+// NewAPIKey defines model for NewAPIKey.
+type NewAPIKey struct {
+	ChangedAt *time.Time `json:"changed_at,omitempty"`
+
+	// ChangedBy Who changed it last.
+	//
+	// Examples: ops
+	ChangedBy *string    `json:"changed_by,omitempty"`
+	CreatedAt *time.Time `json:"created_at,omitempty"`
+
+	// CreatedBy Who made it.
+	//
+	// Examples: ops
+	CreatedBy *string `json:"created_by,omitempty"`
+
+	// Etag The state of the key, for If-Match; absent for a key of the configuration.
+	//
+	// Examples: "12"
+	Etag *string `json:"etag,omitempty"`
+
+	// ExpiresAt When the key ends; absent: never, which only keys of the configuration have.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// FormerSecrets Secrets from before rotations that are still accepted.
+	FormerSecrets []FormerSecret `json:"former_secrets,omitempty"`
+
+	// Groups The groups that the principal is in.
+	//
+	// Examples: ["dev"]
+	Groups []string `json:"groups,omitempty"`
+
+	// ID The id, which stays when the key is rotated.
+	//
+	// Examples: 4vQxWc0aZkPm
+	ID string `json:"id"`
+
+	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+
+	// Name The name of the principal; no other key has it.
+	//
+	// Examples: ci
+	Name string `json:"name"`
+
+	// Note What the key is for.
+	Note *string `json:"note,omitempty"`
+
+	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+	Origin NewAPIKeyOrigin `json:"origin"`
+
+	// Owner The person or team behind the key.
+	//
+	// Examples: build team
+	Owner     *string    `json:"owner,omitempty"`
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+
+	// Scopes What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+	//
+	// Examples: ["tools:read","tools:call:files"]
+	Scopes []string `json:"scopes"`
+
+	// Secret The key that clients send. It is in this answer only: Callyard stores its SHA-256.
+	//
+	// Examples: cyk_4vQxWc0aZkPm_2m0Zr8rY5QdW1bG7uKpXfT3nLcVh9sAe0y1iZk
+	Secret string `json:"secret"`
+
+	// Tenant The tenant of the principal; absent for the default one.
+	Tenant *string `json:"tenant,omitempty"`
+
+	// Tools Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+	//
+	// Examples: ["files/read_*"]
+	Tools []string `json:"tools,omitempty"`
+}
+
+// NewAPIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+type NewAPIKeyOrigin string
 
 // OwnToolCall defines model for OwnToolCall.
 type OwnToolCall struct {
@@ -2293,13 +2549,13 @@ type ReadResourceResult struct {
 
 // RefusedCall defines model for RefusedCall.
 type RefusedCall struct {
-	CallID  schema.CallID `json:"call_id"`
-	Problem Problem       `json:"problem"`
+	CallID  string  `json:"call_id"`
+	Problem Problem `json:"problem"`
 }
 
 // Rejected defines model for Rejected.
 type Rejected struct {
-	CallID  schema.CallID  `json:"call_id"`
+	CallID  string         `json:"call_id"`
 	Message string         `json:"message"`
 	Status  RejectedStatus `json:"status"`
 }
@@ -2336,6 +2592,15 @@ type RestartedServer struct {
 
 // RestartedServerStatus Examples: restarting
 type RestartedServerStatus string
+
+// RevokedAPIKey defines model for RevokedAPIKey.
+type RevokedAPIKey struct {
+	// Status Examples: revoked
+	Status RevokedAPIKeyStatus `json:"status"`
+}
+
+// RevokedAPIKeyStatus Examples: revoked
+type RevokedAPIKeyStatus string
 
 // ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
@@ -3359,6 +3624,24 @@ type GetEventsParams struct {
 // GetEventsParamsInclude defines parameters for GetEvents.
 type GetEventsParamsInclude string
 
+// RevokeKeyParams defines parameters for RevokeKey.
+type RevokeKeyParams struct {
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// UpdateKeyParams defines parameters for UpdateKey.
+type UpdateKeyParams struct {
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// RotateKeyParams defines parameters for RotateKey.
+type RotateKeyParams struct {
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // PreflightParams defines parameters for Preflight.
 type PreflightParams struct {
 	// Tool A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.
@@ -3589,6 +3872,15 @@ type ConfirmCallJSONRequestBody = ConfirmRequest
 
 // ConvertToolsJSONRequestBody defines body for ConvertTools for application/json ContentType.
 type ConvertToolsJSONRequestBody = ConversionRequest
+
+// CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
+type CreateKeyJSONRequestBody = APIKeyRequest
+
+// UpdateKeyJSONRequestBody defines body for UpdateKey for application/json ContentType.
+type UpdateKeyJSONRequestBody = APIKeyChange
+
+// RotateKeyJSONRequestBody defines body for RotateKey for application/json ContentType.
+type RotateKeyJSONRequestBody = APIKeyRotation
 
 // AddServerJSONRequestBody defines body for AddServer for application/json ContentType.
 type AddServerJSONRequestBody = ServerEntry
@@ -5354,6 +5646,81 @@ type ClientInterface interface {
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListKeys List the API keys
+	//
+	// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+	//
+	// Corresponds with GET /keys (the `ListKeys` operationId).
+	ListKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateKeyWithBody Make an API key
+	//
+	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /keys (the `CreateKey` operationId).
+	CreateKeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateKey Make an API key
+	//
+	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /keys (the `CreateKey` operationId).
+	CreateKey(ctx context.Context, body CreateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeKey Revoke an API key
+	//
+	// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+	//
+	// Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
+	RevokeKey(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetKey Show an API key
+	//
+	// The key without its secret, and when it was last used.
+	//
+	// Corresponds with GET /keys/{id} (the `GetKey` operationId).
+	GetKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateKeyWithBody Change an API key
+	//
+	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+	UpdateKeyWithBody(ctx context.Context, id string, params *UpdateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateKey Change an API key
+	//
+	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+	UpdateKey(ctx context.Context, id string, params *UpdateKeyParams, body UpdateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateKeyWithBody Give an API key a new secret
+	//
+	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+	RotateKeyWithBody(ctx context.Context, id string, params *RotateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateKey Give an API key a new secret
+	//
+	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+	RotateKey(ctx context.Context, id string, params *RotateKeyParams, body RotateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetLivez Liveness probe
 	//
 	// Succeeds while the process serves requests.
@@ -6125,6 +6492,171 @@ func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEdit
 // Corresponds with GET /health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetHealthRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListKeys List the API keys
+//
+// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+//
+// Corresponds with GET /keys (the `ListKeys` operationId).
+func (c *Client) ListKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListKeysRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateKeyWithBody Make an API key
+//
+// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /keys (the `CreateKey` operationId).
+func (c *Client) CreateKeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateKeyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateKey Make an API key
+//
+// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /keys (the `CreateKey` operationId).
+func (c *Client) CreateKey(ctx context.Context, body CreateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateKeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeKey Revoke an API key
+//
+// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+//
+// Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
+func (c *Client) RevokeKey(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeKeyRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetKey Show an API key
+//
+// The key without its secret, and when it was last used.
+//
+// Corresponds with GET /keys/{id} (the `GetKey` operationId).
+func (c *Client) GetKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetKeyRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateKeyWithBody Change an API key
+//
+// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+func (c *Client) UpdateKeyWithBody(ctx context.Context, id string, params *UpdateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateKeyRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateKey Change an API key
+//
+// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+func (c *Client) UpdateKey(ctx context.Context, id string, params *UpdateKeyParams, body UpdateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateKeyRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateKeyWithBody Give an API key a new secret
+//
+// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+func (c *Client) RotateKeyWithBody(ctx context.Context, id string, params *RotateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateKeyRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateKey Give an API key a new secret
+//
+// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+func (c *Client) RotateKey(ctx context.Context, id string, params *RotateKeyParams, body RotateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateKeyRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8058,6 +8590,280 @@ func NewGetHealthRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListKeysRequest constructs an http.Request for the ListKeys method
+func NewListKeysRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateKeyRequest calls the generic CreateKey builder with application/json body
+func NewCreateKeyRequest(server string, body CreateKeyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateKeyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateKeyRequestWithBody constructs an http.Request for the CreateKey method, with any body, and a specified content type
+func NewCreateKeyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRevokeKeyRequest constructs an http.Request for the RevokeKey method
+func NewRevokeKeyRequest(server string, id string, params *RevokeKeyParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetKeyRequest constructs an http.Request for the GetKey method
+func NewGetKeyRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateKeyRequest calls the generic UpdateKey builder with application/json body
+func NewUpdateKeyRequest(server string, id string, params *UpdateKeyParams, body UpdateKeyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateKeyRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewUpdateKeyRequestWithBody constructs an http.Request for the UpdateKey method, with any body, and a specified content type
+func NewUpdateKeyRequestWithBody(server string, id string, params *UpdateKeyParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRotateKeyRequest calls the generic RotateKey builder with application/json body
+func NewRotateKeyRequest(server string, id string, params *RotateKeyParams, body RotateKeyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRotateKeyRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewRotateKeyRequestWithBody constructs an http.Request for the RotateKey method, with any body, and a specified content type
+func NewRotateKeyRequestWithBody(server string, id string, params *RotateKeyParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/keys/%s/rotate", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -10166,6 +10972,87 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealthWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetHealthResponse, error)
+
+	// ListKeysWithResponse List the API keys
+	//
+	// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /keys (the `ListKeys` operationId).
+	ListKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListKeysResponse, error)
+
+	// CreateKeyWithBodyWithResponse Make an API key
+	//
+	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /keys (the `CreateKey` operationId).
+	CreateKeyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateKeyResponse, error)
+
+	// CreateKeyWithResponse Make an API key
+	//
+	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /keys (the `CreateKey` operationId).
+	CreateKeyWithResponse(ctx context.Context, body CreateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateKeyResponse, error)
+
+	// RevokeKeyWithResponse Revoke an API key
+	//
+	// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
+	RevokeKeyWithResponse(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*RevokeKeyResponse, error)
+
+	// GetKeyWithResponse Show an API key
+	//
+	// The key without its secret, and when it was last used.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /keys/{id} (the `GetKey` operationId).
+	GetKeyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetKeyResponse, error)
+
+	// UpdateKeyWithBodyWithResponse Change an API key
+	//
+	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+	UpdateKeyWithBodyWithResponse(ctx context.Context, id string, params *UpdateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateKeyResponse, error)
+
+	// UpdateKeyWithResponse Change an API key
+	//
+	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+	UpdateKeyWithResponse(ctx context.Context, id string, params *UpdateKeyParams, body UpdateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateKeyResponse, error)
+
+	// RotateKeyWithBodyWithResponse Give an API key a new secret
+	//
+	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+	RotateKeyWithBodyWithResponse(ctx context.Context, id string, params *RotateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateKeyResponse, error)
+
+	// RotateKeyWithResponse Give an API key a new secret
+	//
+	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+	RotateKeyWithResponse(ctx context.Context, id string, params *RotateKeyParams, body RotateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateKeyResponse, error)
 
 	// GetLivezWithResponse Liveness probe
 	//
@@ -12680,6 +13567,687 @@ func (r GetHealthResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetHealthResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListKeysResponse401Headers the declared response headers of an HTTP 401 response for ListKeys
+type ListKeysResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type ListKeysResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *APIKeyList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListKeysResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListKeysResponse) GetJSON200() *APIKeyList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListKeysResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListKeysResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListKeysResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListKeysResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreateKeyResponse201Headers the declared response headers of an HTTP 201 response for CreateKey
+type CreateKeyResponse201Headers struct {
+	ETag     *string
+	Location *string
+}
+
+// CreateKeyResponse401Headers the declared response headers of an HTTP 401 response for CreateKey
+type CreateKeyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// CreateKeyResponse503Headers the declared response headers of an HTTP 503 response for CreateKey
+type CreateKeyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type CreateKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *NewAPIKey
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *CreateKeyResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateKeyResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CreateKeyResponse503Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateKeyResponse) GetJSON201() *NewAPIKey {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RevokeKeyResponse401Headers the declared response headers of an HTTP 401 response for RevokeKey
+type RevokeKeyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RevokeKeyResponse503Headers the declared response headers of an HTTP 503 response for RevokeKey
+type RevokeKeyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RevokeKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RevokedAPIKey
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RevokeKeyResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RevokeKeyResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RevokeKeyResponse) GetJSON200() *RevokedAPIKey {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RevokeKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RevokeKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetKeyResponse200Headers the declared response headers of an HTTP 200 response for GetKey
+type GetKeyResponse200Headers struct {
+	ETag *string
+}
+
+// GetKeyResponse401Headers the declared response headers of an HTTP 401 response for GetKey
+type GetKeyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type GetKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *APIKey
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetKeyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetKeyResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetKeyResponse) GetJSON200() *APIKey {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdateKeyResponse200Headers the declared response headers of an HTTP 200 response for UpdateKey
+type UpdateKeyResponse200Headers struct {
+	ETag *string
+}
+
+// UpdateKeyResponse401Headers the declared response headers of an HTTP 401 response for UpdateKey
+type UpdateKeyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// UpdateKeyResponse503Headers the declared response headers of an HTTP 503 response for UpdateKey
+type UpdateKeyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type UpdateKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *APIKey
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateKeyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UpdateKeyResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *UpdateKeyResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateKeyResponse) GetJSON200() *APIKey {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RotateKeyResponse200Headers the declared response headers of an HTTP 200 response for RotateKey
+type RotateKeyResponse200Headers struct {
+	ETag *string
+}
+
+// RotateKeyResponse401Headers the declared response headers of an HTTP 401 response for RotateKey
+type RotateKeyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RotateKeyResponse503Headers the declared response headers of an HTTP 503 response for RotateKey
+type RotateKeyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RotateKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NewAPIKey
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *RotateKeyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RotateKeyResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RotateKeyResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RotateKeyResponse) GetJSON200() *NewAPIKey {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RotateKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RotateKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RotateKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RotateKeyResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16402,6 +17970,141 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 	return ParseGetHealthResponse(rsp)
 }
 
+// ListKeysWithResponse List the API keys
+//
+// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /keys (the `ListKeys` operationId).
+func (c *ClientWithResponses) ListKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListKeysResponse, error) {
+	rsp, err := c.ListKeys(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListKeysResponse(rsp)
+}
+
+// CreateKeyWithBodyWithResponse Make an API key
+//
+// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /keys (the `CreateKey` operationId).
+func (c *ClientWithResponses) CreateKeyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateKeyResponse, error) {
+	rsp, err := c.CreateKeyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateKeyResponse(rsp)
+}
+
+// CreateKeyWithResponse Make an API key
+//
+// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /keys (the `CreateKey` operationId).
+func (c *ClientWithResponses) CreateKeyWithResponse(ctx context.Context, body CreateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateKeyResponse, error) {
+	rsp, err := c.CreateKey(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateKeyResponse(rsp)
+}
+
+// RevokeKeyWithResponse Revoke an API key
+//
+// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
+func (c *ClientWithResponses) RevokeKeyWithResponse(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*RevokeKeyResponse, error) {
+	rsp, err := c.RevokeKey(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeKeyResponse(rsp)
+}
+
+// GetKeyWithResponse Show an API key
+//
+// The key without its secret, and when it was last used.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /keys/{id} (the `GetKey` operationId).
+func (c *ClientWithResponses) GetKeyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetKeyResponse, error) {
+	rsp, err := c.GetKey(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetKeyResponse(rsp)
+}
+
+// UpdateKeyWithBodyWithResponse Change an API key
+//
+// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+func (c *ClientWithResponses) UpdateKeyWithBodyWithResponse(ctx context.Context, id string, params *UpdateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateKeyResponse, error) {
+	rsp, err := c.UpdateKeyWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateKeyResponse(rsp)
+}
+
+// UpdateKeyWithResponse Change an API key
+//
+// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /keys/{id} (the `UpdateKey` operationId).
+func (c *ClientWithResponses) UpdateKeyWithResponse(ctx context.Context, id string, params *UpdateKeyParams, body UpdateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateKeyResponse, error) {
+	rsp, err := c.UpdateKey(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateKeyResponse(rsp)
+}
+
+// RotateKeyWithBodyWithResponse Give an API key a new secret
+//
+// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+func (c *ClientWithResponses) RotateKeyWithBodyWithResponse(ctx context.Context, id string, params *RotateKeyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateKeyResponse, error) {
+	rsp, err := c.RotateKeyWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateKeyResponse(rsp)
+}
+
+// RotateKeyWithResponse Give an API key a new secret
+//
+// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /keys/{id}/rotate (the `RotateKey` operationId).
+func (c *ClientWithResponses) RotateKeyWithResponse(ctx context.Context, id string, params *RotateKeyParams, body RotateKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateKeyResponse, error) {
+	rsp, err := c.RotateKey(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateKeyResponse(rsp)
+}
+
 // GetLivezWithResponse Liveness probe
 //
 // Succeeds while the process serves requests.
@@ -19101,6 +20804,663 @@ func ParseGetHealthResponse(rsp *http.Response) (*GetHealthResponse, error) {
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseListKeysResponse parses an HTTP response from a ListKeysWithResponse call
+func ParseListKeysResponse(rsp *http.Response) (*ListKeysResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListKeysResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest APIKeyList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListKeysResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCreateKeyResponse parses an HTTP response from a CreateKeyWithResponse call
+func ParseCreateKeyResponse(rsp *http.Response) (*CreateKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest NewAPIKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers CreateKeyResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers CreateKeyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRevokeKeyResponse parses an HTTP response from a RevokeKeyWithResponse call
+func ParseRevokeKeyResponse(rsp *http.Response) (*RevokeKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RevokedAPIKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers RevokeKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers RevokeKeyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetKeyResponse parses an HTTP response from a GetKeyWithResponse call
+func ParseGetKeyResponse(rsp *http.Response) (*GetKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest APIKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetKeyResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateKeyResponse parses an HTTP response from a UpdateKeyWithResponse call
+func ParseUpdateKeyResponse(rsp *http.Response) (*UpdateKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest APIKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateKeyResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers UpdateKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers UpdateKeyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRotateKeyResponse parses an HTTP response from a RotateKeyWithResponse call
+func ParseRotateKeyResponse(rsp *http.Response) (*RotateKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RotateKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NewAPIKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers RotateKeyResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RotateKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers RotateKeyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -157,6 +158,21 @@ type Known struct {
 	Principal schema.Principal
 	Expires   time.Time // zero: never
 	Hash      string    // see [Key]
+}
+
+// Has reports whether a configured key has that name.
+func (k *Keys) Has(name string) bool { return k.table.Load().byName[name] != nil }
+
+// All returns the configured keys, by name.
+func (k *Keys) All() []Known {
+	t := k.table.Load()
+	all := make([]Known, 0, len(t.byName))
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		if known, ok := k.Find(name); ok {
+			all = append(all, known)
+		}
+	}
+	return all
 }
 
 // Find returns a key by its name; ok is false for one that is not configured any more.

@@ -1,24 +1,41 @@
 package frontdoor
 
 import (
+	"context"
 	"strings"
 
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openCallers makes what finds out who sends a request. It asks no issuer yet, so that a
-// start needs none of them, and what it makes has started nothing before the first token.
-func (d *FrontDoor) openCallers() (err error) {
+// openTokens makes what checks access tokens. It asks no issuer yet, so that a start needs
+// none of them, and has started nothing before the first token.
+func (d *FrontDoor) openTokens() (err error) {
+	d.tokens, err = token.New(d.o.Config.Issuers, d.o.Log)
+	return err
+}
+
+// openCallers opens the keys that were made over the API, and what finds out who sends a
+// request.
+func (d *FrontDoor) openCallers(ctx context.Context) {
 	c := d.o.Config
-	if d.tokens, err = token.New(c.Issuers, d.o.Log); err != nil {
-		return err
-	}
+	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Log: d.o.Log})
 	d.callers = callers.New(callers.Options{
-		Keys: d.keys, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet,
+		Keys: d.keys, Issued: d.issued, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet,
 	})
-	return nil
+}
+
+// reserved says why no key may be made with the name of a principal.
+func (d *FrontDoor) reserved(name string) string {
+	switch {
+	case d.keys.Has(name):
+		return "is the name of a key of the configuration"
+	case d.tokens.Names(name):
+		return "begins with the name of an issuer; principals of tokens are named like that"
+	}
+	return ""
 }
 
 // inSet reports whether a set of tools has a tool.

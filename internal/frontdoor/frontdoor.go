@@ -20,6 +20,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
@@ -93,6 +94,7 @@ type FrontDoor struct {
 	id       string
 	keys     *authn.Keys
 	tokens   *token.Verifier
+	issued   *issued.Keys
 	callers  *callers.Callers
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
@@ -142,7 +144,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		o.Log.Warn("warrants.key_file is not set: calls that callers confirm here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 	}
 	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), keys: keys, stopped: make(chan struct{})}
-	if err := d.openCallers(); err != nil {
+	if err := d.openTokens(); err != nil {
 		return nil, err
 	}
 	c := o.Config
@@ -175,6 +177,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
+	d.openCallers(ctx)
 	d.gate = admission.NewGate(admission.Options{
 		Catalog: d.catalog, Policy: o.Policy, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
@@ -283,6 +286,7 @@ func (d *FrontDoor) close(ctx context.Context) {
 	d.releaser.Close()
 	d.sharing.close()
 	d.stores.close()
+	d.issued.Close()
 	d.catalog.Close()
 	d.vectors.Close()
 	d.tokens.Close()

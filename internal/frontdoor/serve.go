@@ -40,7 +40,7 @@ func (d *FrontDoor) serve() error {
 	})
 	waiting := waits.New(waits.All, waits.Each)
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Issued: d.issued, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted,
 		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),

@@ -80,6 +80,8 @@ const (
 	BucketSets     = "callyard_sets"
 	// BucketCredentials has the credentials of people at MCP servers, encrypted.
 	BucketCredentials = "callyard_credentials"
+	BucketAPIKeys     = "callyard_api_keys"
+	BucketKeyUses     = "callyard_key_uses"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

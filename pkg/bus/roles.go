@@ -110,7 +110,7 @@ func frontDoorRole() Role {
 	sessions := table(BucketSessions)
 	sessions.Last = true
 	stores := append(shared(),
-		table(BucketSwitches), table(BucketServers), contested(BucketSets), sessions, contested(BucketPins),
+		table(BucketSwitches), table(BucketServers), contested(BucketSets), contested(BucketAPIKeys), table(BucketKeyUses), sessions, contested(BucketPins),
 		Store{Stream: StreamExecutions, Writes: []string{SubjectRecord + "*.*"}, Range: true},
 		deliveries(StreamDeliveries, SubjectDelivery),
 		Store{

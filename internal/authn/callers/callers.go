@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/settings"
@@ -15,6 +16,8 @@ import (
 // Options says who is known. Keys is required.
 type Options struct {
 	Keys *authn.Keys
+	// Issued are the keys that were made over the API; nil: there are none.
+	Issued *issued.Keys
 	// Issuers are those of Tokens; without Tokens no access token is accepted.
 	Issuers []settings.Issuer
 	Tokens  *token.Verifier
@@ -53,10 +56,13 @@ func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens
 // KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
 // KindUnavailable while a token cannot be checked.
 func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
+	credential, bearer, err := authn.Credential(r.Header)
+	if err == nil && c.o.Issued != nil && issued.Looks(credential) {
+		return c.ofKey(r, credential)
+	}
 	if !c.o.Tokens.Configured() {
 		return c.o.Keys.Authenticate(r)
 	}
-	credential, bearer, err := authn.Credential(r.Header)
 	if err != nil {
 		return schema.Principal{}, err
 	}
@@ -73,43 +79,41 @@ func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, 
 	return who, err
 }
 
+// ofKey finds whose key it is that was made over the API.
+func (c *Callers) ofKey(r *http.Request, credential string) (schema.Principal, error) {
+	who, err := c.o.Issued.Authenticate(r.Context(), credential)
+	if err == nil && c.o.Keys.Has(who.Name) { // what is of one principal must not be shown to another
+		err = schema.Errorf(schema.KindUnauthenticated, "A key of the configuration has the name of this API key, %q, too. Ask the operator to rename one of them.", who.Name)
+	}
+	if schema.KindOf(err) == schema.KindUnauthenticated {
+		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+	}
+	return who, err
+}
+
 func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Principal, error) {
 	t, err := c.o.Tokens.Verify(ctx, raw, c.Resource(path))
 	if err != nil {
 		return schema.Principal{}, err
 	}
 	who := t.Principal
-	who.Grant = &grant{scopes: t.Scopes, member: c.o.Member, identity: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant)}
+	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant)}
 	return who, nil
 }
 
 // Valid returns nil while the principal of that name may have calls run: a key as
-// [authn.Keys.Valid], and a principal of a token while its issuer is configured, because a
-// call may wait for longer than its token is valid.
+// [authn.Keys.Valid] and [issued.Keys.Valid], and a principal of a token while its issuer is
+// configured, because a call may wait for longer than its token is valid.
 func (c *Callers) Valid(principal string) error {
 	if c.o.Tokens.Names(principal) {
 		return nil
 	}
-	if !c.o.Keys.Configured() && c.o.Tokens.Configured() && principal != authn.Local {
-		return schema.Errorf(schema.KindUnauthenticated, "The credential of %q is no longer valid: neither its key nor its issuer is configured.", principal)
+	known, err := c.o.Issued.Valid(principal)
+	if known && !c.o.Keys.Has(principal) {
+		return err
+	}
+	if !c.o.Keys.Configured() && (c.o.Tokens.Configured() || c.o.Issued.Some()) && principal != authn.Local {
+		return schema.Errorf(schema.KindUnauthenticated, "The credential of %q is no longer valid: neither its key nor its issuer is known.", principal)
 	}
 	return c.o.Keys.Valid(principal)
 }
-
-// grant is what a token or a key lets do.
-type grant struct {
-	scopes   scope.Set
-	member   func(set string, server schema.ServerID, tool string) bool
-	identity string
-}
-
-// Has reports whether one of the scopes is there.
-func (g *grant) Has(scopes ...string) bool { return g.scopes.Has(scopes...) }
-
-// MayCall reports whether the tool may be called.
-func (g *grant) MayCall(server schema.ServerID, tool string) bool {
-	return g.scopes.MayCall(server, tool, g.member)
-}
-
-// Identity is the issuer, subject and tenant.
-func (g *grant) Identity() string { return g.identity }

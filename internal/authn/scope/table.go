@@ -35,6 +35,7 @@ var operations = map[string]Need{
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
 
 	"settle-call": admin, "put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
+	"list-keys": admin, "get-key": admin, "create-key": admin, "update-key": admin, "rotate-key": admin, "revoke-key": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,
 }
 

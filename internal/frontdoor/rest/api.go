@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
@@ -18,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	restcalls "github.com/callyard/callyard/internal/frontdoor/rest/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/keys"
 	"github.com/callyard/callyard/internal/frontdoor/rest/servers"
 	"github.com/callyard/callyard/internal/frontdoor/rest/sets"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
@@ -35,6 +37,9 @@ type Options struct {
 	Calls   *calls.Calls
 	Router  *dispatch.Router
 	Keys    *callers.Callers
+	// Issued are the API keys that the operations on keys manage; nil: there are none, and
+	// none can be made.
+	Issued *issued.Keys
 	// Metrics counts requests and is served at /metrics; without it the path is
 	// not there.
 	Metrics *telemetry.Metrics
@@ -144,6 +149,7 @@ func New(o Options) (*API, error) {
 	})
 	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat})
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
+	keys.Register(a.doc, o.Issued, o.Calls.Limits().ArgumentDepth, o.Log)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{

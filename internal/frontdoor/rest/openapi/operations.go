@@ -15,6 +15,7 @@ const (
 	TagSets    = "Sets"
 	TagFleet   = "Fleet"
 	TagBatches = "Batches"
+	TagKeys    = "Keys"
 )
 
 // Operation begins the description of one; statuses are those it refuses with,

@@ -1,0 +1,84 @@
+package issued
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// What a key may have at most, in characters and in number.
+const (
+	mostName   = 128
+	mostNote   = 1000
+	mostTool   = 512
+	mostGroups = 64
+	mostScopes = 256
+	mostTools  = 256
+)
+
+// check makes sure that a key can be like that, and sets what was left open. The error is of
+// KindInvalidRequest, and names each fault.
+func (k *Keys) check(w *Wish, now time.Time) error {
+	var faults []schema.Fault
+	fault := func(member, format string, args ...any) {
+		faults = append(faults, schema.Fault{Pointer: "/" + member, Message: fmt.Sprintf(format, args...)})
+	}
+	text := func(member, value string, most int) {
+		if !utf8.ValidString(value) || utf8.RuneCountInString(value) > most || strings.ContainsFunc(value, unicode.IsControl) {
+			fault(member, "must have at most %d characters and no control characters", most)
+		}
+	}
+	if w.Name == "" {
+		fault("name", "must have 1 to %d characters", mostName)
+	} else if why := k.reserved(w.Name); why != "" {
+		fault("name", "%s", why)
+	}
+	text("name", w.Name, mostName)
+	text("owner", w.Owner, mostName)
+	text("note", w.Note, mostNote)
+	list := func(member string, items []string, most, mostEach int) {
+		if len(items) > most {
+			fault(member, "must have at most %d items", most)
+			return
+		}
+		for i, one := range items {
+			if one == "" {
+				fault(fmt.Sprintf("%s/%d", member, i), "must not be empty")
+			}
+			text(fmt.Sprintf("%s/%d", member, i), one, mostEach)
+		}
+	}
+	list("groups", w.Groups, mostGroups, mostName)
+	list("scopes", w.Scopes, mostScopes, mostTool)
+	list("tools", w.Tools, mostTools, mostTool)
+	if len(w.Scopes) == 0 {
+		fault("scopes", "must have at least one scope")
+	} else if _, err := scope.Parse(w.Scopes); err != nil {
+		fault("scopes", "%s", err)
+	}
+	for i, one := range w.Tools {
+		if !strings.Contains(one, "/") {
+			fault(fmt.Sprintf("tools/%d", i), "must be SERVER/TOOL; SERVER/* is every tool of a server")
+		}
+	}
+	switch {
+	case w.Expires.IsZero():
+		w.Expires = now.Add(Lasts)
+	case !w.Expires.After(now):
+		fault("expires_at", "must be in the future")
+	case w.Expires.After(now.Add(MostLasts)):
+		fault("expires_at", "must be within %d days", int(MostLasts.Hours()/24))
+	}
+	w.Expires = w.Expires.UTC()
+	if len(faults) == 0 {
+		return nil
+	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The API key is invalid: %s %s.", strings.TrimPrefix(faults[0].Pointer, "/"), faults[0].Message)
+	e.Faults = faults
+	return e
+}

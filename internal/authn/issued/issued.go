@@ -1,0 +1,206 @@
+package issued
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/store/keytable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says where keys are kept. Conn and Log are required.
+type Options struct {
+	Conn *bus.Conn
+	// Member reports whether a set has a tool; nil: no set has any.
+	Member func(set string, server schema.ServerID, tool string) bool
+	// Configured are the keys of the configuration, which are shown among the others; nil:
+	// there are none.
+	Configured func() []authn.Known
+	// Reserved says why no key can have a name, "" where one can; nil: all names are free.
+	Reserved func(name string) string
+	Log      *slog.Logger
+}
+
+const (
+	// askEvery and askBurst bound how often the store is asked for keys that are unknown
+	// here, and askFor how long it may take.
+	askEvery = 100 * time.Millisecond
+	askBurst = 20
+	askFor   = 2 * time.Second
+)
+
+// Keys are the keys that were made over the API. It is safe for concurrent use; a nil *Keys
+// has none.
+type Keys struct {
+	o     Options
+	table *bus.Table[keytable.Key] // nil: NATS has none
+	uses  *bus.Table[keytable.Use] // nil as well then
+	fault error                    // why there is no table
+	mu    sync.RWMutex
+	seen  map[string]*entry // by id, of the keys that were used here
+	asks  *rate.Limiter
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+}
+
+// entry is whom a key stands for. But for the use it is never changed.
+type entry struct {
+	revision  uint64 // of the key from which it was made
+	principal schema.Principal
+	used      atomic.Int64 // minute of the last use
+}
+
+// Open opens the keys. Where NATS has no table for them, because `callyard init` did not run
+// since an update, there are none, and none can be made.
+func Open(ctx context.Context, o Options) *Keys {
+	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
+	if k.table, k.fault = keytable.Open(ctx, o.Conn); k.fault == nil {
+		if k.uses, k.fault = keytable.OpenUses(ctx, o.Conn); k.fault != nil {
+			k.table.Close()
+			k.table = nil
+		}
+	}
+	if k.fault != nil {
+		o.Log.Warn("API keys that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", k.fault)
+		return k
+	}
+	running, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	k.work.Go(func() { k.noteUses(running) })
+	return k
+}
+
+// Close notes the last uses and ends what Open began.
+func (k *Keys) Close() {
+	if k == nil || k.table == nil {
+		return
+	}
+	k.stop()
+	k.work.Wait()
+	k.uses.Close()
+	k.table.Close()
+}
+
+// Authenticate returns whose key a credential is that [Looks] like one. The error is of
+// KindUnauthenticated, or of KindUnavailable while the store is away and the key is not
+// known here.
+func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Principal, error) {
+	id, ok := parse(credential)
+	if !ok {
+		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The API key is damaged: its checksum is wrong. Copy the complete key again.")
+	}
+	if k.table == nil {
+		return schema.Principal{}, k.away(k.fault)
+	}
+	sum, now := sha256.Sum256([]byte(credential)), time.Now()
+	row, revision, ok := k.table.Revision(keytable.Row(id))
+	if !ok || !matches(&row, &sum, now) {
+		if err := k.refresh(ctx, id); err != nil {
+			return schema.Principal{}, err
+		}
+		if row, revision, ok = k.table.Revision(keytable.Row(id)); !ok || !matches(&row, &sum, now) {
+			return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The API key is unknown, or was revoked. Ask the operator for a new one.")
+		}
+	}
+	if ended(&row, now) {
+		return schema.Principal{}, expired(&row)
+	}
+	e := k.entry(&row, revision)
+	if minute := now.Unix() / 60; e.used.Load() < minute {
+		e.used.Store(minute)
+	}
+	return e.principal, nil
+}
+
+// matches reports whether the digest is that of the secret, or of a former one in its time.
+func matches(row *keytable.Key, sum *[sha256.Size]byte, now time.Time) bool {
+	if subtle.ConstantTimeCompare(row.Hash[:], sum[:]) == 1 {
+		return true
+	}
+	for i := range row.Former {
+		if now.Before(row.Former[i].Until.Time()) && subtle.ConstantTimeCompare(row.Former[i].Hash[:], sum[:]) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// entry returns whom a key stands for.
+func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
+	k.mu.RLock()
+	last := k.seen[row.ID]
+	k.mu.RUnlock()
+	if last != nil && last.revision == revision {
+		return last
+	}
+	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Grant: &scope.Grant{
+		Scopes: scope.Of(row.Scopes), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID,
+	}}}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last := k.seen[row.ID]; last != nil {
+		e.used.Store(last.used.Load())
+	}
+	k.seen[row.ID] = e
+	return e
+}
+
+// refresh asks the store for a key that is unknown here, or has another secret here. A key
+// that was just made elsewhere is known from then on. The error is of KindUnavailable.
+func (k *Keys) refresh(ctx context.Context, id string) error {
+	if err := k.o.Conn.Ready(); err != nil {
+		return k.away(err)
+	}
+	if !k.asks.Allow() {
+		return nil // what is known here decides: whoever sends many wrong keys does not burden the store
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	if _, _, err := k.table.Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return k.away(err)
+	}
+	return nil
+}
+
+func (k *Keys) away(err error) error {
+	k.o.Log.Debug("the store of API keys cannot be asked", "error", err) // whoever asks is nobody yet, and is not told
+	e := schema.Errorf(schema.KindUnavailable, "The API key is not known here, and the store of API keys cannot be asked at the moment. Try again later.")
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+func ended(row *keytable.Key, now time.Time) bool { return now.Unix() >= int64(row.Expires) }
+
+func expired(row *keytable.Key) error {
+	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", row.Name, row.Expires.Time().Format(time.DateOnly))
+}
+
+// Valid tells of the key with that name whether its calls may run; known is false where
+// there is none. The error is of KindUnauthenticated.
+func (k *Keys) Valid(name string) (known bool, err error) {
+	if k == nil || k.table == nil {
+		return false, nil
+	}
+	row, ok := k.table.Get(keytable.Row(IDOf(name)))
+	if !ok || row.Name != name {
+		return false, nil
+	}
+	if ended(&row, time.Now()) {
+		return true, expired(&row)
+	}
+	return true, nil
+}
+
+// Some reports whether keys were made.
+func (k *Keys) Some() bool { return k != nil && k.table != nil && k.table.Some() }

@@ -1,0 +1,293 @@
+package issued
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// everything is whoever may do everything.
+var everything = &schema.Principal{Name: "root"}
+
+func open(t testing.TB, srv *bustest.Server) *Keys {
+	t.Helper()
+	k := Open(t.Context(), Options{Conn: srv.Connect(t, "frontdoor"), Log: slog.New(slog.DiscardHandler)})
+	if k.fault != nil {
+		t.Fatal(k.fault)
+	}
+	t.Cleanup(k.Close)
+	return k
+}
+
+func (k *Keys) must(t testing.TB, name string, scopes ...string) (Key, string) {
+	t.Helper()
+	key, secret, err := k.Create(t.Context(), everything, Wish{Name: name, Scopes: scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, secret
+}
+
+func kindOf(t *testing.T, err error, want schema.Kind) {
+	t.Helper()
+	if schema.KindOf(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestAKeyIsTakenEverywhereAtOnceUntilItIsRevoked(t *testing.T) {
+	srv := bustest.Start(t)
+	a, b := open(t, srv), open(t, srv)
+	key, secret := a.must(t, "ci", scope.ReadTools, "tools:call:files")
+	if strings.Contains(fmt.Sprintf("%+v", key), secret) {
+		t.Error("the key holds its secret")
+	}
+	for _, k := range []*Keys{a, b} { // b has perhaps not seen it yet, and asks the store
+		who, err := k.Authenticate(t.Context(), secret)
+		if err != nil || who.Name != "ci" || !who.Has(scope.ReadTools) || who.Has(scope.Admin) || who.MayCall("files", "read") != nil || who.MayCall("mail", "send") == nil {
+			t.Fatalf("%+v %v", who, err)
+		}
+	}
+	if known, err := b.Valid("ci"); !known || err != nil {
+		t.Errorf("%t %v", known, err)
+	}
+	if err := a.Revoke(t.Context(), key.ID, key.Revision); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.Authenticate(t.Context(), secret)
+	kindOf(t, err, schema.KindUnauthenticated)
+	eventually(t, "the other sees it", func() bool { _, err := b.Authenticate(t.Context(), secret); return err != nil })
+	if known, _ := b.Valid("ci"); known || !b.Some() {
+		t.Error("a revoked key is known")
+	}
+	if _, err := b.Get(key.ID); schema.KindOf(err) != schema.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	late := time.After(time.Second)
+	for !done() {
+		select {
+		case <-late:
+			t.Fatalf("not within a second: %s", what)
+		case <-time.Tick(time.Millisecond):
+		}
+	}
+}
+
+func TestRotationUnderLoadRefusesNobody(t *testing.T) {
+	srv := bustest.Start(t)
+	doors := []*Keys{open(t, srv), open(t, srv)}
+	key, first := doors[0].must(t, "ci", scope.ReadTools)
+	var secret atomic.Pointer[string]
+	secret.Store(&first)
+	var refused, taken atomic.Int64
+	var load sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for i := range 4 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := doors[i%2].Authenticate(t.Context(), *secret.Load()); err != nil {
+					refused.Add(1)
+				}
+				taken.Add(1)
+			}
+		})
+	}
+	secrets := []string{first}
+	for i := range mostFormer {
+		next, s, err := doors[i%2].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key = next
+		secret.Store(&s)
+		secrets = append(secrets, s)
+		if other := doors[(i+1)%2]; i+1 < mostFormer { // whoever rotates next must have seen this
+			eventually(t, "the rotation", func() bool { k, err := other.Get(key.ID); return err == nil && k.Revision == key.Revision })
+		}
+	}
+	stop()
+	load.Wait()
+	if refused.Load() > 0 || taken.Load() == 0 {
+		t.Errorf("%d of %d refused", refused.Load(), taken.Load())
+	}
+	for i, s := range secrets {
+		if _, err := doors[1].Authenticate(t.Context(), s); err != nil {
+			t.Errorf("secret %d in its time of grace: %v", i, err)
+		}
+	}
+	for i, s := range secrets {
+		sum := digest(s)
+		if late := time.Now().Add(2 * time.Hour); matches(&key.Key, &sum, late) != (i == len(secrets)-1) {
+			t.Errorf("secret %d after its time of grace", i)
+		}
+	}
+	_, _, err := doors[0].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
+	kindOf(t, err, schema.KindConflict)
+	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(key.ID); return k.Revision == key.Revision })
+	if err := doors[0].Revoke(t.Context(), key.ID, key.Revision); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range secrets {
+		if _, err := doors[0].Authenticate(t.Context(), s); err == nil {
+			t.Errorf("secret %d of a revoked key", i)
+		}
+	}
+}
+
+func TestWhileTheStoreIsAwayKnownKeysAreTakenAndOthersAreNotCalledWrong(t *testing.T) {
+	srv := bustest.Start(t)
+	a, b := open(t, srv), open(t, srv)
+	known, secret := a.must(t, "known", scope.ReadTools)
+	eventually(t, "the other knows it", func() bool { _, err := b.Get(known.ID); return err == nil })
+	srv.Stop()
+	eventually(t, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
+	if _, err := b.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("a known key: %v", err)
+	}
+	for what, s := range map[string]string{"a key of which nothing is known": newSecret(IDOf("other")), "another secret of a known key": newSecret(known.ID)} {
+		if _, err := b.Authenticate(t.Context(), s); schema.KindOf(err) != schema.KindUnavailable || !schema.AsError(err).Retryable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := b.Authenticate(t.Context(), secret[:len(secret)-1]+"_")
+	kindOf(t, err, schema.KindUnauthenticated) // damaged, whatever the store has
+}
+
+func TestOfAllWhoMakeAKeyWithOneNameOneWins(t *testing.T) {
+	srv := bustest.Start(t)
+	doors := []*Keys{open(t, srv), open(t, srv)}
+	var won atomic.Int64
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			_, _, err := doors[i%2].Create(t.Context(), everything, Wish{Name: "one", Scopes: []string{scope.ReadTools}})
+			if err == nil {
+				won.Add(1)
+			} else if schema.KindOf(err) != schema.KindConflict {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d won", won.Load())
+	}
+}
+
+func TestNobodyGivesAKeyMoreThanTheyHave(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	by := func(scopes, tools []string, groups ...string) *schema.Principal {
+		set, err := scope.Parse(scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &schema.Principal{Name: "maker", Groups: groups, Grant: &scope.Grant{Scopes: set, Tools: tools}}
+	}
+	admin := []string{scope.Admin, "tools:call:files"}
+	for i, c := range []struct {
+		by *schema.Principal
+		w  Wish
+		ok bool
+	}{
+		{everything, Wish{Scopes: scope.All(), Groups: []string{"approvers"}}, true},
+		{by(admin, nil), Wish{Scopes: []string{"tools:call:files"}}, true},
+		{by(admin, nil), Wish{Scopes: []string{scope.CallTools}}, false},
+		{by(admin, nil), Wish{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, false},
+		{by(admin, nil, "approvers"), Wish{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, true},
+		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}}, false},
+		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/*"}}, false},
+		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*", "files/read_x"}}, true},
+		{by(admin, []string{"files/*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*"}}, false}, // it is not found out whether patterns are narrower
+	} {
+		c.w.Name = fmt.Sprint("key ", i)
+		_, _, err := k.Create(t.Context(), c.by, c.w)
+		if c.ok != (err == nil) || err != nil && schema.KindOf(err) != schema.KindForbidden {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	strong, _ := k.must(t, "strong", scope.CallTools)
+	_, _, err := k.Rotate(t.Context(), by(admin, nil), strong.ID, strong.Revision, 0, time.Time{})
+	kindOf(t, err, schema.KindForbidden) // it would hold the key afterwards
+	_, err = k.Update(t.Context(), by(admin, nil), strong.ID, strong.Revision, func(w *Wish) { w.Note = "mine" })
+	kindOf(t, err, schema.KindForbidden)
+	_, err = k.Update(t.Context(), everything, strong.ID, strong.Revision+1, func(*Wish) {})
+	if !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+}
+
+func TestWhatNoKeyCanBeIsRefusedWithItsFaults(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	k.o.Reserved = func(name string) string { return map[bool]string{true: "is reserved"}[name == "taken"] }
+	good := Wish{Name: "x", Scopes: []string{scope.ReadTools}}
+	for what, change := range map[string]func(*Wish){
+		"/name": func(w *Wish) { w.Name = "" }, "/name ": func(w *Wish) { w.Name = "local" }, "/name  ": func(w *Wish) { w.Name = "taken" }, "/name   ": func(w *Wish) { w.Name = "a\nb" },
+		"/owner": func(w *Wish) { w.Owner = strings.Repeat("x", 129) }, "/note": func(w *Wish) { w.Note = "\xff" }, "/scopes": func(w *Wish) { w.Scopes = nil }, "/scopes ": func(w *Wish) { w.Scopes = []string{"all"} },
+		"/groups/0": func(w *Wish) { w.Groups = []string{""} }, "/groups": func(w *Wish) { w.Groups = make([]string, 65) }, "/tools/0": func(w *Wish) { w.Tools = []string{"files"} },
+		"/expires_at": func(w *Wish) { w.Expires = time.Now().Add(-time.Second) }, "/expires_at ": func(w *Wish) { w.Expires = time.Now().Add(2 * MostLasts) },
+	} {
+		w := good
+		change(&w)
+		_, _, err := k.Create(t.Context(), everything, w)
+		if e := schema.AsError(err); err == nil || e.Kind != schema.KindInvalidRequest || len(e.Faults) == 0 || e.Faults[0].Pointer != strings.TrimSpace(what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	key, _, err := k.Create(t.Context(), everything, good)
+	if left := time.Until(key.Expires.Time()); err != nil || left > Lasts || left < Lasts-time.Minute {
+		t.Errorf("it ends in %v, %v", left, err)
+	}
+}
+
+func TestTheLastUseIsWrittenToTheMinute(t *testing.T) {
+	srv := bustest.Start(t)
+	a, b := open(t, srv), open(t, srv)
+	key, secret := a.must(t, "ci", scope.ReadTools)
+	if _, err := a.Authenticate(t.Context(), secret); err != nil || !key.LastUsed.IsZero() {
+		t.Fatal(key.LastUsed, err)
+	}
+	before := time.Now().Truncate(time.Minute)
+	a.flush(t.Context())
+	eventually(t, "the other knows it", func() bool {
+		k, err := b.Get(key.ID)
+		return err == nil && !k.LastUsed.Before(before) && k.LastUsed.Equal(k.LastUsed.Truncate(time.Minute))
+	})
+	if err := a.Revoke(t.Context(), key.ID, key.Revision); err != nil {
+		t.Fatal(err)
+	}
+	a.flush(t.Context())
+	if a.seen[key.ID] != nil {
+		t.Error("a revoked key stays in memory")
+	}
+}
+
+func TestWithoutItsTableNothingIsKnownAndNothingIsMade(t *testing.T) {
+	k := &Keys{o: Options{Log: slog.New(slog.DiscardHandler)}, fault: errors.New("no table")}
+	_, err := k.Authenticate(t.Context(), newSecret(IDOf("x")))
+	kindOf(t, err, schema.KindUnavailable)
+	_, _, err = k.Create(t.Context(), everything, Wish{Name: "x", Scopes: []string{scope.ReadTools}})
+	kindOf(t, err, schema.KindUnavailable)
+	if len(k.List()) > 0 || k.Some() {
+		t.Error("there are keys")
+	}
+	k.Close()
+	(*Keys)(nil).Close()
+}

@@ -1,0 +1,313 @@
+package issued
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/store/keytable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// Lasts is how long a key is valid where nothing is said, and MostLasts at most.
+	Lasts     = 90 * 24 * time.Hour
+	MostLasts = 5 * 366 * 24 * time.Hour
+	// Grace is how long the secret before the last rotation is taken where nothing is said,
+	// and MostGrace at most.
+	Grace     = 24 * time.Hour
+	MostGrace = 7 * 24 * time.Hour
+
+	mostKeys   = 20_000
+	mostFormer = 4
+)
+
+// ErrChanged means that a key is not as the caller saw it last.
+var ErrChanged = errors.New("issued: the key has changed")
+
+// Key is a key with where it comes from.
+type Key struct {
+	keytable.Key
+	// Configured says that it stands in the configuration, and cannot be changed here.
+	Configured bool
+	// Revision counts up with each change of a key that was made over the API.
+	Revision uint64
+	// LastUsed is to the minute; zero: never, or not known, as of those of the configuration.
+	LastUsed time.Time
+}
+
+// Wish is what is asked of a key.
+type Wish struct {
+	Name, Owner           string
+	Groups, Scopes, Tools []string
+	Note                  string
+	Expires               time.Time // zero: after [Lasts]
+}
+
+// List returns all keys, by name.
+func (k *Keys) List() []Key {
+	all := k.configured()
+	if k != nil && k.table != nil {
+		for _, row := range k.table.All() {
+			if key, ok := k.find(row.ID); ok {
+				all = append(all, key)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Key) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// Get returns a key by its id. The error is of KindNotFound.
+func (k *Keys) Get(id string) (Key, error) {
+	if key, ok := k.find(id); ok {
+		return key, nil
+	}
+	for _, key := range k.configured() {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return Key{}, schema.Errorf(schema.KindNotFound, "There is no API key with this id. GET /keys lists the keys.")
+}
+
+func (k *Keys) find(id string) (Key, bool) {
+	if k == nil || k.table == nil {
+		return Key{}, false
+	}
+	row, revision, ok := k.table.Revision(keytable.Row(id))
+	if !ok || row.ID != id {
+		return Key{}, false
+	}
+	return k.told(&row, revision), true
+}
+
+func (k *Keys) told(row *keytable.Key, revision uint64) Key {
+	return Key{Key: *row, Revision: revision, LastUsed: k.lastUsed(row)}
+}
+
+// configured are the keys of the configuration. They may do everything.
+func (k *Keys) configured() (all []Key) {
+	if k == nil || k.o.Configured == nil {
+		return nil
+	}
+	for _, known := range k.o.Configured() {
+		p := known.Principal
+		all = append(all, Key{Configured: true, Key: keytable.Key{
+			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Scopes: scope.All(), Expires: keytable.At(known.Expires),
+		}})
+	}
+	return all
+}
+
+// Create makes a key for by and returns it with its secret, which is kept nowhere. Errors: of
+// KindInvalidRequest for what no key can have; KindForbidden for more than by has;
+// KindConflict where the name is taken; KindUnavailable where it cannot be stored.
+func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
+	if err := k.storable(); err != nil {
+		return Key{}, "", err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	if err := k.check(&w, now); err != nil {
+		return Key{}, "", err
+	}
+	if err := mayGive(by, &w, nil); err != nil {
+		return Key{}, "", err
+	}
+	id := IDOf(w.Name)
+	if _, err := k.Get(id); err == nil {
+		return Key{}, "", taken(w.Name, id)
+	}
+	if n := len(k.table.All()); n >= mostKeys {
+		return Key{}, "", schema.Errorf(schema.KindConflict, "There are %d API keys, which is the limit; revoke one first.", n)
+	}
+	secret := newSecret(id)
+	row := keytable.Key{ID: id, Name: w.Name, Hash: sha256.Sum256([]byte(secret)), Created: keytable.At(now), CreatedBy: by.Name}
+	w.into(&row, by, now)
+	revision, err := k.table.Create(ctx, row)
+	if errors.Is(err, bus.ErrConflict) {
+		return Key{}, "", taken(w.Name, id)
+	}
+	if err != nil {
+		return Key{}, "", notStored(err)
+	}
+	return k.told(&row, revision), secret, nil
+}
+
+func taken(name, id string) error {
+	return schema.Errorf(schema.KindConflict, "There is an API key with the name %q already (id %s). If it is yours and you did not get its secret, rotate it.", name, id)
+}
+
+// into writes what is asked for into the row.
+func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
+	row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Expires = w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.At(w.Expires)
+	row.Changed, row.ChangedBy = keytable.At(now), by.Name
+}
+
+// wishOf is what a key is now.
+func wishOf(row *keytable.Key) Wish {
+	return Wish{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
+}
+
+// Update changes a key that has the revision. change is given what it is and makes of it
+// what it is to be; the name stays. Errors: [ErrChanged] where it has another revision;
+// KindNotFound; KindConflict for one of the configuration; and those of [Keys.Create].
+func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Wish)) (Key, error) {
+	now := time.Now().UTC().Truncate(time.Second)
+	return k.replace(ctx, id, revision, func(row *keytable.Key) error {
+		was, w := wishOf(row), wishOf(row)
+		change(&w)
+		w.Name = row.Name
+		if err := k.check(&w, now); err != nil {
+			return err
+		}
+		if err := mayGive(by, &w, was.Groups); err != nil {
+			return err
+		}
+		w.into(row, by, now)
+		return nil
+	})
+}
+
+// Rotate gives a key that has the revision a new secret, and returns it. The one before is
+// taken for grace; expires is when the key ends from then on, zero: as before. Errors as of
+// [Keys.Update].
+func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revision uint64, grace time.Duration, expires time.Time) (key Key, secret string, err error) {
+	now := time.Now().UTC().Truncate(time.Second)
+	secret = newSecret(id)
+	key, err = k.replace(ctx, id, revision, func(row *keytable.Key) error {
+		w := wishOf(row)
+		if !expires.IsZero() {
+			w.Expires = expires
+		}
+		if err := k.check(&w, now); err != nil {
+			return err
+		}
+		if err := mayGive(by, &w, nil); err != nil { // whoever rotates a key holds it afterwards
+			return err
+		}
+		former := slices.DeleteFunc(slices.Clone(row.Former), func(s keytable.Secret) bool { return !now.Before(s.Until.Time()) })
+		if grace > 0 {
+			former = append(former, keytable.Secret{Hash: row.Hash, Until: keytable.At(now.Add(grace))})
+		}
+		if len(former) > mostFormer {
+			return schema.Errorf(schema.KindConflict, "%d former secrets of the key are still valid, which is the limit; wait for one of them to end, or revoke the key.", mostFormer)
+		}
+		w.into(row, by, now)
+		row.Former, row.Hash, row.Rotated = former, sha256.Sum256([]byte(secret)), keytable.At(now)
+		return nil
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return key, secret, nil
+}
+
+// replace changes the row of a key that has the revision.
+func (k *Keys) replace(ctx context.Context, id string, revision uint64, change func(*keytable.Key) error) (Key, error) {
+	if err := k.changeable(id); err != nil {
+		return Key{}, err
+	}
+	row, now, ok := k.table.Revision(keytable.Row(id))
+	if !ok || now != revision {
+		return Key{}, ErrChanged
+	}
+	if err := change(&row); err != nil {
+		return Key{}, err
+	}
+	next, err := k.table.Replace(ctx, row, revision)
+	if err := stored(err); err != nil {
+		return Key{}, err
+	}
+	return k.told(&row, next), nil
+}
+
+// Revoke ends a key that has the revision, with all its secrets. Errors as of [Keys.Update];
+// whoever may manage keys may end any.
+func (k *Keys) Revoke(ctx context.Context, id string, revision uint64) error {
+	if err := k.changeable(id); err != nil {
+		return err
+	}
+	if err := stored(k.table.Remove(ctx, keytable.Row(id), revision)); err != nil {
+		return err
+	}
+	if err := k.uses.Delete(ctx, keytable.Row(id)); err != nil {
+		k.o.Log.Warn("the last use of a revoked API key cannot be removed", "id", id, "error", err)
+	}
+	return nil
+}
+
+// storable returns why keys cannot be stored.
+func (k *Keys) storable() error {
+	if k == nil || k.table == nil {
+		return schema.Errorf(schema.KindUnavailable, "API keys cannot be stored here: run `callyard init`, and update NATS to the permissions of this version.")
+	}
+	return nil
+}
+
+// changeable returns why the key cannot be changed.
+func (k *Keys) changeable(id string) error {
+	key, err := k.Get(id)
+	if err != nil {
+		return err
+	}
+	if key.Configured {
+		return schema.Errorf(schema.KindConflict, "The API key %q is in the configuration (front_door.keys); change it there.", key.Name)
+	}
+	return k.storable()
+}
+
+func stored(err error) error {
+	switch {
+	case errors.Is(err, bus.ErrConflict):
+		return ErrChanged
+	case err != nil:
+		return notStored(err)
+	}
+	return nil
+}
+
+func notStored(err error) error {
+	e := schema.Errorf(schema.KindUnavailable, "The change of the API key cannot be stored: %w", err)
+	e.Retryable = true
+	return e
+}
+
+// mayGive returns nil where whoever makes a key has all that it gets. had are groups that it
+// has already.
+func mayGive(by *schema.Principal, w *Wish, had []string) error {
+	if by.Grant == nil {
+		return nil // a key of the configuration, or a front door without keys: everything
+	}
+	set := scope.Of(w.Scopes)
+	grant, ok := by.Grant.(interface {
+		Gives(*scope.Set, []string) bool
+	})
+	if !ok || !grant.Gives(&set, w.Tools) {
+		return schema.Errorf(schema.KindForbidden, "An API key cannot get scopes or tools that your own credential does not have.")
+	}
+	for _, group := range w.Groups {
+		if !slices.Contains(by.Groups, group) && !slices.Contains(had, group) {
+			return schema.Errorf(schema.KindForbidden, "An API key cannot be put into group %q, which you are not in.", group)
+		}
+	}
+	return nil
+}
+
+// reserved says why no key can have the name.
+func (k *Keys) reserved(name string) string {
+	if name == authn.Local {
+		return "is reserved for callers without a key"
+	}
+	if k.o.Reserved == nil {
+		return ""
+	}
+	return k.o.Reserved(name)
+}

@@ -1,0 +1,72 @@
+package issued
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/keytable"
+)
+
+const (
+	// noteEvery is how often the last uses are written. A process that is killed loses those
+	// since.
+	noteEvery = time.Minute
+	// noteLast bounds the writing of the last uses at the end.
+	noteLast = 2 * time.Second
+)
+
+// noteUses writes the last uses of keys, all that came in a minute together, until ctx ends.
+func (k *Keys) noteUses(ctx context.Context) {
+	tick := time.NewTicker(noteEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			k.flush(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLast)
+			defer cancel()
+			k.flush(last)
+			return
+		}
+	}
+}
+
+// flush writes the last uses that are later than the stored ones, and forgets keys that were
+// revoked.
+func (k *Keys) flush(ctx context.Context) {
+	k.mu.Lock()
+	seen := maps.Clone(k.seen)
+	maps.DeleteFunc(k.seen, func(id string, _ *entry) bool { _, there := k.table.Get(keytable.Row(id)); return !there })
+	k.mu.Unlock()
+	for id, e := range seen {
+		row, minute := keytable.Row(id), e.used.Load()
+		if _, there := k.table.Get(row); !there {
+			continue
+		}
+		if stored, _ := k.uses.Get(row); stored.Minute >= minute {
+			continue
+		}
+		if err := k.uses.Put(ctx, keytable.Use{ID: id, Minute: minute}); err != nil {
+			k.o.Log.Warn("when API keys were last used cannot be stored", "error", err)
+			return // the next try is a minute from now
+		}
+	}
+}
+
+// lastUsed is when a key was last used, to the minute; zero: it was not.
+func (k *Keys) lastUsed(row *keytable.Key) time.Time {
+	stored, _ := k.uses.Get(keytable.Row(row.ID))
+	minute := stored.Minute
+	k.mu.RLock()
+	if e := k.seen[row.ID]; e != nil {
+		minute = max(minute, e.used.Load())
+	}
+	k.mu.RUnlock()
+	at := time.Unix(minute*60, 0).UTC()
+	if at.Before(row.Created.Time().Truncate(time.Minute)) { // a revoked key had the name before
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,52 @@
+package scope
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Grant is what a credential with scopes lets its principal do; it is a schema.Grant. It is
+// never changed.
+type Grant struct {
+	Scopes Set
+	// Tools are patterns of SERVER/TOOL with * and ?: only tools that fit one of them may be
+	// called. None: all that the scopes let call.
+	Tools []string
+	// Member reports whether a set has a tool; nil: no set has any.
+	Member func(set string, server schema.ServerID, tool string) bool
+	// ID is told by Identity.
+	ID string
+}
+
+// Has reports whether one of the scopes is there.
+func (g *Grant) Has(scopes ...string) bool { return g.Scopes.Has(scopes...) }
+
+// MayCall reports whether the tool may be called.
+func (g *Grant) MayCall(server schema.ServerID, tool string) bool {
+	return g.Scopes.MayCall(server, tool, g.Member) && (len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool))
+}
+
+// Identity is the issuer, subject and tenant of a token, and the id of a key.
+func (g *Grant) Identity() string { return g.ID }
+
+// Gives reports whether whoever has the grant may give these scopes and patterns of tools to
+// a key: it has them itself.
+func (g *Grant) Gives(scopes *Set, tools []string) bool {
+	if !scopes.Within(&g.Scopes) {
+		return false
+	}
+	if len(g.Tools) == 0 {
+		return true
+	}
+	wider := func(tool string) bool {
+		return !slices.Contains(g.Tools, tool) && (strings.ContainsAny(tool, "*?") || !fits(g.Tools, tool))
+	}
+	return len(tools) > 0 && !slices.ContainsFunc(tools, wider)
+}
+
+func fits(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, name) })
+}

@@ -1,0 +1,137 @@
+// Package keytable keeps the API keys that were made over the API, and when each was last
+// used. Every front door sees each write; a change names the revision that it changes, so
+// none is lost. A key itself is never stored: its SHA-256 is.
+package keytable
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unique"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Digest is the SHA-256 of a key.
+type Digest [sha256.Size]byte
+
+// MarshalText returns the digest as hex digits.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
+
+// UnmarshalText reads hex digits.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*len(d) {
+		return fmt.Errorf("a digest must be %d hex digits", 2*len(d))
+	}
+	return nil
+}
+
+// Second is a time in seconds since the start of 1970; 0: none. It takes a third of the
+// memory of a time.Time.
+type Second int64
+
+// At is the second of a time; 0 for the zero time.
+func At(t time.Time) Second {
+	if t.IsZero() {
+		return 0
+	}
+	return Second(t.Unix())
+}
+
+// Time is the start of the second; the zero time for 0.
+func (s Second) Time() time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(s), 0).UTC()
+}
+
+// Secret is one that a key had before it was rotated.
+type Secret struct {
+	Hash Digest `json:"hash"`
+	// Until is when it ends.
+	Until Second `json:"until"`
+}
+
+// Key is a key that was made over the API.
+type Key struct {
+	ID string `json:"id"`
+	// Name is the name of the principal, which no other key has.
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Tenant string   `json:"tenant,omitempty"`
+	// Scopes are those of internal/authn/scope. Tools limits calls to tools that fit one of
+	// these patterns of SERVER/TOOL; none: it does not limit them.
+	Scopes []string `json:"scopes"`
+	Tools  []string `json:"tools,omitempty"`
+	Note   string   `json:"note,omitempty"`
+	Hash   Digest   `json:"hash"`
+	// Former are secrets before this one that are still taken.
+	Former    []Secret `json:"former,omitempty"`
+	Created   Second   `json:"created"`
+	CreatedBy string   `json:"created_by"`
+	Changed   Second   `json:"changed"`
+	ChangedBy string   `json:"changed_by"`
+	Rotated   Second   `json:"rotated,omitempty"`
+	Expires   Second   `json:"expires"`
+}
+
+// UnmarshalJSON reads a key so that it takes little memory: many keys have the same owner,
+// groups and scopes, and slices that were read have room that nobody needs.
+func (k *Key) UnmarshalJSON(text []byte) error {
+	type plain Key
+	var read plain
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	for _, s := range []*string{&read.Owner, &read.Tenant, &read.CreatedBy, &read.ChangedBy} {
+		*s = unique.Make(*s).Value()
+	}
+	for _, list := range []*[]string{&read.Groups, &read.Scopes, &read.Tools} {
+		if *list == nil {
+			continue
+		}
+		small := make([]string, len(*list))
+		for i, s := range *list {
+			small[i] = unique.Make(s).Value()
+		}
+		*list = small
+	}
+	*k = Key(read)
+	return nil
+}
+
+// Use is when a key was last used, to the minute.
+type Use struct {
+	ID string `json:"id"`
+	// Minute counts from the start of 1970.
+	Minute int64 `json:"minute"`
+}
+
+// history is for people: the tables need the last write alone.
+const history = 5
+
+var (
+	keys = bus.TableSpec{Bucket: bus.BucketAPIKeys, What: "API keys", History: history}
+	uses = bus.TableSpec{Bucket: bus.BucketKeyUses, What: "uses of API keys"}
+)
+
+// Specs are all tables, for [bus.Provision].
+func Specs() []bus.TableSpec { return []bus.TableSpec{keys, uses} }
+
+// Open opens the table of keys.
+func Open(ctx context.Context, c *bus.Conn) (*bus.Table[Key], error) {
+	return bus.OpenTable(ctx, c, keys, func(k *Key) string { return Row(k.ID) }, nil)
+}
+
+// OpenUses opens the table of the last uses. Of two writes the later one counts.
+func OpenUses(ctx context.Context, c *bus.Conn) (*bus.Table[Use], error) {
+	return bus.OpenTable(ctx, c, uses, func(u *Use) string { return Row(u.ID) }, nil)
+}
+
+// Row is the row of a key.
+func Row(id string) string { return bus.Token(id) }
