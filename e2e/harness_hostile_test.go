@@ -73,12 +73,17 @@ func (b *besieged) know(t testing.TB) {
 		t.Fatalf("there is no durable call or no batch: %q %q", call, batch.ID)
 	}
 	b.door.ask(t, "PUT", "/sets/known", `{"include":[{"server":"everything"}]}`)
+	var key struct {
+		ID string `json:"id"`
+	}
+	decode(t, b.door.ask(t, "POST", "/keys", `{"name":"known","scopes":["tools:read"]}`).body, &key)
 	id := func(v string) map[string]string { return map[string]string{"id": v} }
 	server := id("everything")
 	b.doorKnows = hostile.Known{
 		"/servers/{id}": server, "/servers/{id}/tools": server, "/servers/{id}/prompts": server, "/servers/{id}/resources": server, "/servers/{id}/resources/templates": server,
 		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
+		"/keys/{id}": id(key.ID), "PATCH /keys/{id}": id(key.ID), "/keys/{id}/rotate": id(key.ID), "DELETE /keys/{id}": id("nobody"),
 		"/sets/{name}": {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/confirmations/{id}": id(h.ID),
 	}

@@ -14,7 +14,7 @@ func keysCommand() *cobra.Command {
 	var groups []string
 	fresh := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Create an API key and its configuration entry",
+		Short: "Create an API key and its entry for the configuration file",
 		Long: "new creates an API key and prints it once: Callyard stores only its hash, in the configuration of the front door. " +
 			"It does not require a running Callyard.",
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
@@ -25,7 +25,7 @@ func keysCommand() *cobra.Command {
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "group of the key; repeatable")
-	return group("keys", "Create API keys, keys of attached programs, and warrant keys", fresh, attachKeyCommand(), warrantKeyCommand())
+	return group("keys", "Make and manage API keys, keys of attached programs, and warrant keys", append(issuedKeyCommands(), fresh, attachKeyCommand(), warrantKeyCommand())...)
 }
 
 // keyEntry is a key as the configuration holds it.

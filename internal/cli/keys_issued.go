@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// issuedKey is a key as the commands read it.
+type issuedKey struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Owner     string    `json:"owner"`
+	Groups    []string  `json:"groups"`
+	Scopes    []string  `json:"scopes"`
+	Tools     []string  `json:"tools"`
+	Note      string    `json:"note"`
+	Origin    string    `json:"origin"`
+	ETag      string    `json:"etag"`
+	CreatedBy string    `json:"created_by"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	RotatedAt time.Time `json:"rotated_at"`
+	LastUsed  time.Time `json:"last_used_at"`
+	Secret    string    `json:"secret"`
+	Former    []struct {
+		Until time.Time `json:"until"`
+	} `json:"former_secrets"`
+}
+
+// keyFlags say what a key is to be.
+type keyFlags struct {
+	owner, note           string
+	groups, scopes, tools []string
+	expires               time.Duration
+}
+
+func (f *keyFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.owner, "owner", "", "person or team that owns the key")
+	flags.StringVar(&f.note, "note", "", "what the key is for")
+	flags.StringSliceVar(&f.groups, "group", nil, "group of the key; repeatable")
+	flags.StringSliceVar(&f.scopes, "scope", nil, "what the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin; repeatable")
+	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that fit SERVER/TOOL, with * and ?; repeatable")
+	flags.DurationVar(&f.expires, "expires", 0, "time from now after which the key ends, such as 720h (default 2160h, 90 days)")
+}
+
+// until is when a key that is made now ends, nil where nothing was said.
+func until(in time.Duration) (*time.Time, error) {
+	if in == 0 {
+		return nil, nil
+	}
+	if in < 0 {
+		return nil, fail(exitUsage, "--expires must be positive, such as 720h.")
+	}
+	return new(time.Now().Add(in).UTC().Truncate(time.Second)), nil
+}
+
+// issuedKeyCommands are the commands about keys that are made at a running front door.
+func issuedKeyCommands() []*cobra.Command {
+	return []*cobra.Command{
+		createKeyCommand(),
+		{Use: "list", Short: "List the API keys of a running Callyard", Args: takes(0, 0), RunE: withClient(listKeys)},
+		{Use: "show NAME", Short: "Show an API key by its name or id", Args: takes(1, 1), ValidArgsFunction: completing(keyNames), RunE: withClient(showKey)},
+		updateKeyCommand(),
+		rotateKeyCommand(),
+		{Use: "revoke NAME", Short: "Revoke an API key", Args: takes(1, 1), ValidArgsFunction: completing(keyNames), RunE: withClient(revokeKey)},
+	}
+}
+
+func createKeyCommand() *cobra.Command {
+	var f keyFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an API key at a running Callyard",
+		Long: "create makes a key and prints it once: Callyard stores only its hash. The key counts at every front door within a second. " +
+			"It cannot have scopes, tools or groups that your own key does not have.",
+		Example: "  callyard keys create ci --scope tools:read --scope tools:call:files --owner \"build team\"",
+		Args:    takes(1, 1),
+	}
+	f.add(cmd)
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		ends, err := until(f.expires)
+		if err != nil {
+			return err
+		}
+		if len(f.scopes) == 0 {
+			return fail(exitUsage, "Say with --scope what the key lets do, such as --scope tools:read --scope tools:call.")
+		}
+		body := callyard.APIKeyRequest{Name: args[0], Scopes: f.scopes, ExpiresAt: ends, Owner: optional(f.owner), Note: optional(f.note), Groups: f.groups, Tools: f.tools}
+		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.CreateKey(ctx, body, edit...)
+		}, func(k *issuedKey) error {
+			return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly))) + "\n")
+		})
+	})
+	return cmd
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// keyMembers are the members of a change by the flags that say them.
+var keyMembers = map[string]string{"owner": "owner", "note": "note", "group": "groups", "scope": "scopes", "tools": "tools", "expires": "expires_at"}
+
+func updateKeyCommand() *cobra.Command {
+	var f keyFlags
+	cmd := &cobra.Command{
+		Use:     "update NAME",
+		Short:   "Change what an API key lets do, its groups, note or end",
+		Long:    "update changes what is named by flags; the rest stays, as do the name and the secret. A list replaces the one before; --tools '' removes the limit.",
+		Example: "  callyard keys update ci --scope tools:read --expires 720h",
+		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
+	}
+	f.add(cmd)
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		ends, err := until(f.expires)
+		if err != nil {
+			return err
+		}
+		body := map[string]any{} // a list that is empty must be sent
+		for flag, value := range map[string]any{"owner": f.owner, "note": f.note, "group": f.groups, "scope": f.scopes, "tools": f.tools, "expires": ends} {
+			if cmd.Flags().Changed(flag) {
+				body[keyMembers[flag]] = value
+			}
+		}
+		return c.withKey(ctx, args[0], func(k *issuedKey) error {
+			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+				return c.api.UpdateKeyWithBody(ctx, k.ID, &callyard.UpdateKeyParams{IfMatch: &k.ETag}, mediaJSON, bytes.NewReader(marshal(body)), edit...)
+			}, func(k *issuedKey) error { return c.out.text(oneLine("The API key "+k.Name+" was changed.") + "\n") })
+		})
+	})
+	return cmd
+}
+
+func rotateKeyCommand() *cobra.Command {
+	var grace, expires time.Duration
+	cmd := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give an API key a new secret",
+		Long: "rotate prints the new secret once. The id stays, as do the calls and limits of the key. The present secret is accepted for the time of --grace, " +
+			"so that clients can be changed one by one.",
+		Example: "  callyard keys rotate ci --grace 1h --expires 2160h",
+		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
+	}
+	cmd.Flags().DurationVar(&grace, "grace", 24*time.Hour, "how long the present secret stays valid, at most 168h; 0 ends it at once")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "time from now after which the key ends (default: as before)")
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		ends, err := until(expires)
+		if err != nil {
+			return err
+		}
+		seconds := int64(grace / time.Second)
+		return c.withKey(ctx, args[0], func(k *issuedKey) error {
+			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+				return c.api.RotateKey(ctx, k.ID, &callyard.RotateKeyParams{IfMatch: &k.ETag}, callyard.APIKeyRotation{GraceSeconds: &seconds, ExpiresAt: ends}, edit...)
+			}, func(k *issuedKey) error {
+				text := fmt.Sprintf("This is the new secret of the API key %s (id %s); it is shown only once.", k.Name, k.ID)
+				if n := len(k.Former); n > 0 {
+					text += " The one before is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."
+				}
+				return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(text) + "\n")
+			})
+		})
+	})
+	return cmd
+}
+
+func readKeys(ctx context.Context, c *client) (*list[issuedKey], error) {
+	return readList[issuedKey](ctx, c, 0, func(int, string) request { return c.api.ListKeys })
+}
+
+func keyNames(ctx context.Context, c *client, _ []string) ([]string, error) {
+	all, err := readKeys(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all.items))
+	for i := range all.items {
+		names[i] = all.items[i].Name
+	}
+	return names, nil
+}
+
+func listKeys(ctx context.Context, c *client, _ []string) error {
+	all, err := readKeys(ctx, c)
+	if err != nil {
+		return err
+	}
+	return all.print(c, "keys", []string{"NAME", "ID", "OWNER", "SCOPES", "EXPIRES", "LAST USED", "ORIGIN"}, func(k *issuedKey) []cell {
+		expires := cell{text: dayOf(k.ExpiresAt)}
+		if !k.ExpiresAt.IsZero() && k.ExpiresAt.Before(time.Now()) {
+			expires.paint = red
+		}
+		row := cells(k.Name, k.ID, k.Owner, strings.Join(k.Scopes, " "), "", minuteOf(k.LastUsed), k.Origin)
+		row[4] = expires
+		return row
+	}, "")
+}
+
+func dayOf(at time.Time) string {
+	if at.IsZero() {
+		return "never"
+	}
+	return at.Format(time.DateOnly)
+}
+
+func minuteOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format("2006-01-02 15:04")
+}
+
+// withKey finds a key by its name or id.
+func (c *client) withKey(ctx context.Context, name string, use func(*issuedKey) error) error {
+	all, err := readKeys(ctx, c)
+	if err != nil {
+		return err
+	}
+	for i := range all.items {
+		if k := &all.items[i]; k.Name == name || k.ID == name {
+			return use(k)
+		}
+	}
+	return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("There is no API key %s: `callyard keys list` lists the keys.", oneLine(name))}
+}
+
+func showKey(ctx context.Context, c *client, args []string) error {
+	return c.withKey(ctx, args[0], func(k *issuedKey) error {
+		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.GetKey(ctx, k.ID, edit...)
+		}, func(k *issuedKey) error {
+			return c.out.sheet(
+				cells("name", k.Name), cells("id", k.ID), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
+				cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
+			)
+		})
+	})
+}
+
+func revokeKey(ctx context.Context, c *client, args []string) error {
+	return c.withKey(ctx, args[0], func(k *issuedKey) error {
+		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.RevokeKey(ctx, k.ID, &callyard.RevokeKeyParams{IfMatch: &k.ETag}, edit...)
+		}, func(*struct{}) error { return c.out.text(oneLine("The API key "+k.Name+" was revoked.") + "\n") })
+	})
+}
