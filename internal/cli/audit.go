@@ -40,8 +40,8 @@ func auditCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
-	cmd := group("audit", "List and verify the audit records of approvals", verify, list)
-	cmd.Long = "audit reads the records of requests, decisions and runs. With --nats or --config it reads them from the NATS servers of the fabric; " +
+	cmd := group("audit", "List and verify the audit records of approvals and operators", verify, list)
+	cmd.Long = "audit reads the records of requests, decisions, runs and acts of operators. With --nats or --config it reads them from the NATS servers of the fabric; " +
 		"otherwise it reads the data folder of a `callyard up` that is not running."
 	return cmd
 }
@@ -146,6 +146,9 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 				continue
 			}
 			what := string(rec.Server) + "/" + rec.Tool
+			if rec.Operation != "" {
+				what = rec.Operation + " " + rec.Path
+			}
 			if rec.Outcome != "" {
 				what += " " + rec.Outcome
 			}

@@ -78,7 +78,10 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 	if status != 200 || strings.Contains(answer, k.Secret) || !strings.Contains(answer, "runs at night") || !strings.Contains(answer, `"dev"`) {
 		t.Fatalf("%d %s", status, answer)
 	}
-	within(t, "the wider key", func() bool { status, _, _ := b.with(k.Secret, "POST", "/servers/s/tools/write", "{}"); return status == 200 })
+	within(t, "the wider key", func() bool {
+		status, _, _ := b.with(k.Secret, "POST", "/servers/s/tools/write", "{}")
+		return status == 200
+	})
 	if status, _, answer := a.with(a.key, "PATCH", "/keys/"+k.ID, `{"note":"x"}`, "If-Match", k.ETag); status != 412 {
 		t.Errorf("a change of another state: %d %s", status, answer)
 	}

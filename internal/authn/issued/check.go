@@ -13,12 +13,12 @@ import (
 
 // What a key may have at most, in characters and in number.
 const (
-	mostName   = 128
-	mostNote   = 1000
+	MostName   = 128
+	MostNote   = 1000
 	mostTool   = 512
-	mostGroups = 64
-	mostScopes = 256
-	mostTools  = 256
+	MostGroups = 64
+	MostScopes = 256
+	MostTools  = 256
 )
 
 // check makes sure that a key can be like that, and sets what was left open. The error is of
@@ -34,13 +34,13 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 		}
 	}
 	if w.Name == "" {
-		fault("name", "must have 1 to %d characters", mostName)
+		fault("name", "must have 1 to %d characters", MostName)
 	} else if why := k.reserved(w.Name); why != "" {
 		fault("name", "%s", why)
 	}
-	text("name", w.Name, mostName)
-	text("owner", w.Owner, mostName)
-	text("note", w.Note, mostNote)
+	text("name", w.Name, MostName)
+	text("owner", w.Owner, MostName)
+	text("note", w.Note, MostNote)
 	list := func(member string, items []string, most, mostEach int) {
 		if len(items) > most {
 			fault(member, "must have at most %d items", most)
@@ -53,9 +53,9 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 			text(fmt.Sprintf("%s/%d", member, i), one, mostEach)
 		}
 	}
-	list("groups", w.Groups, mostGroups, mostName)
-	list("scopes", w.Scopes, mostScopes, mostTool)
-	list("tools", w.Tools, mostTools, mostTool)
+	list("groups", w.Groups, MostGroups, MostName)
+	list("scopes", w.Scopes, MostScopes, mostTool)
+	list("tools", w.Tools, MostTools, mostTool)
 	if len(w.Scopes) == 0 {
 		fault("scopes", "must have at least one scope")
 	} else if _, err := scope.Parse(w.Scopes); err != nil {

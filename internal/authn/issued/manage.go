@@ -111,11 +111,11 @@ func (k *Keys) configured() (all []Key) {
 // KindInvalidRequest for what no key can have; KindForbidden for more than by has;
 // KindConflict where the name is taken; KindUnavailable where it cannot be stored.
 func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
-	if err := k.storable(); err != nil {
-		return Key{}, "", err
-	}
 	now := time.Now().UTC().Truncate(time.Second)
 	if err := k.check(&w, now); err != nil {
+		return Key{}, "", err
+	}
+	if err := k.storable(); err != nil {
 		return Key{}, "", err
 	}
 	if err := mayGive(by, &w, nil); err != nil {
@@ -306,7 +306,7 @@ func (k *Keys) reserved(name string) string {
 	if name == authn.Local {
 		return "is reserved for callers without a key"
 	}
-	if k.o.Reserved == nil {
+	if k == nil || k.o.Reserved == nil {
 		return ""
 	}
 	return k.o.Reserved(name)

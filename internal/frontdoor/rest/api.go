@@ -77,6 +77,8 @@ type Options struct {
 	// [servers.Options].
 	AcceptGroups []string
 	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
+	// Acts records what operators do; nil: nothing is recorded.
+	Acts httpapi.Acts
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -136,7 +138,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Waits, o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
 	problems := a.shared.Problems
-	a.shared.Callers = o.Keys
+	a.shared.Callers, a.shared.Acts = o.Keys, o.Acts
 	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
 	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})
 	admin.Register(a.doc, admin.Options{

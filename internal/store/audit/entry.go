@@ -33,6 +33,9 @@ const (
 
 	DefinitionAccepted Kind = "definition-accepted" // an operator accepted the definition of a tool
 
+	ActBegun Kind = "act-begun" // an operator is about to change something
+	ActEnded Kind = "act-ended" // it was changed, or that was refused
+
 	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on
 	PermissionUsed    Kind = "permission-used"    // a call ran under that
 	PermissionRevoked Kind = "permission-revoked" // a person took that back
@@ -73,6 +76,15 @@ type Entry struct {
 	// ReasonDigest names a person's reason, which stands with the approval.
 	ReasonDigest string `json:"reason_digest,omitempty"`
 	PermissionID string `json:"permission_id,omitempty"`
+	// Operation, Path, RequestID and Status are of the request of an operator, Credential says
+	// by what it was authenticated, and Before and After are digests of what was changed.
+	Operation  string `json:"operation,omitempty"`
+	Path       string `json:"path,omitempty"`
+	RequestID  string `json:"request_id,omitempty"`
+	Status     int    `json:"status,omitempty"`
+	Credential string `json:"credential,omitempty"`
+	Before     string `json:"before_digest,omitempty"`
+	After      string `json:"after_digest,omitempty"`
 	// Repaired says that the line was put here later, from the record of the
 	// approval, because nobody could say whether it was written in time.
 	Repaired bool `json:"repaired,omitempty"`

@@ -140,7 +140,12 @@ func HandleValue[T any](d *Document, op huma.Operation, description string, exam
 // returns the handler with the check of the parameters before it.
 func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
 	d.huma.OpenAPI().AddOperation(&op)
-	h = allowed(d.need(op.OperationID), checked(&op, h))
+	need := d.need(op.OperationID)
+	if h = checked(&op, h); IsAct(op.Method, need) {
+		h = recorded(op.OperationID, need, h)
+	} else {
+		h = allowed(need, h)
+	}
 	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
 	return h
 }
@@ -182,12 +187,24 @@ func allowed(need scope.Need, h Handler) Handler {
 // allowHuma is allowed for operations of Huma's.
 func (d *Document) allowHuma(ctx huma.Context, next func(huma.Context)) {
 	need, _ := scope.OfOperation(ctx.Operation().OperationID) // Finish refuses those that are not in the table
-	x := Of(ctx.Context())
+	x, url := Of(ctx.Context()), ctx.URL()
+	act := func(status int) error {
+		if !IsAct(ctx.Operation().Method, need) {
+			return nil
+		}
+		return x.act(context.WithoutCancel(ctx.Context()), ctx.Operation().OperationID, url.Path, status)
+	}
 	if err := x.allow(need); err != nil {
+		_ = act(http.StatusForbidden) // it was refused, recorded or not
+		x.Fail(err)
+		return
+	}
+	if err := act(0); err != nil {
 		x.Fail(err)
 		return
 	}
 	next(ctx)
+	_ = act(x.Status) // its begin is recorded
 }
 
 // addProblems puts one response for each status of the table into the

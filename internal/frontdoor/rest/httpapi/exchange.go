@@ -28,6 +28,8 @@ type Exchange struct {
 	Span      *telemetry.Span  // nil where there are no traces
 	Status    int              // of the answer; 0 until it began; handlers only read it
 
+	before, after string // see Changes
+
 	shared      *Shared
 	reservation bodies.Reservation // of memory for the body
 
@@ -40,7 +42,9 @@ type Exchange struct {
 // Shared is what all exchanges have in common. It is safe for concurrent use.
 type Shared struct {
 	// Callers tells what a credential lacks; it is set before the first request.
-	Callers  *callers.Callers
+	Callers *callers.Callers
+	// Acts records what operators do; nil: nothing is recorded. It is set like Callers.
+	Acts     Acts
 	Problems *Problems
 	bodies   *bodies.Budget
 	waits    *waits.Limit

@@ -1,9 +1,8 @@
 package keys
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -17,9 +16,6 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// bodyMost is the most that a body may take, in bytes.
-const bodyMost = 256 << 10
 
 type keyInput struct {
 	ID string `path:"id" doc:"The id of an API key." example:"4vQxWc0aZkPm"`
@@ -70,13 +66,13 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 
 // create is POST /keys.
 func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
-	var in APIKeyRequest
-	if err := h.read(x, r, &in, "name", "owner", "groups", "scopes", "tools", "note", "expires_at"); err != nil {
+	in, err := h.read(x, r, "name", "owner", "groups", "scopes", "tools", "note", "expires_at")
+	if err != nil {
 		return made, err
 	}
-	w := issued.Wish{Name: in.Name, Owner: in.Owner, Groups: in.Groups, Scopes: in.Scopes, Tools: in.Tools, Note: in.Note}
-	if in.Expires != nil {
-		w.Expires = *in.Expires
+	var w issued.Wish
+	if err := cmp.Or(in.text("name", true, issued.MostName, &w.Name), in.wish(&w)); err != nil {
+		return made, err
 	}
 	key, secret, err := h.keys.Create(r.Context(), &x.Principal, w)
 	if err != nil {
@@ -84,6 +80,7 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	}
 	h.log.Info("an API key was made", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	made = NewAPIKey{keyOf(&key), secret}
+	x.Changes(nil, &made.APIKey)
 	x.Set("Etag", made.ETag)
 	x.Set("Location", "/keys/"+key.ID)
 	return made, nil
@@ -91,71 +88,56 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 
 // update is PATCH /keys/{id}.
 func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, err error) {
+	in, err := h.read(x, r, "owner", "groups", "scopes", "tools", "note", "expires_at")
+	if err != nil {
+		return told, err
+	}
+	if err := in.wish(new(issued.Wish)); err != nil { // before the key is looked at
+		return told, err
+	}
 	id := r.PathValue("id")
 	revision, err := h.condition(id, r.Header.Get("If-Match"))
 	if err != nil {
 		return told, err
 	}
-	var in APIKeyChange
-	if err := h.read(x, r, &in, "owner", "groups", "scopes", "tools", "note", "expires_at"); err != nil {
+	before, err := h.keys.Get(id)
+	if err != nil {
 		return told, err
 	}
-	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, in.into)
+	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Wish) { _ = in.wish(w) }) // it was read before
 	if err != nil {
 		return told, changed(err)
 	}
 	h.log.Info("an API key was changed", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	told = keyOf(&key)
+	x.Changes(keyOf(&before), &told)
 	x.Set("Etag", told.ETag)
 	return told, nil
 }
 
-// into changes what is named in the body.
-func (c *APIKeyChange) into(w *issued.Wish) {
-	if c.Owner != nil {
-		w.Owner = *c.Owner
-	}
-	if c.Groups != nil {
-		w.Groups = c.Groups
-	}
-	if c.Scopes != nil {
-		w.Scopes = c.Scopes
-	}
-	if c.Tools != nil {
-		w.Tools = c.Tools
-	}
-	if c.Note != nil {
-		w.Note = *c.Note
-	}
-	if c.Expires != nil {
-		w.Expires = *c.Expires
-	}
-}
-
 // rotate is POST /keys/{id}/rotate.
 func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
+	in := members{}
+	if r.ContentLength != 0 {
+		if in, err = h.read(x, r, "grace_seconds", "expires_at"); err != nil {
+			return made, err
+		}
+	}
+	var expires time.Time
+	grace := int64(issued.Grace / time.Second)
+	const most = int64(issued.MostGrace / time.Second)
+	if err := cmp.Or(httpapi.ReadMember(in, "grace_seconds", false, graceIs, &grace), in.at("expires_at", &expires)); err != nil {
+		return made, err
+	}
+	if grace < 0 || grace > most {
+		return made, httpapi.BadMember("grace_seconds", graceIs)
+	}
 	id := r.PathValue("id")
 	revision, err := h.condition(id, r.Header.Get("If-Match"))
 	if err != nil {
 		return made, err
 	}
-	var in APIKeyRotation
-	if r.ContentLength != 0 {
-		if err := h.read(x, r, &in, "grace_seconds", "expires_at"); err != nil {
-			return made, err
-		}
-	}
-	grace, expires := issued.Grace, time.Time{}
-	if in.Grace != nil {
-		if *in.Grace < 0 || *in.Grace > int64(issued.MostGrace/time.Second) {
-			return made, httpapi.BadMember("grace_seconds", "a whole number between 0 and %d", int64(issued.MostGrace/time.Second))
-		}
-		grace = time.Duration(*in.Grace) * time.Second
-	}
-	if in.Expires != nil {
-		expires = *in.Expires
-	}
-	key, secret, err := h.keys.Rotate(r.Context(), &x.Principal, id, revision, grace, expires)
+	key, secret, err := h.keys.Rotate(r.Context(), &x.Principal, id, revision, time.Duration(grace)*time.Second, expires)
 	if err != nil {
 		return made, changed(err)
 	}
@@ -177,21 +159,6 @@ func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, 
 	x := httpapi.Of(ctx)
 	h.log.Info("an API key was revoked", "key", in.ID, "by", x.Principal.Name, "id", x.ID)
 	return RevokedAPIKey{Status: "revoked"}, nil
-}
-
-// read reads a body with these members.
-func (h *handlers) read(x *httpapi.Exchange, r *http.Request, v any, members ...string) error {
-	body, err := x.ReadBody(r, bodyMost)
-	if err != nil {
-		return err
-	}
-	if _, err := httpapi.ReadObject(body, bodyMost, h.depth, members...); err != nil {
-		return err
-	}
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(v); err != nil {
-		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read: %s.", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
 }
 
 // condition returns the revision that a request with this header changes.

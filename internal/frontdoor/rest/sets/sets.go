@@ -167,12 +167,18 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 	if err != nil {
 		return item, err
 	}
+	before, missing := h.sets.Get(set.Name)
 	stored, err := h.sets.Put(r.Context(), set, revision, x.Principal.Name)
 	if err != nil {
 		return item, changed(err, set.Name)
 	}
 	h.log.Info("a set of tools was stored", "set", set.Name, "by", x.Principal.Name, "id", x.ID)
 	item = itemOf(&stored)
+	if missing == nil {
+		x.Changes(&before.Set, &stored.Set)
+	} else {
+		x.Changes(nil, &stored.Set)
+	}
 	x.Set("Etag", item.ETag)
 	return item, nil
 }

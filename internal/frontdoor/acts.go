@@ -1,0 +1,50 @@
+package frontdoor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// recordAct writes to the audit record what an operator does. The record of an act that is
+// about to begin is stored when it returns nil, so that none is done without one, whatever
+// ends the process.
+func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
+	ctx, cancel := context.WithTimeout(ctx, auditWithin)
+	defer cancel()
+	e := audit.Entry{
+		Kind: audit.ActEnded, By: a.By.Name, Owner: a.By.Owner, Channel: "api", Operation: a.Operation, Path: a.Path, RequestID: a.RequestID, Status: a.Status,
+		Credential: credentialOf(&a.By), Before: a.Before, After: a.After,
+	}
+	switch {
+	case a.Status == 0:
+		e.Kind = audit.ActBegun
+	case a.Status < 400:
+		e.Outcome = "succeeded"
+	default:
+		e.Outcome = "refused"
+	}
+	log := d.stores.approvals.Audit
+	err := log.Append(ctx, e)
+	if err == nil && a.Status == 0 {
+		err = log.Sync(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	d.o.Log.Error("what an operator did is not in the audit record", "operation", a.Operation, "by", a.By.Name, "id", a.RequestID, "error", err)
+	refusal := schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.")
+	refusal.Retryable = true
+	return refusal
+}
+
+// credentialOf says by what a principal was authenticated, without a secret.
+func credentialOf(p *schema.Principal) string {
+	if p.Grant == nil {
+		return "configuration " + p.Name
+	}
+	return strings.TrimSpace(strings.ReplaceAll(p.Grant.Identity(), "\x00", " "))
+}

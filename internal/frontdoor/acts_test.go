@@ -1,0 +1,97 @@
+package frontdoor_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// records returns the audit records of acts, as stored, by operation and kind.
+func records(t *testing.T, srv *bustest.Server) map[string][]audit.Record {
+	t.Helper()
+	r, err := audit.OpenReader(t.Context(), srv.Connect(t, "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := r.Verify(t.Context()); err != nil || !report.OK() {
+		t.Fatalf("%+v %v", report, err)
+	}
+	found := make(map[string][]audit.Record)
+	for cursor := ""; ; {
+		page, next, err := r.Read(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.ActBegun, audit.ActEnded}, Limit: 1000}, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page {
+			key := page[i].Operation + " " + string(page[i].Kind)
+			found[key] = append(found[key], page[i])
+		}
+		if cursor = next; cursor == "" {
+			return found
+		}
+	}
+}
+
+// Every operation of the document that changes something for operators leaves its records,
+// whether it succeeds or is refused; also one that is added later.
+func TestEveryActOfAnOperatorIsInTheAuditRecord(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	weak := d.newKey(d.key, `{"name":"weak","scopes":["tools:read"]}`)
+	_, _, text := d.with(d.key, "GET", "/openapi.json", "")
+	var document struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	acts := 0
+	for path, item := range document.Paths {
+		for method, op := range item {
+			method = strings.ToUpper(method)
+			if need, ok := scope.OfOperation(op.OperationID); !ok || !httpapi.IsAct(method, need) {
+				continue
+			}
+			acts++
+			at := strings.NewReplacer("{id}", "nobody", "{name}", "nobody", "{tool}", "read").Replace(path)
+			if status, _, answer := d.with(weak.Secret, method, at, "{}"); status != http.StatusForbidden {
+				t.Errorf("%s %s without the scope: %d %s", method, at, status, answer)
+			}
+			status, h, _ := d.with(d.key, method, at, "{}")
+			d.told(t, srv, op.OperationID, at, h.Get("X-Request-Id"), status)
+		}
+	}
+	if acts < 10 {
+		t.Errorf("%d operations", acts)
+	}
+	made := records(t, srv)["create-key act-ended"]
+	if len(made) == 0 || made[0].Status != 201 || made[0].After == "" || made[0].Before != "" || made[0].Outcome != "succeeded" || made[0].Credential != "configuration ci" {
+		t.Errorf("%+v", made)
+	}
+}
+
+// told makes sure that an operation was recorded: its begin and end, and the refusal of a
+// key without the scope.
+func (d *door) told(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
+	t.Helper()
+	within(t, "the records of "+operation, func() bool {
+		all := records(t, srv)
+		var begun, ended, refused bool
+		for _, r := range all[operation+" act-begun"] {
+			begun = begun || r.RequestID == request && r.By == "ci" && r.Path == path
+		}
+		for _, r := range all[operation+" act-ended"] {
+			ended = ended || r.RequestID == request && r.Status == status
+			refused = refused || r.By == "weak" && r.Status == 403 && strings.HasPrefix(r.Credential, "key ") && r.Outcome == "refused"
+		}
+		return begun && ended && refused
+	})
+}

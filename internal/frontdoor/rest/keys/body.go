@@ -1,0 +1,69 @@
+package keys
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+)
+
+// bodyMost is the most that a body may take, in bytes.
+const bodyMost = 256 << 10
+
+const graceIs = "a whole number of seconds between 0 and 604800"
+
+// members are those of a body, as they came.
+type members map[string]json.RawMessage
+
+// read reads a body with these members.
+func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (members, error) {
+	body, err := x.ReadBody(r, bodyMost)
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.ReadObject(body, bodyMost, h.depth, known...)
+}
+
+// wish reads what is asked of a key; what is absent stays.
+func (m members) wish(w *issued.Wish) error {
+	return cmp.Or(
+		m.text("owner", false, issued.MostName, &w.Owner), m.list("groups", issued.MostGroups, &w.Groups), m.list("scopes", issued.MostScopes, &w.Scopes), m.list("tools", issued.MostTools, &w.Tools),
+		m.text("note", false, issued.MostNote, &w.Note), m.at("expires_at", &w.Expires),
+	)
+}
+
+func (m members) text(name string, required bool, most int, to *string) error {
+	want := fmt.Sprintf("a text of at most %d characters", most)
+	if err := httpapi.ReadMember(m, name, required, want, to); err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(*to) > most {
+		return httpapi.BadMember(name, "%s", want)
+	}
+	return nil
+}
+
+func (m members) list(name string, most int, to *[]string) error {
+	want := fmt.Sprintf("a list of at most %d texts", most)
+	list := *to
+	if _, given := m[name]; given {
+		list = nil // what is read must not be written over what the list had
+	}
+	if err := httpapi.ReadMember(m, name, false, want, &list); err != nil {
+		return err
+	}
+	if len(list) > most {
+		return httpapi.BadMember(name, "%s", want)
+	}
+	*to = list
+	return nil
+}
+
+func (m members) at(name string, to *time.Time) error {
+	return httpapi.ReadMember(m, name, false, "a time like 2026-01-02T15:04:05Z", to)
+}
