@@ -1372,6 +1372,9 @@ type APIKeyRequest struct {
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes"`
 
+	// Tenant The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others.
+	Tenant *string `json:"tenant,omitempty"`
+
 	// Tools Patterns of SERVER/TOOL that limit what the scopes let call.
 	//
 	// Examples: ["files/read_*"]

@@ -17,7 +17,7 @@ func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
 	defer cancel()
 	e := audit.Entry{
 		Kind: audit.ActEnded, By: a.By.Name, Owner: a.By.Owner, Channel: "api", Operation: a.Operation, Path: a.Path, RequestID: a.RequestID, Status: a.Status,
-		Credential: credentialOf(&a.By), Before: a.Before, After: a.After,
+		Tenant: a.By.Tenant, Credential: credentialOf(&a.By), Before: a.Before, After: a.After,
 	}
 	switch {
 	case a.Status == 0:

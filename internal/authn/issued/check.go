@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -15,6 +16,7 @@ import (
 const (
 	MostName   = 128
 	MostNote   = 1000
+	MostTenant = 64
 	mostTool   = 512
 	MostGroups = 64
 	MostScopes = 256
@@ -40,6 +42,9 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	}
 	text("name", w.Name, MostName)
 	text("owner", w.Owner, MostName)
+	if t := string(w.Tenant); len(t) > MostTenant || t != "" && !bus.PlainToken(t) {
+		fault("tenant", "must be 1 to %d letters, digits, - and _", MostTenant)
+	}
 	text("note", w.Note, MostNote)
 	list := func(member string, items []string, most, mostEach int) {
 		if len(items) > most {

@@ -144,7 +144,7 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	if last != nil && last.revision == revision {
 		return last
 	}
-	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Grant: &scope.Grant{
+	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Tenant: row.Tenant, Grant: &scope.Grant{
 		Scopes: scope.Of(row.Scopes), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID,
 	}}}
 	k.mu.Lock()

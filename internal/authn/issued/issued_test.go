@@ -65,7 +65,7 @@ func TestAKeyIsTakenEverywhereAtOnceUntilItIsRevoked(t *testing.T) {
 	if known, err := b.Valid("ci"); !known || err != nil {
 		t.Errorf("%t %v", known, err)
 	}
-	if err := a.Revoke(t.Context(), key.ID, key.Revision); err != nil {
+	if err := a.Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
 		t.Fatal(err)
 	}
 	_, err := a.Authenticate(t.Context(), secret)
@@ -74,7 +74,7 @@ func TestAKeyIsTakenEverywhereAtOnceUntilItIsRevoked(t *testing.T) {
 	if known, _ := b.Valid("ci"); known || !b.Some() {
 		t.Error("a revoked key is known")
 	}
-	if _, err := b.Get(key.ID); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := b.Get(everything, key.ID); schema.KindOf(err) != schema.KindNotFound {
 		t.Error(err)
 	}
 }
@@ -120,7 +120,7 @@ func TestRotationUnderLoadRefusesNobody(t *testing.T) {
 		secret.Store(&s)
 		secrets = append(secrets, s)
 		if other := doors[(i+1)%2]; i+1 < mostFormer { // whoever rotates next must have seen this
-			eventually(t, "the rotation", func() bool { k, err := other.Get(key.ID); return err == nil && k.Revision == key.Revision })
+			eventually(t, "the rotation", func() bool { k, err := other.Get(everything, key.ID); return err == nil && k.Revision == key.Revision })
 		}
 	}
 	stop()
@@ -141,8 +141,8 @@ func TestRotationUnderLoadRefusesNobody(t *testing.T) {
 	}
 	_, _, err := doors[0].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
 	kindOf(t, err, schema.KindConflict)
-	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(key.ID); return k.Revision == key.Revision })
-	if err := doors[0].Revoke(t.Context(), key.ID, key.Revision); err != nil {
+	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
+	if err := doors[0].Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range secrets {
@@ -156,7 +156,7 @@ func TestWhileTheStoreIsAwayKnownKeysAreTakenAndOthersAreNotCalledWrong(t *testi
 	srv := bustest.Start(t)
 	a, b := open(t, srv), open(t, srv)
 	known, secret := a.must(t, "known", scope.ReadTools)
-	eventually(t, "the other knows it", func() bool { _, err := b.Get(known.ID); return err == nil })
+	eventually(t, "the other knows it", func() bool { _, err := b.Get(everything, known.ID); return err == nil })
 	srv.Stop()
 	eventually(t, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
 	if _, err := b.Authenticate(t.Context(), secret); err != nil {
@@ -267,10 +267,10 @@ func TestTheLastUseIsWrittenToTheMinute(t *testing.T) {
 	before := time.Now().Truncate(time.Minute)
 	a.flush(t.Context())
 	eventually(t, "the other knows it", func() bool {
-		k, err := b.Get(key.ID)
+		k, err := b.Get(everything, key.ID)
 		return err == nil && !k.LastUsed.Before(before) && k.LastUsed.Equal(k.LastUsed.Truncate(time.Minute))
 	})
-	if err := a.Revoke(t.Context(), key.ID, key.Revision); err != nil {
+	if err := a.Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
 		t.Fatal(err)
 	}
 	a.flush(t.Context())
@@ -285,9 +285,41 @@ func TestWithoutItsTableNothingIsKnownAndNothingIsMade(t *testing.T) {
 	kindOf(t, err, schema.KindUnavailable)
 	_, _, err = k.Create(t.Context(), everything, Wish{Name: "x", Scopes: []string{scope.ReadTools}})
 	kindOf(t, err, schema.KindUnavailable)
-	if len(k.List()) > 0 || k.Some() {
+	if len(k.List(everything)) > 0 || k.Some() {
 		t.Error("there are keys")
 	}
 	k.Close()
 	(*Keys)(nil).Close()
+}
+
+func TestAnOperatorOfATenantKnowsItsKeysAndNoOthers(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	all := scope.Of(scope.All())
+	ofA, ofB := &schema.Principal{Name: "a", Tenant: "a", Grant: &scope.Grant{Scopes: all}}, &schema.Principal{Name: "b", Tenant: "b", Grant: &scope.Grant{Scopes: all}}
+	key, secret, err := k.Create(t.Context(), ofA, Wish{Name: "x", Scopes: scope.All()})
+	if err != nil || key.Tenant != "a" {
+		t.Fatal(key, err)
+	}
+	if who, err := k.Authenticate(t.Context(), secret); err != nil || who.Tenant != "a" {
+		t.Error(who, err)
+	}
+	if len(k.List(ofA)) != 1 || len(k.List(ofB)) != 0 || len(k.List(everything)) != 1 {
+		t.Error("the lists are wrong")
+	}
+	_, foreign := k.Get(ofB, key.ID)
+	_, unknown := k.Get(ofB, IDOf("nobody"))
+	if foreign == nil || unknown == nil || foreign.Error() != unknown.Error() {
+		t.Errorf("%v, %v", foreign, unknown)
+	}
+	_, err = k.Update(t.Context(), ofB, key.ID, key.Revision, func(*Wish) {})
+	kindOf(t, err, schema.KindNotFound)
+	_, _, err = k.Rotate(t.Context(), ofB, key.ID, key.Revision, 0, time.Time{})
+	kindOf(t, err, schema.KindNotFound)
+	kindOf(t, k.Revoke(t.Context(), ofB, key.ID, key.Revision), schema.KindNotFound)
+	_, _, err = k.Create(t.Context(), ofB, Wish{Name: "y", Tenant: "a", Scopes: scope.All()})
+	kindOf(t, err, schema.KindForbidden)
+	made, _, err := k.Create(t.Context(), everything, Wish{Name: "z", Tenant: "b", Scopes: scope.All()})
+	if err != nil || made.Tenant != "b" {
+		t.Error(made, err)
+	}
 }

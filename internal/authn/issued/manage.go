@@ -48,11 +48,18 @@ type Wish struct {
 	Name, Owner           string
 	Groups, Scopes, Tools []string
 	Note                  string
-	Expires               time.Time // zero: after [Lasts]
+	Tenant                schema.TenantID // empty: that of the maker
+	Expires               time.Time       // zero: after [Lasts]
 }
 
-// List returns all keys, by name.
-func (k *Keys) List() []Key {
+// sees reports whether whoever manages keys may know of one: those of the default tenant, who
+// operate the installation, see all, others those of their own tenant.
+func sees(by *schema.Principal, row *keytable.Key) bool {
+	return by.Tenant.Is(schema.DefaultTenant) || by.Tenant.Is(row.Tenant)
+}
+
+// List returns the keys that by may know of, by name.
+func (k *Keys) List(by *schema.Principal) []Key {
 	all := k.configured()
 	if k != nil && k.table != nil {
 		for _, row := range k.table.All() {
@@ -61,17 +68,19 @@ func (k *Keys) List() []Key {
 			}
 		}
 	}
+	all = slices.DeleteFunc(all, func(key Key) bool { return !sees(by, &key.Key) })
 	slices.SortFunc(all, func(a, b Key) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return all
 }
 
-// Get returns a key by its id. The error is of KindNotFound.
-func (k *Keys) Get(id string) (Key, error) {
-	if key, ok := k.find(id); ok {
+// Get returns a key by its id. The error is of KindNotFound, also for one of which by may not
+// know.
+func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
+	if key, ok := k.find(id); ok && sees(by, &key.Key) {
 		return key, nil
 	}
 	for _, key := range k.configured() {
-		if key.ID == id {
+		if key.ID == id && sees(by, &key.Key) {
 			return key, nil
 		}
 	}
@@ -101,7 +110,7 @@ func (k *Keys) configured() (all []Key) {
 	for _, known := range k.o.Configured() {
 		p := known.Principal
 		all = append(all, Key{Configured: true, Key: keytable.Key{
-			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Scopes: scope.All(), Expires: keytable.At(known.Expires),
+			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Scopes: scope.All(), Expires: keytable.At(known.Expires),
 		}})
 	}
 	return all
@@ -112,6 +121,9 @@ func (k *Keys) configured() (all []Key) {
 // KindConflict where the name is taken; KindUnavailable where it cannot be stored.
 func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
+	if w.Tenant == "" {
+		w.Tenant = by.Tenant
+	}
 	if err := k.check(&w, now); err != nil {
 		return Key{}, "", err
 	}
@@ -122,14 +134,14 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 		return Key{}, "", err
 	}
 	id := IDOf(w.Name)
-	if _, err := k.Get(id); err == nil {
+	if _, there := k.find(id); there {
 		return Key{}, "", taken(w.Name, id)
 	}
 	if n := len(k.table.All()); n >= mostKeys {
 		return Key{}, "", schema.Errorf(schema.KindConflict, "There are %d API keys, which is the limit; revoke one first.", n)
 	}
 	secret := newSecret(id)
-	row := keytable.Key{ID: id, Name: w.Name, Hash: sha256.Sum256([]byte(secret)), Created: keytable.At(now), CreatedBy: by.Name}
+	row := keytable.Key{ID: id, Name: w.Name, Tenant: w.Tenant, Hash: sha256.Sum256([]byte(secret)), Created: keytable.At(now), CreatedBy: by.Name}
 	w.into(&row, by, now)
 	revision, err := k.table.Create(ctx, row)
 	if errors.Is(err, bus.ErrConflict) {
@@ -153,18 +165,18 @@ func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
 
 // wishOf is what a key is now.
 func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
+	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
 }
 
 // Update changes a key that has the revision. change is given what it is and makes of it
-// what it is to be; the name stays. Errors: [ErrChanged] where it has another revision;
+// what it is to be; the name and the tenant stay. Errors: [ErrChanged] where it has another revision;
 // KindNotFound; KindConflict for one of the configuration; and those of [Keys.Create].
 func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Wish)) (Key, error) {
 	now := time.Now().UTC().Truncate(time.Second)
-	return k.replace(ctx, id, revision, func(row *keytable.Key) error {
+	return k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
 		was, w := wishOf(row), wishOf(row)
 		change(&w)
-		w.Name = row.Name
+		w.Name, w.Tenant = row.Name, row.Tenant
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
@@ -182,7 +194,7 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revision uint64, grace time.Duration, expires time.Time) (key Key, secret string, err error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	secret = newSecret(id)
-	key, err = k.replace(ctx, id, revision, func(row *keytable.Key) error {
+	key, err = k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
 		w := wishOf(row)
 		if !expires.IsZero() {
 			w.Expires = expires
@@ -211,8 +223,8 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 }
 
 // replace changes the row of a key that has the revision.
-func (k *Keys) replace(ctx context.Context, id string, revision uint64, change func(*keytable.Key) error) (Key, error) {
-	if err := k.changeable(id); err != nil {
+func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*keytable.Key) error) (Key, error) {
+	if err := k.changeable(by, id); err != nil {
 		return Key{}, err
 	}
 	row, now, ok := k.table.Revision(keytable.Row(id))
@@ -231,8 +243,8 @@ func (k *Keys) replace(ctx context.Context, id string, revision uint64, change f
 
 // Revoke ends a key that has the revision, with all its secrets. Errors as of [Keys.Update];
 // whoever may manage keys may end any.
-func (k *Keys) Revoke(ctx context.Context, id string, revision uint64) error {
-	if err := k.changeable(id); err != nil {
+func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revision uint64) error {
+	if err := k.changeable(by, id); err != nil {
 		return err
 	}
 	if err := stored(k.table.Remove(ctx, keytable.Row(id), revision)); err != nil {
@@ -253,8 +265,8 @@ func (k *Keys) storable() error {
 }
 
 // changeable returns why the key cannot be changed.
-func (k *Keys) changeable(id string) error {
-	key, err := k.Get(id)
+func (k *Keys) changeable(by *schema.Principal, id string) error {
+	key, err := k.Get(by, id)
 	if err != nil {
 		return err
 	}
@@ -283,6 +295,9 @@ func notStored(err error) error {
 // mayGive returns nil where whoever makes a key has all that it gets. had are groups that it
 // has already.
 func mayGive(by *schema.Principal, w *Wish, had []string) error {
+	if !by.Tenant.Is(schema.DefaultTenant) && !by.Tenant.Is(w.Tenant) {
+		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
+	}
 	if by.Grant == nil {
 		return nil // a key of the configuration, or a front door without keys: everything
 	}

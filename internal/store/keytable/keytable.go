@@ -13,6 +13,7 @@ import (
 	"unique"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Digest is the SHA-256 of a key.
@@ -60,10 +61,10 @@ type Secret struct {
 type Key struct {
 	ID string `json:"id"`
 	// Name is the name of the principal, which no other key has.
-	Name   string   `json:"name"`
-	Owner  string   `json:"owner,omitempty"`
-	Groups []string `json:"groups,omitempty"`
-	Tenant string   `json:"tenant,omitempty"`
+	Name   string          `json:"name"`
+	Owner  string          `json:"owner,omitempty"`
+	Groups []string        `json:"groups,omitempty"`
+	Tenant schema.TenantID `json:"tenant,omitempty"`
 	// Scopes are those of internal/authn/scope. Tools limits calls to tools that fit one of
 	// these patterns of SERVER/TOOL; none: it does not limit them.
 	Scopes []string `json:"scopes"`
@@ -88,7 +89,7 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err
 	}
-	for _, s := range []*string{&read.Owner, &read.Tenant, &read.CreatedBy, &read.ChangedBy} {
+	for _, s := range []*string{&read.Owner, (*string)(&read.Tenant), &read.CreatedBy, &read.ChangedBy} {
 		*s = unique.Make(*s).Value()
 	}
 	for _, list := range []*[]string{&read.Groups, &read.Scopes, &read.Tools} {

@@ -42,16 +42,16 @@ type handlers struct {
 // may nest.
 func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logger) {
 	h := &handlers{keys: keys, log: log, depth: depth}
-	httpapi.Get(d, opList(), func(context.Context, *httpapi.NoInput) (APIKeyList, error) {
+	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (APIKeyList, error) {
 		list := APIKeyList{Keys: make([]APIKey, 0)}
-		all := h.keys.List()
+		all := h.keys.List(&httpapi.Of(ctx).Principal)
 		for i := range all {
 			list.Keys = append(list.Keys, keyOf(&all[i]))
 		}
 		return list, nil
 	})
-	httpapi.Register(d, opGet(), func(_ context.Context, in *keyInput) (*keyOutput, error) {
-		key, err := h.keys.Get(in.ID)
+	httpapi.Register(d, opGet(), func(ctx context.Context, in *keyInput) (*keyOutput, error) {
+		key, err := h.keys.Get(&httpapi.Of(ctx).Principal, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -66,12 +66,12 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 
 // create is POST /keys.
 func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
-	in, err := h.read(x, r, "name", "owner", "groups", "scopes", "tools", "note", "expires_at")
+	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "scopes", "tools", "note", "expires_at")
 	if err != nil {
 		return made, err
 	}
 	var w issued.Wish
-	if err := cmp.Or(in.text("name", true, issued.MostName, &w.Name), in.wish(&w)); err != nil {
+	if err := cmp.Or(in.text("name", true, issued.MostName, &w.Name), in.text("tenant", false, issued.MostTenant, (*string)(&w.Tenant)), in.wish(&w)); err != nil {
 		return made, err
 	}
 	key, secret, err := h.keys.Create(r.Context(), &x.Principal, w)
@@ -96,11 +96,11 @@ func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, er
 		return told, err
 	}
 	id := r.PathValue("id")
-	revision, err := h.condition(id, r.Header.Get("If-Match"))
+	revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
 		return told, err
 	}
-	before, err := h.keys.Get(id)
+	before, err := h.keys.Get(&x.Principal, id)
 	if err != nil {
 		return told, err
 	}
@@ -133,7 +133,7 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 		return made, httpapi.BadMember("grace_seconds", graceIs)
 	}
 	id := r.PathValue("id")
-	revision, err := h.condition(id, r.Header.Get("If-Match"))
+	revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
 		return made, err
 	}
@@ -149,21 +149,21 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 
 // revoke is DELETE /keys/{id}.
 func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, error) {
-	revision, err := h.condition(in.ID, in.Match)
+	x := httpapi.Of(ctx)
+	revision, err := h.condition(&x.Principal, in.ID, in.Match)
 	if err != nil {
 		return RevokedAPIKey{}, err
 	}
-	if err := h.keys.Revoke(ctx, in.ID, revision); err != nil {
+	if err := h.keys.Revoke(ctx, &x.Principal, in.ID, revision); err != nil {
 		return RevokedAPIKey{}, changed(err)
 	}
-	x := httpapi.Of(ctx)
 	h.log.Info("an API key was revoked", "key", in.ID, "by", x.Principal.Name, "id", x.ID)
 	return RevokedAPIKey{Status: "revoked"}, nil
 }
 
 // condition returns the revision that a request with this header changes.
-func (h *handlers) condition(id, match string) (revision uint64, err error) {
-	now, err := h.keys.Get(id)
+func (h *handlers) condition(by *schema.Principal, id, match string) (revision uint64, err error) {
+	now, err := h.keys.Get(by, id)
 	match = strings.TrimSpace(match)
 	switch {
 	case err != nil:

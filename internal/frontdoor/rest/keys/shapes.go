@@ -50,6 +50,7 @@ type APIKeyList struct {
 type APIKeyRequest struct {
 	Name    string     `json:"name" minLength:"1" maxLength:"128" example:"ci"`
 	Owner   string     `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the name."`
+	Tenant  string     `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
 	Groups  []string   `json:"groups,omitempty" nullable:"false" maxItems:"64"`
 	Scopes  []string   `json:"scopes" nullable:"false" minItems:"1" maxItems:"256" doc:"Not more than your own credential has." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools   []string   `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
@@ -81,7 +82,7 @@ type RevokedAPIKey struct {
 // keyOf is what is told of a key.
 func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
-		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
+		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: string(k.Tenant), Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
 	}
 	if k.Configured {
 		return key
