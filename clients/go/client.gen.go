@@ -1386,7 +1386,7 @@ type APIKeyRotation struct {
 	// ExpiresAt When the key ends; absent: as before.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// GraceSeconds How long the present secret stays valid beside the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
+	// GraceSeconds How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
 	//
 	// Examples: 86400
 	GraceSeconds *int64 `json:"grace_seconds,omitempty"`

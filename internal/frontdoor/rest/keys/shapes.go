@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // APIKey is an API key, without its secret.
 type APIKey struct {
-	ID        string         `json:"id" doc:"The id, which stays when the key is rotated." example:"4vQxWc0aZkPm"`
-	Name      string         `json:"name" doc:"The name of the principal; no other key has it." example:"ci"`
-	Owner     string         `json:"owner,omitempty" doc:"The person or team behind the key." example:"build team"`
-	Groups    []string       `json:"groups,omitempty" nullable:"false" doc:"The groups that the principal is in." example:"[\"dev\"]"`
-	Tenant    string         `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
-	Scopes    []string       `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin." example:"[\"tools:read\",\"tools:call:files\"]"`
-	Tools     []string       `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them." example:"[\"files/read_*\"]"`
-	Note      string         `json:"note,omitempty" doc:"What the key is for."`
-	Origin    string         `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here."`
-	ETag      string         `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
-	CreatedAt *time.Time     `json:"created_at,omitempty"`
-	CreatedBy string         `json:"created_by,omitempty" doc:"Who made it." example:"ops"`
-	ChangedAt *time.Time     `json:"changed_at,omitempty"`
-	ChangedBy string         `json:"changed_by,omitempty" doc:"Who changed it last." example:"ops"`
-	RotatedAt *time.Time     `json:"rotated_at,omitempty"`
-	ExpiresAt *time.Time     `json:"expires_at,omitempty" doc:"When the key ends; absent: never, which only keys of the configuration have."`
-	LastUsed  *time.Time     `json:"last_used_at,omitempty" doc:"When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration."`
-	Former    []FormerSecret `json:"former_secrets,omitempty" nullable:"false" doc:"Secrets from before rotations that are still accepted."`
+	ID        string          `json:"id" doc:"The id, which stays when the key is rotated." example:"4vQxWc0aZkPm"`
+	Name      string          `json:"name" doc:"The name of the principal; no other key has it." example:"ci"`
+	Owner     string          `json:"owner,omitempty" doc:"The person or team behind the key." example:"build team"`
+	Groups    []string        `json:"groups,omitempty" nullable:"false" doc:"The groups that the principal is in." example:"[\"dev\"]"`
+	Tenant    schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
+	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Tools     []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them." example:"[\"files/read_*\"]"`
+	Note      string          `json:"note,omitempty" doc:"What the key is for."`
+	Origin    string          `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here."`
+	ETag      string          `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
+	CreatedAt *time.Time      `json:"created_at,omitempty"`
+	CreatedBy string          `json:"created_by,omitempty" doc:"Who made it." example:"ops"`
+	ChangedAt *time.Time      `json:"changed_at,omitempty"`
+	ChangedBy string          `json:"changed_by,omitempty" doc:"Who changed it last." example:"ops"`
+	RotatedAt *time.Time      `json:"rotated_at,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: never, which only keys of the configuration have."`
+	LastUsed  *time.Time      `json:"last_used_at,omitempty" doc:"When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration."`
+	Former    []FormerSecret  `json:"former_secrets,omitempty" nullable:"false" doc:"Secrets from before rotations that are still accepted."`
 }
 
 // FormerSecret is a secret that a key had before it was rotated.
@@ -48,14 +49,14 @@ type APIKeyList struct {
 
 // APIKeyRequest is the body of POST /keys.
 type APIKeyRequest struct {
-	Name    string     `json:"name" minLength:"1" maxLength:"128" example:"ci"`
-	Owner   string     `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the name."`
-	Tenant  string     `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
-	Groups  []string   `json:"groups,omitempty" nullable:"false" maxItems:"64"`
-	Scopes  []string   `json:"scopes" nullable:"false" minItems:"1" maxItems:"256" doc:"Not more than your own credential has." example:"[\"tools:read\",\"tools:call:files\"]"`
-	Tools   []string   `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
-	Note    string     `json:"note,omitempty" maxLength:"1000"`
-	Expires *time.Time `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
+	Name    string          `json:"name" minLength:"1" maxLength:"128" example:"ci"`
+	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the name."`
+	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
+	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64"`
+	Scopes  []string        `json:"scopes" nullable:"false" minItems:"1" maxItems:"256" doc:"Not more than your own credential has." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
+	Note    string          `json:"note,omitempty" maxLength:"1000"`
+	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
 }
 
 // APIKeyChange is the body of PATCH /keys/{id}. What is absent stays.
@@ -70,7 +71,7 @@ type APIKeyChange struct {
 
 // APIKeyRotation is the body of POST /keys/{id}/rotate.
 type APIKeyRotation struct {
-	Grace   *int64     `json:"grace_seconds,omitempty" minimum:"0" maximum:"604800" doc:"How long the present secret stays valid beside the new one; absent: 86400, a day. At most 7 days; 0 ends it at once." example:"86400"`
+	Grace   *int64     `json:"grace_seconds,omitempty" minimum:"0" maximum:"604800" doc:"How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once." example:"86400"`
 	Expires *time.Time `json:"expires_at,omitempty" doc:"When the key ends; absent: as before."`
 }
 
@@ -82,7 +83,7 @@ type RevokedAPIKey struct {
 // keyOf is what is told of a key.
 func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
-		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: string(k.Tenant), Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
+		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
 	}
 	if k.Configured {
 		return key
