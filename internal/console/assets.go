@@ -34,10 +34,10 @@ func parsePages() (map[string]*template.Template, error) {
 		"label": label,
 		"deref": deref,
 		"at":    at,
-		"form":  func(action, token string) formHead { return formHead{action, token} },
+		"raw":   func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key"} {
-		t, err := ui.Parse(templates, "templates", funcs, "parts", name)
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool"} {
+		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", name)
 		if err != nil {
 			return nil, err
 		}
@@ -45,9 +45,6 @@ func parsePages() (map[string]*template.Template, error) {
 	}
 	return pages, nil
 }
-
-// formHead is how a form begins.
-type formHead struct{ Action, Token string }
 
 // at returns the address of a page with parameters, which come in pairs of name and value.
 // Those without a value are left out.

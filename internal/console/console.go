@@ -99,6 +99,15 @@ func (c *Console) Routes() []Route {
 		{"GET " + Root + "/key", c.askKey},
 		{"POST " + Root + "/key", c.takeKey},
 		{"GET " + Root + "/events", c.events},
+		{"GET " + Root + "/servers", c.serverList},
+		{"GET " + Root + "/server", c.server},
+		{"POST " + Root + "/server/restart", c.restart},
+		{"POST " + Root + "/server/accept", c.accept},
+		{"GET " + Root + "/fleet", c.fleet},
+		{"GET " + Root + "/tools", c.tools},
+		{"GET " + Root + "/tool", c.tool},
+		{"POST " + Root + "/tool", c.tryTool},
+		{"POST " + Root + "/tool/switch", c.switchTool},
 	}
 }
 
@@ -106,7 +115,7 @@ func (c *Console) Routes() []Route {
 // that is shown.
 func Links(here string) []ui.Link {
 	links := []ui.Link{
-		{To: Root, Label: "Overview"},
+		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

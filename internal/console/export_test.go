@@ -8,3 +8,11 @@ func ReadMetrics(text []byte) {
 	c := readCounters(text)
 	quantile(nil, c.buckets, 0.99)
 }
+
+// Copies are the commands and programs of a call.
+func Copies(frontDoor, server, tool, arguments string) (all []string) {
+	for _, c := range copiesOf(frontDoor, server, tool, arguments, false) {
+		all = append(all, c.Text)
+	}
+	return all
+}

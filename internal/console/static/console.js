@@ -1,2 +1,49 @@
-// What the console's pages do beyond the script of all pages. They also work without it.
+// What the console's pages do beyond the script of all pages: buttons that copy, and a form
+// that writes the editor next to it while somebody types. They also work without it.
 "use strict";
+(() => {
+  if (navigator.clipboard) {
+    for (const button of document.querySelectorAll("[data-copy]")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        document.getElementById("updates").textContent = "Copied";
+        setTimeout(() => { document.getElementById("updates").textContent = ""; }, 2000);
+      });
+    }
+  }
+
+  const form = document.querySelector("form[data-compose]");
+  const editor = form && form.querySelector("#arguments");
+  const faults = form && form.querySelector("#faults");
+  if (!form || !form.querySelector(".try-fields [name^='f.']")) return;
+  // The server makes the JSON, so that it is the same with and without this script.
+  let timer = 0, asked = 0;
+  const compose = async () => {
+    const n = ++asked;
+    const body = new URLSearchParams(new FormData(form));
+    body.set("do", "compose");
+    const answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", credentials: "same-origin", headers: { "X-Callyard-Part": "arguments" }, body });
+    if (!answer.ok || n !== asked) return;
+    const made = await answer.json();
+    editor.value = made.arguments;
+    faults.textContent = made.faults.join(" ");
+    faults.hidden = made.faults.length === 0;
+  };
+  form.addEventListener("input", (event) => {
+    if (!event.target.name || !event.target.name.startsWith("f.")) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => { timer = 0; compose().catch(() => {}); }, 150);
+  });
+  // What was typed last is in the editor before the form is sent.
+  form.addEventListener("submit", (event) => {
+    if (!timer || !event.submitter || event.submitter.value !== "run") return;
+    event.preventDefault();
+    clearTimeout(timer);
+    timer = 0;
+    compose().catch(() => {}).finally(() => form.requestSubmit(event.submitter));
+  });
+  for (const select of form.querySelectorAll(".variant select")) {
+    select.addEventListener("change", () => { clearTimeout(timer); timer = 0; form.requestSubmit(select.parentElement.querySelector("[data-rebuild]")); });
+  }
+})();

@@ -1,0 +1,54 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
+)
+
+// show adds what is derived from the rest: the call as commands and programs.
+func (t *tryView) show(frontDoor, server, tool string, keyed bool) {
+	t.Copies = copiesOf(frontDoor, server, tool, t.Arguments, keyed)
+}
+
+// copiesOf returns a call as a command or a program, with the same arguments byte for byte
+// where the language keeps them.
+func copiesOf(frontDoor, server, tool, arguments string, keyed bool) []copyText {
+	key, keyTS, keyPython := "", "", ""
+	if keyed {
+		key = "  -H \"Authorization: Bearer $CALLYARD_KEY\" \\\n"
+		keyTS, keyPython = ", { key: process.env.CALLYARD_KEY }", `, os.environ["CALLYARD_KEY"]`
+	}
+	to := frontDoor + "/servers/" + url.PathEscape(server) + "/tools/" + url.PathEscape(tool)
+	one := arguments
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(arguments)) == nil {
+		one = compact.String()
+	}
+	return []copyText{
+		{"curl", "curl", "curl -sS --fail-with-body " + shell(to) + " \\\n" + key + "  --json " + shell(arguments)},
+		{"cli", "CLI", "callyard --url " + shell(frontDoor) + " call " + shell(server) + " " + shell(tool) + " " + shell(arguments)},
+		{"python", "Python", "import json\nimport os\n\nimport callyard\n\nwith callyard.connect(" + literal(frontDoor) + keyPython + ") as client:\n    arguments = json.loads(" + literal(one) + ")\n    print(callyard.text(client.call(" + literal(server) + ", " + literal(tool) + ", arguments)))"},
+		{"typescript", "TypeScript", "import { createClient, textOf } from \"@callyard/client\";\n\nconst client = createClient(" + literal(frontDoor) + keyTS + ");\nconst result = await client.call(" + literal(server) + ", " + literal(tool) + ", JSON.parse(" + literal(one) + "));\nconsole.log(textOf(result));"},
+	}
+}
+
+// shell quotes a word for a POSIX shell, where it has to be.
+func shell(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%") == "" && s[0] != '-' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// literal is a text as Python and JavaScript write it: a JSON string is one of both.
+func literal(s string) string {
+	b, err := plainjson.Marshal(s)
+	if err != nil {
+		return `""` // a text always encodes
+	}
+	return string(b)
+}

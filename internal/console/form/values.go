@@ -1,0 +1,188 @@
+package form
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
+// Fault is something that is filled in and cannot be sent.
+type Fault struct {
+	Name, Label string // of the field
+	Message     string
+}
+
+// JSON returns what is filled in as a document with line breaks. Members that are optional
+// and empty are left out. Where there are faults, the document has none of those members.
+func (f *Form) JSON() (json.RawMessage, []Fault) {
+	if f.Root == nil {
+		return json.RawMessage("{}"), nil
+	}
+	var w writer
+	compact, ok := w.value(f.Root)
+	if !ok {
+		compact = []byte("{}")
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, compact, "", "  ") != nil {
+		return json.RawMessage("{}"), append(w.faults, Fault{f.Root.Name, f.Root.Label, "cannot be written as JSON."})
+	}
+	return b.Bytes(), w.faults
+}
+
+type writer struct{ faults []Fault }
+
+// value returns the JSON of a field; ok is false where it is left out.
+func (w *writer) value(f *Field) (raw []byte, ok bool) {
+	if f.Null {
+		return []byte("null"), true
+	}
+	switch f.Kind {
+	case Object:
+		return w.object(f)
+	case Array:
+		b := []byte{'['}
+		for i, item := range f.Fields {
+			one, ok := w.value(item)
+			if !ok {
+				one = []byte("null") // an element cannot be left out
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, one...)
+		}
+		return append(b, ']'), len(f.Fields) > 0 || f.Required
+	case Variant:
+		if len(f.Fields) == 0 {
+			return nil, false
+		}
+		return w.value(f.Fields[0])
+	case Choice:
+		at, err := strconv.Atoi(f.Value)
+		if err != nil || at < 0 || at >= len(f.Options) {
+			return nil, false
+		}
+		return f.Options[at].raw, true
+	case Text:
+		return quoted(f.Value), f.Value != "" || f.Required
+	}
+	text := strings.TrimSpace(f.Value)
+	switch {
+	case text == "":
+		return nil, false
+	case f.Kind == Number && number([]byte(text)) == "":
+		w.faults = append(w.faults, Fault{f.Name, f.Label, "must be a number."})
+		return nil, false
+	case !json.Valid([]byte(text)):
+		w.faults = append(w.faults, Fault{f.Name, f.Label, "must be JSON; a text has quotes."})
+		return nil, false
+	}
+	return []byte(text), true
+}
+
+func (w *writer) object(f *Field) ([]byte, bool) {
+	b, some := []byte{'{'}, false
+	for _, member := range f.Fields {
+		one, ok := w.value(member)
+		if !ok {
+			continue
+		}
+		if some {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, quoted(member.Label)...), ':'), one...)
+		some = true
+	}
+	return append(b, '}'), some || f.Required
+}
+
+// Fill returns what the form of a schema has filled in for a document. whole is false where
+// the form cannot hold all of the document; the rest is left out.
+func Fill(schema, document json.RawMessage) (values Values, whole bool) {
+	if !json.Valid(document) || !rawjson.IsObject(document) {
+		return Values{}, false
+	}
+	var plain bytes.Buffer
+	if json.Compact(&plain, document) != nil {
+		return Values{}, false
+	}
+	b := &builder{reader: newReader(schema)}
+	values = make(Values)
+	s := b.read(schema, 0)
+	if len(schema) == 0 {
+		s = shape{types: []string{"object"}}
+	}
+	b.fill(values, "a", s, plain.Bytes(), 0)
+	got, faults := New(schema, values).JSON()
+	return values, len(faults) == 0 && sameJSON(got, document)
+}
+
+// fill sets the controls of a shape to a value, in the way in which field reads them.
+func (b *builder) fill(to Values, name string, s shape, value json.RawMessage, depth int) {
+	if b.count++; b.count > 4*MaxFields || b.steps < 0 {
+		return
+	}
+	if s.nullable && string(value) == "null" {
+		to[name+".z"] = "1"
+		return
+	}
+	kind := kindOf(&s)
+	if (kind == Object || kind == Array || kind == Variant) && depth >= MaxDepth || kind == Object && depth > 0 && len(s.properties) == 0 {
+		kind = JSON
+	}
+	switch kind {
+	case Object:
+		for i, p := range s.properties {
+			if inner := rawjson.Get(value, p.name); inner != nil {
+				b.fill(to, name+"."+strconv.Itoa(i), b.read(p.schema, 0), inner, depth+1)
+			}
+		}
+	case Array:
+		all := list(value)
+		to[name+".n"] = strconv.Itoa(min(len(all), MaxItems))
+		for i, one := range all[:min(len(all), MaxItems)] {
+			b.fill(to, name+"."+strconv.Itoa(i), b.read(s.items, 0), one, depth+1)
+		}
+	case Variant:
+		shapes := b.variants(&s)
+		if at := b.matching(shapes, value); at >= 0 {
+			to[name] = strconv.Itoa(at)
+			b.fill(to, name+".v"+strconv.Itoa(at), shapes[at], value, depth+1)
+		}
+	case Choice:
+		to[name] = chosen(s.enum, value, false)
+	case Text:
+		to[name], _ = rawjson.Text(value)
+	default:
+		to[name] = string(value)
+	}
+}
+
+// sameJSON says whether two documents mean the same; numbers are compared as they are
+// written.
+func sameJSON(a, b []byte) bool {
+	x, okX := decoded(a)
+	y, okY := decoded(b)
+	return okX && okY && reflect.DeepEqual(x, y)
+}
+
+func decoded(raw []byte) (v any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// quoted is a text as JSON, with no more escapes than it needs.
+func quoted(text string) []byte {
+	b, err := plainjson.Marshal(text)
+	if err != nil {
+		return []byte(`""`) // a text always encodes
+	}
+	return b
+}

@@ -1,0 +1,215 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxRows is how many rows a list shows on one page.
+const maxRows = 100
+
+type serversPage struct {
+	Servers []callyard.ServerItem
+	Found   int
+	All     int
+	State   string // the filter
+	Query   string
+	Cut     bool // there are more than are shown
+}
+
+// serverList is the page of all servers.
+func (c *Console) serverList(w http.ResponseWriter, r *http.Request, v Visit) error {
+	servers, err := c.servers(r.Context(), v)
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	q := r.URL.Query()
+	page := serversPage{All: len(servers), State: q.Get("state"), Query: strings.TrimSpace(q.Get("q"))}
+	for _, s := range servers {
+		if page.State == "trouble" && !inTrouble(s) || page.State == "changed" && len(s.ChangedTools) == 0 || !strings.Contains(strings.ToLower(s.ID), strings.ToLower(page.Query)) {
+			continue
+		}
+		page.Servers = append(page.Servers, s)
+	}
+	// What needs somebody comes first.
+	slices.SortFunc(page.Servers, func(a, b callyard.ServerItem) int {
+		return cmp.Or(-compareBools(inTrouble(a), inTrouble(b)), cmp.Compare(a.ID, b.ID))
+	})
+	page.Found = len(page.Servers)
+	if page.Cut = page.Found > maxRows; page.Cut {
+		page.Servers = page.Servers[:maxRows]
+	}
+	return c.render(w, v, http.StatusOK, "servers", view{Title: "Servers", Here: Root + "/servers", Live: true, Page: page})
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+type serverPage struct {
+	S       callyard.ServerItem
+	Sum     sums
+	Tools   []toolRow
+	More    bool   // there are more tools than are shown
+	Unknown string // why the tools are not known
+	Pins    *pinsView
+	Restart string // form token
+	Done    string
+	Notice  string
+}
+
+// sums are totals over the workers of a server.
+type sums struct{ Sessions, Restarts int64 }
+
+// server is the page of one server.
+func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		http.Redirect(w, r, Root+"/servers", http.StatusSeeOther)
+		return nil
+	}
+	page := serverPage{Done: doneOf(r)}
+	err := c.fillServer(r.Context(), v, id, &page)
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	return c.render(w, v, http.StatusOK, "server", view{Title: id, Here: Root + "/servers", Live: true, Page: page})
+}
+
+// fillServer asks the front door for all that the page of a server shows.
+func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serverPage) (err error) {
+	page.S, err = get[callyard.ServerItem](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetServer(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range page.S.Workers {
+		page.Sum.Sessions += w.Sessions
+		page.Sum.Restarts += w.Restarts
+	}
+	page.Restart = v.Token(Root + "/server/restart")
+	list, err := c.toolPage(ctx, v, toolFilter{Server: id})
+	switch kind := schema.KindOf(err); {
+	case err == nil:
+		page.Tools, page.More = list.Rows, list.Next != ""
+		if len(list.Unknown) > 0 {
+			page.Unknown = "The tools were not read yet."
+		}
+	case kind == schema.KindNotFound || kind == schema.KindUnavailable || kind == schema.KindForbidden:
+		page.Unknown = schema.AsError(err).Detail
+	default:
+		return err
+	}
+	if page.S.Pin != nil {
+		page.Pins, err = c.pins(ctx, v, id)
+		if schema.KindOf(err) == schema.KindForbidden {
+			page.Notice, err = "Your key may not see the accepted definitions of this server.", nil
+		}
+	}
+	return err
+}
+
+// doneOf returns the sentence for what was done before the page was shown.
+func doneOf(r *http.Request) string {
+	switch r.URL.Query().Get("done") {
+	case "restart":
+		return "The server is restarting on all workers. Calls that run finish first."
+	case "accept":
+		return "The definitions are accepted."
+	case "off":
+		return "The tool is disabled. Callers are refused with your reason."
+	case "on":
+		return "The tool is enabled."
+	case "cancel":
+		return "The cancellation is requested."
+	case "settle":
+		return "The outcome is recorded."
+	}
+	return ""
+}
+
+// restart starts the processes and sessions of a server anew.
+func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.PostForm.Get("server")
+	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.RestartServer(ctx, id)
+	}); err != nil {
+		return err
+	}
+	c.acted(v, "restart", "server", id)
+	http.Redirect(w, r, at(Root+"/server", "id", id, "done", "restart"), http.StatusSeeOther)
+	return nil
+}
+
+// acted logs what a person did. The front door records the act under the name of the key.
+func (c *Console) acted(v Visit, what string, args ...any) {
+	c.o.Log.Info("a person acted in the console", append([]any{"person", v.Person, "act", what}, args...)...)
+}
+
+type fleetPage struct {
+	Workers []callyard.WorkerItem
+	Doors   []callyard.ConfiguredProcess
+	Others  []callyard.ConfiguredProcess
+	// Disagreements are parts of the configuration for which processes use different versions.
+	Disagreements []callyard.ConfigurationDisagreement
+	Version       string
+	Started       time.Time
+	Now           time.Time
+}
+
+// fleet is the page of the workers and the other processes.
+func (c *Console) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
+	ctx := r.Context()
+	workers, err := cached(c.cache, v, "workers", func() (callyard.WorkerList, error) {
+		return get[callyard.WorkerList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListWorkers(ctx)
+		})
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
+		return get[callyard.ConfigurationStatus](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetConfiguration(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	version, err := cached(c.cache, v, "version", func() (callyard.Version, error) {
+		return get[callyard.Version](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetVersion(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	page := fleetPage{Workers: slices.Clone(workers.Workers), Disagreements: status.Disagreements, Version: version.Version, Started: version.Started, Now: c.o.Now()}
+	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	for _, p := range status.Processes {
+		switch p.Role {
+		case "frontdoor":
+			page.Doors = append(page.Doors, p)
+		case "worker":
+		default:
+			page.Others = append(page.Others, p)
+		}
+	}
+	return c.render(w, v, http.StatusOK, "fleet", view{Title: "Fleet", Here: Root + "/fleet", Live: true, Page: page})
+}

@@ -1,0 +1,55 @@
+package console_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestServersAreListedWithTheReasonOfAFailure(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/servers")
+	p.says(t, `href="/console/server?id=files"`, `href="/console/server?id=crm"`, "The process ended with status 3.", "1 to review")
+	p = k.get("/console/servers?state=trouble")
+	p.says(t, "id=crm")
+	p.hides(t, "id=files")
+	k.get("/console/servers?q=FIL").hides(t, "id=crm")
+	k.get("/console/servers?q=nothing").says(t, "No servers match")
+}
+
+func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /servers/crm": badServer,
+		"GET /tools":       `{"tools":[{"server":"crm","name":"send","enabled":false,"reason":"Not <now>.","definition":{"name":"send","description":"Sends."}}]}`,
+		"GET /preflight":   `{"ready":false,"tools":[{"server":"crm","tool":"send","state":"disabled","ready":false,"pinned":true,"risk":"high","decision":"hold"}]}`,
+		"GET /servers/crm/pins": `{"pin":"quarantine","server":"crm","tools":[{"name":"send","state":"accepted"},
+			{"name":"pay","state":"changed","digest":"sha256:new","definition":{"name":"pay","description":"Pays all."},"accepted_definition":{"name":"pay","description":"Pays one."},"accepted_by":"ada"}]}`,
+		"POST /servers/crm/pins":    `{"pin":"quarantine","server":"crm","tools":[]}`,
+		"POST /servers/crm/restart": `{"id":"crm","status":"restarting"}`,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/server?id=crm")
+	p.says(t, "The process ended with status 3.", "no such module", "Not &lt;now&gt;.", "High risk", "Held for approval", `name="digest" value="sha256:new"`, "<mark>")
+	p = k.post("/console/server/accept", "server", "crm", "tool", "pay", "digest", "sha256:new")
+	if p.status != http.StatusSeeOther || d.last("POST /servers/crm/pins").body != `{"tools":[{"digest":"sha256:new","name":"pay"}]}` {
+		t.Errorf("accepting: %d, %s", p.status, d.last("POST /servers/crm/pins").body)
+	}
+	if p = k.post("/console/server/restart", "server", "crm"); p.status != http.StatusSeeOther || d.last("POST /servers/crm/restart").route == "" {
+		t.Errorf("restarting: %d", p.status)
+	}
+	k.get("/console/server?id=crm&done=restart").says(t, "The server is restarting")
+}
+
+func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /workers":       `{"workers":[{"id":"worker_1","name":"west","host":"h1","pid":3,"version":"1.2","draining":true,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"region":"eu"},"servers":[]}]}`,
+		"GET /configuration": `{"processes":[{"id":"frontdoor_1","role":"frontdoor","parts":[]},{"id":"approver_1","role":"approver","parts":[]}],"disagreements":[{"part":"policy","versions":[{"version":"a","processes":[]},{"version":"b","processes":[]}]}]}`,
+		"GET /version":       `{"version":"1.2","go":"go1","started":"2026-01-01T00:00:00Z"}`,
+	})
+	p := openDesk(t, d, nil).get("/console/fleet")
+	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration")
+	d.mu.Lock()
+	d.answers["GET /workers"] = `{"workers":[]}`
+	d.mu.Unlock()
+	openDesk(t, d, nil).get("/console/fleet").says(t, "No worker is alive")
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// hints are the annotations of a tool that people are told of, with what they mean.
+var hints = []struct{ member, label string }{
+	{"readOnlyHint", "Read-only"}, {"destructiveHint", "Destructive"}, {"idempotentHint", "Idempotent"}, {"openWorldHint", "Open world"},
+}
+
+type hint struct {
+	Label string
+	Value string
+}
+
+type toolView struct {
+	toolRow
+	Title      string
+	Enabled    bool
+	Known      bool // the definition is there
+	Definition []byte
+	Input      json.RawMessage
+	Output     []byte
+	Hints      []hint
+	Digest     string
+	Pinned     bool
+	SwitchTo   string // "on" or "off": what the form does
+	Token      string // of the form that switches
+	Try        tryView
+	Done       string
+	Refusal    string
+}
+
+// tool is the page of one tool, with the form to try it.
+func (c *Console) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	if q.Get("server") == "" || q.Get("tool") == "" {
+		http.Redirect(w, r, Root+"/tools", http.StatusSeeOther)
+		return nil
+	}
+	page, err := c.viewTool(r.Context(), v, q.Get("server"), q.Get("tool"))
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page.Done = doneOf(r)
+	page.Try.start(page.Input)
+	return c.renderTool(w, v, http.StatusOK, page)
+}
+
+func (c *Console) renderTool(w http.ResponseWriter, v Visit, status int, page *toolView) error {
+	page.Try.show(c.o.FrontDoor(), page.Server, page.Name, v.Key != "")
+	if page.Try.Result.HasImages() {
+		head := w.Header()
+		head.Set("Content-Security-Policy", head.Get("Content-Security-Policy")+"; img-src 'self' data:")
+	}
+	return c.render(w, v, status, "tool", view{Title: page.Name + " on " + page.Server, Here: Root + "/tools", Page: page})
+}
+
+// maxPages bounds the search for one tool among those of its server.
+const maxPages = 20
+
+// findTool returns a tool of a server as the list of tools has it.
+func (c *Console) findTool(ctx context.Context, v Visit, server, name string) (found callyard.ToolItem, err error) {
+	limit := int64(500)
+	params := callyard.ListToolsParams{Server: &server, Limit: &limit}
+	for range maxPages {
+		list, err := get[callyard.ToolList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListTools(ctx, &params)
+		})
+		if err != nil {
+			return found, err
+		}
+		for _, t := range list.Tools {
+			if t.Name == name && t.Server == server {
+				return t, nil
+			}
+		}
+		for _, t := range list.Quarantined {
+			if t.Name == name {
+				return callyard.ToolItem{Server: server, Name: name, Enabled: true}, nil
+			}
+		}
+		if params.Cursor = list.NextCursor; params.Cursor == nil {
+			break
+		}
+	}
+	return found, schema.Errorf(schema.KindNotFound, "The server %q has no tool %q, or its tools are not known yet.", server, name)
+}
+
+// viewTool asks the front door for all that the page of a tool shows.
+func (c *Console) viewTool(ctx context.Context, v Visit, server, name string) (*toolView, error) {
+	t, err := c.findTool(ctx, v, server, name)
+	if err != nil {
+		return nil, err
+	}
+	rows := []toolRow{rowOf(t)}
+	page := &toolView{toolRow: rows[0], Enabled: t.Enabled, Known: len(t.Definition) > 0, SwitchTo: "off", Token: v.Token(Root + "/tool/switch")}
+	if !t.Enabled {
+		page.SwitchTo = "on"
+	}
+	all, err := get[callyard.Preflight](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.Preflight(ctx, &callyard.PreflightParams{Tool: []string{server + "/" + name}})
+	})
+	if err == nil && len(all.Tools) == 1 {
+		p := all.Tools[0]
+		page.Digest, page.Pinned = text(p.Digest), p.Pinned
+		c.decide(ctx, v, rows)
+		page.toolRow = rows[0]
+	}
+	page.Definition, page.Input = pretty(t.Definition), rawjson.Get(t.Definition, "inputSchema")
+	page.Title, _ = rawjson.Text(rawjson.Get(t.Definition, "title"))
+	if out := rawjson.Get(t.Definition, "outputSchema"); out != nil {
+		page.Output = pretty(out)
+	}
+	annotations := rawjson.Get(t.Definition, "annotations")
+	for _, h := range hints {
+		if value := rawjson.Get(annotations, h.member); value != nil {
+			page.Hints = append(page.Hints, hint{h.label, map[bool]string{true: "yes", false: "no"}[string(value) == "true"]})
+		}
+	}
+	page.Try.Token = v.Token(Root + "/tool")
+	return page, nil
+}
+
+// switchTool disables or enables a tool.
+func (c *Console) switchTool(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	server, name, on := f.Get("server"), f.Get("tool"), f.Get("to") == "on"
+	body := callyard.SwitchRequest{Enabled: on}
+	if reason := strings.TrimSpace(f.Get("reason")); reason != "" && !on {
+		body.Reason = &reason
+	}
+	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.SwitchTool(ctx, server, name, body)
+	}); err != nil {
+		page, readErr := c.viewTool(r.Context(), v, server, name)
+		if readErr != nil {
+			return err
+		}
+		d := problem.Of(err)
+		page.Refusal = d.Detail
+		page.Try.start(page.Input)
+		return c.renderTool(w, v, d.Status, page)
+	}
+	done := map[bool]string{true: "on", false: "off"}[on]
+	c.acted(v, "switch "+done, "server", server, "tool", name)
+	http.Redirect(w, r, at(Root+"/tool", "server", server, "tool", name, "done", done), http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,181 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
+// toolRows is how many tools a page lists: what one preflight tells the decisions of.
+const toolRows = 50
+
+// toolFilter says which tools a list has.
+type toolFilter struct{ Query, Server, Set, Cursor string }
+
+// toolRow is a tool in a list.
+type toolRow struct {
+	Server, Name, Text string
+	Signature          string
+	Risk, Decision     string // of a call without arguments; empty where it is not known
+	Why                string // why a call would not run
+	State              string // disabled, offline, changed; empty for others
+}
+
+// toolRowsPage is one page of tools.
+type toolRowsPage struct {
+	Rows        []toolRow
+	Next        string
+	Unknown     []string // servers whose tools are not known
+	Unmatched   []string // words of the query that no tool has
+	Quarantined []callyard.QuarantinedTool
+}
+
+// toolPage returns a page of the tools that a filter lets through, with the decision of the
+// policy on each.
+func (c *Console) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
+	if f.Query != "" {
+		return c.searchPage(ctx, v, f)
+	}
+	limit, offline := int64(toolRows), callyard.ListToolsParamsInclude("offline")
+	params := callyard.ListToolsParams{Server: given(f.Server), Set: given(f.Set), Cursor: given(f.Cursor)}
+	if f.Set == "" {
+		params.Limit = &limit // those of a set come in one answer
+	} else {
+		params.Include, params.Cursor = &offline, nil
+	}
+	list, err := get[callyard.ToolList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListTools(ctx, &params)
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &toolRowsPage{Next: text(list.NextCursor), Unknown: list.Unknown, Quarantined: list.Quarantined}
+	for _, t := range list.Tools[:min(len(list.Tools), 10*toolRows)] {
+		page.Rows = append(page.Rows, rowOf(t))
+	}
+	c.decide(ctx, v, page.Rows)
+	return page, nil
+}
+
+func rowOf(t callyard.ToolItem) toolRow {
+	row := toolRow{Server: t.Server, Name: t.Name}
+	row.Text, _ = rawjson.Text(rawjson.Get(t.Definition, "description"))
+	switch {
+	case !t.Enabled:
+		row.State, row.Why = "disabled", text(t.Reason)
+	case t.Offline != nil:
+		row.State, row.Why = "offline", *t.Offline
+	case t.Changed != nil:
+		row.State, row.Why = "changed", *t.Changed
+	}
+	return row
+}
+
+func (c *Console) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
+	limit := toolRows
+	found, err := get[callyard.ToolSearch](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.SearchTools(ctx, &callyard.SearchToolsParams{Q: f.Query, Server: given(f.Server), Set: given(f.Set), Limit: &limit})
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &toolRowsPage{Unknown: found.Unknown, Unmatched: found.Unmatched}
+	for _, t := range found.Tools {
+		page.Rows = append(page.Rows, toolRow{Server: t.Server, Name: t.Tool, Signature: t.Signature, Text: text(t.Summary), Risk: string(t.Risk), Decision: string(t.Decision)})
+	}
+	return page, nil
+}
+
+// decide asks what the policy decides for each of the tools. Where that is not told, it
+// stays unknown.
+func (c *Console) decide(ctx context.Context, v Visit, rows []toolRow) {
+	for from := 0; from < len(rows); from += toolRows {
+		some := rows[from:min(from+toolRows, len(rows))]
+		var names []string
+		for _, row := range some {
+			names = append(names, row.Server+"/"+row.Name)
+		}
+		all, err := get[callyard.Preflight](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
+		})
+		if err != nil || len(all.Tools) != len(some) {
+			return
+		}
+		for i, t := range all.Tools {
+			if t.Risk != nil {
+				some[i].Risk = string(*t.Risk)
+			}
+			if t.Decision != nil {
+				some[i].Decision = string(*t.Decision)
+			}
+			if some[i].Why == "" && !t.Ready {
+				some[i].State, some[i].Why = string(t.State), text(t.Reason)
+			}
+		}
+	}
+}
+
+// given is a parameter; nil where it is empty.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// text is the text behind a pointer; empty for nil.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+type toolsPage struct {
+	toolFilter
+	List *toolRowsPage
+	Sets []string
+	More string // the address of the next page
+}
+
+// tools is the page on which people search for tools.
+func (c *Console) tools(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	page := toolsPage{toolFilter: toolFilter{Query: strings.TrimSpace(q.Get("q")), Server: strings.TrimSpace(q.Get("server")), Set: q.Get("set"), Cursor: q.Get("cursor")}}
+	var err error
+	if page.List, err = c.toolPage(r.Context(), v, page.toolFilter); err != nil {
+		return c.orKey(w, r, err)
+	}
+	sets, err := c.sets(r.Context(), v)
+	if err != nil {
+		return err
+	}
+	for _, s := range sets {
+		page.Sets = append(page.Sets, s.Name)
+	}
+	if page.List.Next != "" {
+		page.More = at(Root+"/tools", "server", page.Server, "set", page.Set, "cursor", page.List.Next)
+	}
+	return c.render(w, v, http.StatusOK, "tools", view{Title: "Tools", Here: Root + "/tools", Page: page})
+}
+
+func (c *Console) sets(ctx context.Context, v Visit) ([]callyard.SetItem, error) {
+	list, err := cached(c.cache, v, "sets", func() (callyard.SetList, error) {
+		return get[callyard.SetList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListSets(ctx)
+		})
+	})
+	return list.Sets, err
+}
+
+// pretty returns JSON with line breaks, or the text as it is where it is none.
+func pretty(raw json.RawMessage) []byte {
+	if b, err := json.MarshalIndent(raw, "", "  "); err == nil && len(raw) > 0 {
+		return b
+	}
+	return raw
+}

@@ -1,0 +1,167 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/console/form"
+	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// tryView is the part of a tool's page on which people call it.
+type tryView struct {
+	Token     string
+	Form      *form.Form
+	Arguments string // exactly what would be sent
+	Faults    []form.Fault
+	Notice    string // about the form and the editor
+	Refusal   string // why the call did not run
+	Details   []schema.Fault
+	CallID    string
+	Result    *resultView
+	Copies    []copyText
+}
+
+// waitFor is how long a page waits for a call, which runs on after that.
+const waitFor = 8 * time.Second
+
+// copyText is a call as a command or a program.
+type copyText struct {
+	ID, Label string
+	Text      string
+}
+
+// start fills in the defaults of the schema.
+func (t *tryView) start(input json.RawMessage) {
+	t.Form = form.New(input, nil)
+	document, _ := t.Form.JSON()
+	t.Arguments = string(document)
+}
+
+// tryTool takes the form and the editor of a tool's page: it fills one from the other, or runs
+// what the editor has.
+func (c *Console) tryTool(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	page, err := c.viewTool(r.Context(), v, f.Get("server"), f.Get("tool"))
+	if err != nil {
+		return err
+	}
+	// Browsers end the lines of a text with CR LF. No string of JSON has one as it is.
+	page.Try.Arguments = strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n")
+	act, place, _ := strings.Cut(f.Get("do"), ":")
+	values := valuesOf(f)
+	status := http.StatusOK
+	switch act {
+	case "grow", "shrink":
+		n, _ := strconv.Atoi(values[place+".n"])
+		n += map[string]int{"grow": 1, "shrink": -1}[act]
+		values[place+".n"] = strconv.Itoa(max(n, 0))
+		page.Try.compose(page.Input, values)
+	case "compose":
+		page.Try.compose(page.Input, values)
+	case "fill":
+		status = page.Try.fill(page.Input, values)
+	default:
+		status = c.run(r.Context(), v, page, values)
+	}
+	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script asks for what the form makes
+		return sendComposed(w, &page.Try)
+	}
+	return c.renderTool(w, v, status, page)
+}
+
+// valuesOf returns the controls of the form among all that was sent.
+func valuesOf(f map[string][]string) form.Values {
+	values := make(form.Values)
+	for name, all := range f {
+		if rest, ok := strings.CutPrefix(name, "f."); ok && len(all) == 1 {
+			values[rest] = strings.ReplaceAll(all[0], "\r\n", "\n")
+		}
+	}
+	return values
+}
+
+// compose writes what the form has into the editor.
+func (t *tryView) compose(input json.RawMessage, values form.Values) {
+	t.Form = form.New(input, values)
+	var document json.RawMessage
+	if document, t.Faults = t.Form.JSON(); t.Form.Root != nil {
+		t.Arguments = string(document)
+	}
+}
+
+// fill reads what the editor has into the form.
+func (t *tryView) fill(input json.RawMessage, before form.Values) int {
+	values, whole := form.Fill(input, json.RawMessage(t.Arguments))
+	if !json.Valid([]byte(t.Arguments)) {
+		t.Form, t.Notice = form.New(input, before), "The editor does not contain valid JSON, so the form stays as it was."
+		return http.StatusUnprocessableEntity
+	}
+	if t.Form = form.New(input, values); !whole {
+		t.Notice = "The form cannot show everything that the editor contains. “Run” sends what the editor contains; “Update JSON from form” would drop the rest."
+	}
+	return http.StatusOK
+}
+
+// run calls the tool with exactly what the editor has, in the way in which every caller does:
+// policy, approval, limits and records apply. It returns the status of the page.
+func (c *Console) run(ctx context.Context, v Visit, page *toolView, values form.Values) int {
+	t := &page.Try
+	if t.Form = form.New(page.Input, values); len(values) == 0 {
+		if filled, _ := form.Fill(page.Input, json.RawMessage(t.Arguments)); len(filled) > 0 {
+			t.Form = form.New(page.Input, filled)
+		}
+	}
+	if len(t.Arguments) > c.o.ArgumentBytes {
+		t.Refusal = "The arguments exceed the limit of " + strconv.Itoa(c.o.ArgumentBytes) + " bytes."
+		return http.StatusRequestEntityTooLarge
+	}
+	began := c.o.Now()
+	prefer := fmt.Sprintf("wait=%d", waitFor/time.Second)
+	body, res, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.CallToolWithBody(ctx, page.Server, page.Name, &callyard.CallToolParams{Prefer: &prefer}, "application/json", bytes.NewReader([]byte(t.Arguments)))
+	})
+	took := c.o.Now().Sub(began)
+	if res != nil {
+		t.CallID = res.Header.Get("Callyard-Call-Id")
+	}
+	c.acted(v, "call", "server", page.Server, "tool", page.Name, "call", t.CallID)
+	if err != nil {
+		d := problem.Of(err)
+		t.Refusal, t.Details = d.Detail, schema.AsError(err).Faults
+		return d.Status
+	}
+	t.Result = readResult(body, res.StatusCode == http.StatusAccepted)
+	t.Result.Took = seconds(took.Seconds())
+	if t.Result.CallID != "" {
+		t.CallID = t.Result.CallID
+	}
+	return http.StatusOK
+}
+
+// sendComposed answers the script with what the form makes, and what is wrong.
+func sendComposed(w http.ResponseWriter, t *tryView) error {
+	var wrong []string
+	for _, f := range t.Faults {
+		wrong = append(wrong, f.Label+" "+f.Message)
+	}
+	line, err := plainjson.Marshal(struct {
+		Arguments string   `json:"arguments"`
+		Faults    []string `json:"faults"`
+	}{t.Arguments, wrong})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(line) // the browser went away; nobody is left to be told
+	return nil
+}
