@@ -34,9 +34,15 @@ func parsePages() (map[string]*template.Template, error) {
 		"label": label,
 		"deref": deref,
 		"at":    at,
-		"raw":   func(s string) []byte { return []byte(s) },
+		"ms": func(p *float64) string {
+			if p == nil {
+				return ""
+			}
+			return seconds(*p / 1000)
+		},
+		"raw": func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool"} {
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets"} {
 		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", name)
 		if err != nil {
 			return nil, err
@@ -88,13 +94,13 @@ func label(text any) string {
 // tone returns the class that colors the badge of a state, of a risk or of a decision.
 func tone(state any) string {
 	switch fmt.Sprint(state) {
-	case "initialized", "succeeded", "accepted", "run", "ready", "done":
+	case "initialized", "succeeded", "accepted", "run", "ready", "done", "completed":
 		return "success"
-	case "running", "queued", "open":
+	case "running", "queued", "receiving":
 		return "info"
-	case "starting", "held", "hold", "medium", "new", "draining", "sandbox", "unknown tools":
+	case "starting", "held", "hold", "medium", "new", "draining", "sandbox", "canceling", "expired":
 		return "warning"
-	case "error", "timeout", "failed", "denied", "deny", "unknown", "high", "changed", "offline":
+	case "error", "timeout", "failed", "denied", "deny", "unknown", "high", "changed", "offline", "missing", "unaccepted":
 		return "danger"
 	}
 	return ""

@@ -108,6 +108,15 @@ func (c *Console) Routes() []Route {
 		{"GET " + Root + "/tool", c.tool},
 		{"POST " + Root + "/tool", c.tryTool},
 		{"POST " + Root + "/tool/switch", c.switchTool},
+		{"GET " + Root + "/calls", c.calls},
+		{"GET " + Root + "/call", c.call},
+		{"POST " + Root + "/call", c.actOnCall},
+		{"GET " + Root + "/batches", c.batches},
+		{"GET " + Root + "/batch", c.batch},
+		{"POST " + Root + "/batch", c.cancelBatch},
+		{"GET " + Root + "/batch/results", c.results},
+		{"GET " + Root + "/policy", c.policy},
+		{"GET " + Root + "/sets", c.setList},
 	}
 }
 
@@ -116,6 +125,7 @@ func (c *Console) Routes() []Route {
 func Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
+		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"html/template"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -109,4 +110,10 @@ func readBlock(raw json.RawMessage) blockView {
 // HasImages says whether the page needs the right to show images that it brings itself.
 func (r *resultView) HasImages() bool {
 	return r != nil && slices.ContainsFunc(r.Blocks, func(b blockView) bool { return b.Image != "" })
+}
+
+// allowImages lets a page show the images that it brings itself, and nothing else more.
+func allowImages(w http.ResponseWriter) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", head.Get("Content-Security-Policy")+"; img-src 'self' data:")
 }

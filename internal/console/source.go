@@ -174,3 +174,28 @@ func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, e
 	}
 	return value, err
 }
+
+// readAll reads an answer within the limit.
+func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxAnswer)) }
+
+// copyOut hands an answer through. Each piece has its own time, so that a long one is not cut
+// off; when the front door fails in between, the connection breaks, and the file is
+// incomplete for the browser too.
+func copyOut(w http.ResponseWriter, from io.Reader) error {
+	control, piece := http.NewResponseController(w), make([]byte, 64<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			_ = control.SetWriteDeadline(time.Now().Add(writeWithin))
+			if _, err := w.Write(piece[:n]); err != nil {
+				return nil // the browser went away; nobody is left to be told
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			panic(http.ErrAbortHandler)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 
 // hints are the annotations of a tool that people are told of, with what they mean.
 var hints = []struct{ member, label string }{
-	{"readOnlyHint", "Read-only"}, {"destructiveHint", "Destructive"}, {"idempotentHint", "Idempotent"}, {"openWorldHint", "Open world"},
+	{"readOnlyHint", "read-only"}, {"destructiveHint", "destructive"}, {"idempotentHint", "idempotent"}, {"openWorldHint", "open world"},
 }
 
 type hint struct {
@@ -59,8 +59,7 @@ func (c *Console) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
 func (c *Console) renderTool(w http.ResponseWriter, v Visit, status int, page *toolView) error {
 	page.Try.show(c.o.FrontDoor(), page.Server, page.Name, v.Key != "")
 	if page.Try.Result.HasImages() {
-		head := w.Header()
-		head.Set("Content-Security-Policy", head.Get("Content-Security-Policy")+"; img-src 'self' data:")
+		allowImages(w)
 	}
 	return c.render(w, v, status, "tool", view{Title: page.Name + " on " + page.Server, Here: Root + "/tools", Page: page})
 }

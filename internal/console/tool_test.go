@@ -50,7 +50,7 @@ func TestATriedCallIsSentExactlyAsTheEditorHasIt(t *testing.T) {
 	if got := editor(t, p); got != "{\n  \"message\": \"\",\n  \"n\": 90071992547409931\n}" {
 		t.Errorf("the defaults are %s", got)
 	}
-	p.says(t, "Read-only", "sha256:d")
+	p.says(t, "read-only", "sha256:d")
 
 	p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "compose", "f.a.0", "hi \"you\"\r\n&", "f.a.1", "1.50", "f.a.2.n", "1", "f.a.2.0", "x")
 	composed := editor(t, p)

@@ -1,0 +1,207 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// batchStates are the states of a batch.
+var batchStates = []string{"receiving", "running", "canceling", "completed", "canceled", "expired", "failed"}
+
+// batchesPage lists the batches of the person's key.
+type batchesPage struct {
+	Batches []batchView
+	State   string
+	States  []string
+	Older   string
+}
+
+// batchView is a batch with what follows from its counts.
+type batchView struct {
+	B              callyard.Batch
+	Ended, Percent int64
+	Rate           string // calls a second since it began; empty while nothing is known
+	Left           string // the time left at this rate
+	Open           bool
+}
+
+func viewBatch(b callyard.Batch, now time.Time) batchView {
+	view := batchView{B: b, Ended: b.Calls - b.Counts.Waiting, Open: b.Ended == nil}
+	if b.Calls > 0 {
+		view.Percent = 100 * view.Ended / b.Calls
+	}
+	began, until := b.Created, now
+	if b.Started != nil {
+		began = *b.Started
+	}
+	if b.Ended != nil {
+		until = *b.Ended
+	}
+	if took := until.Sub(began).Seconds(); took > 0 && view.Ended > 0 {
+		rate := float64(view.Ended) / took
+		view.Rate = significant(rate)
+		if view.Open && b.Counts.Waiting > b.Counts.Held {
+			view.Left = time.Duration(float64(b.Counts.Waiting-b.Counts.Held) / rate * float64(time.Second)).Round(time.Second).String()
+		}
+	}
+	return view
+}
+
+func (c *Console) batches(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	limit := callRows
+	page := batchesPage{State: q.Get("state"), States: batchStates}
+	params := callyard.ListBatchesParams{Limit: &limit, Cursor: given(q.Get("cursor"))}
+	if slices.Contains(batchStates, page.State) {
+		state := callyard.ListBatchesParamsState(page.State)
+		params.State = &state
+	}
+	list, err := get[callyard.BatchList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListBatches(ctx, &params)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	for _, b := range list.Batches {
+		page.Batches = append(page.Batches, viewBatch(b, c.o.Now()))
+	}
+	if next := text(list.Next); next != "" {
+		page.Older = at(Root+"/batches", "state", page.State, "cursor", next)
+	}
+	return c.render(w, v, http.StatusOK, "batches", view{Title: "Batches", Here: Root + "/batches", Live: q.Get("cursor") == "", Page: page})
+}
+
+// failure is a group of calls of a batch that ended alike.
+type failure struct {
+	Kind, Detail string // the detail is that of the first
+	N            int
+	First        string // the id of the first
+}
+
+type batchPage struct {
+	V        batchView
+	Failures []failure
+	Partial  bool // only the first results were read
+	Held     []callyard.HeldCall
+	HeldMore int
+	Token    string
+	Done     string
+	Results  string
+}
+
+const (
+	// maxResults is how many results are read to group the failures of a batch.
+	maxResults = 2000
+	maxHeld    = 20
+)
+
+func (c *Console) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		http.Redirect(w, r, Root+"/batches", http.StatusSeeOther)
+		return nil
+	}
+	b, err := get[callyard.Batch](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetBatch(ctx, id)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := batchPage{V: viewBatch(b, c.o.Now()), Token: v.Token(Root + "/batch"), Done: doneOf(r), Results: at(Root+"/batch/results", "id", id)}
+	if n := b.Counts; n.Failed+n.Denied+n.Expired+n.Canceled+n.Unknown+n.ToolErrors > 0 {
+		if page.Failures, page.Partial, err = c.failures(r.Context(), v, id, b.Calls); err != nil {
+			return err
+		}
+	}
+	if b.Counts.Held > 0 {
+		held, err := get[callyard.HeldCalls](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetBatchHeld(ctx, id)
+		})
+		if err != nil && schema.KindOf(err) != schema.KindForbidden {
+			return err
+		}
+		page.Held, page.HeldMore = held.Calls[:min(maxHeld, len(held.Calls))], max(0, len(held.Calls)-maxHeld)
+	}
+	return c.render(w, v, http.StatusOK, "batch", view{Title: "Batch " + id, Here: Root + "/batches", Live: page.V.Open, Page: page})
+}
+
+// failures groups the results that are no success by the kind of their error.
+func (c *Console) failures(ctx context.Context, v Visit, id string, calls int64) (groups []failure, partial bool, err error) {
+	limit := maxResults
+	body, _, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetBatchResults(ctx, id, &callyard.GetBatchResultsParams{Limit: &limit})
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	read := 0
+	for line := range bytes.Lines(body) {
+		read++
+		var result struct {
+			CallID    string            `json:"call_id"`
+			State     string            `json:"state"`
+			ToolError bool              `json:"tool_error"`
+			Problem   *callyard.Problem `json:"problem"`
+		}
+		if json.Unmarshal(line, &result) != nil || result.State == "succeeded" && !result.ToolError {
+			continue
+		}
+		kind, detail := result.State, ""
+		switch {
+		case result.Problem != nil:
+			kind, detail = strings.TrimPrefix(result.Problem.Type, "/problems/"), result.Problem.Detail
+		case result.ToolError:
+			kind = "tool-error"
+		}
+		i := slices.IndexFunc(groups, func(f failure) bool { return f.Kind == kind })
+		if i < 0 {
+			i, groups = len(groups), append(groups, failure{Kind: kind, Detail: detail, First: result.CallID})
+		}
+		groups[i].N++
+	}
+	slices.SortStableFunc(groups, func(a, b failure) int { return b.N - a.N })
+	return groups, read >= maxResults && int64(read) < calls, nil
+}
+
+func (c *Console) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.PostForm.Get("id")
+	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.CancelBatch(ctx, id)
+	}); err != nil {
+		return err
+	}
+	c.acted(v, "cancel", "batch", id)
+	http.Redirect(w, r, at(Root+"/batch", "id", id, "done", "cancel"), http.StatusSeeOther)
+	return nil
+}
+
+// results hands the results of a batch through as a file.
+func (c *Console) results(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	client, err := c.client(v)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The address of the front door is invalid: %w", err)
+	}
+	res, err := client.GetBatchResults(r.Context(), id, nil)
+	if err != nil {
+		return c.refusal(nil, nil, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := readAll(res.Body)
+		return c.refusal(res, body, nil)
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/x-ndjson")
+	head.Set("Content-Disposition", `attachment; filename="`+url.PathEscape(id)+`.jsonl"`)
+	return copyOut(w, res.Body)
+}

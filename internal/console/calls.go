@@ -1,0 +1,228 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// callStates are the states of a call, in the order in which it goes through them.
+var callStates = []string{"held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown"}
+
+// callRows is how many calls a page lists.
+const callRows = 50
+
+// timeForms are how people write the time of a filter; the first is what browsers send.
+var timeForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04", "2006-01-02"}
+
+type callsPage struct {
+	Server, Tool, State, Batch, Since, Until string
+	States                                   []string
+	Calls                                    []callyard.CallRecord
+	Older                                    string // the address of the next page
+	First                                    bool   // it is the newest page
+	Refusal                                  string
+}
+
+// calls is the list of calls, the newest first. It has those of the person's key.
+func (c *Console) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	if id := strings.TrimSpace(q.Get("id")); id != "" {
+		http.Redirect(w, r, at(Root+"/call", "id", id), http.StatusSeeOther)
+		return nil
+	}
+	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
+	limit := callRows
+	params := callyard.ListCallsParams{Server: given(page.Server), Tool: given(page.Tool), Batch: given(page.Batch), Cursor: given(q.Get("cursor")), Limit: &limit}
+	if slices.Contains(callStates, page.State) {
+		params.State = []callyard.ListCallsParamsState{callyard.ListCallsParamsState(page.State)}
+	}
+	for of, to := range map[string]**time.Time{page.Since: &params.Since, page.Until: &params.Until} {
+		if of == "" {
+			continue
+		}
+		if at, ok := timeOf(of); ok {
+			*to = &at
+		} else {
+			page.Refusal = "Write a time as 2026-11-26T15:04, in UTC."
+		}
+	}
+	list, err := get[callyard.CallList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListCalls(ctx, &params)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page.Calls = list.Calls
+	if next := text(list.Next); next != "" && len(list.Calls) == callRows {
+		q.Set("cursor", next)
+		page.Older = Root + "/calls?" + q.Encode()
+	}
+	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
+}
+
+// timeOf reads a time of a filter, in UTC where it names no zone.
+func timeOf(text string) (time.Time, bool) {
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, strings.TrimSpace(text)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// event is a point on the time line of a call.
+type event struct {
+	At    time.Time // zero where it is not known
+	Label string
+	After string // since the event before
+	Note  string
+	Tone  string
+}
+
+type callPage struct {
+	C      callyard.Call
+	R      *callyard.CallRecord // nil where the execution log does not have it
+	Events []event
+	Result *resultView
+	Open   bool // it has not ended
+	Settle bool // somebody must say what became of it
+	Again  bool // another attempt can be started
+	Token  string
+	Done   string
+	Detail string // of the problem
+	Kind   string
+	Faults []schema.Fault
+}
+
+// call is the page of one call.
+func (c *Console) call(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		http.Redirect(w, r, Root+"/calls", http.StatusSeeOther)
+		return nil
+	}
+	body, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetCall(ctx, id, nil)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r)}
+	if err := json.Unmarshal(body, &page.C); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
+	}
+	if page.R, err = c.record(r.Context(), v, &page.C); err != nil {
+		return err
+	}
+	state := string(page.C.State)
+	page.Open = state == "held" || state == "queued" || state == "running"
+	page.Again = page.C.GivenUp != nil && *page.C.GivenUp
+	page.Settle = state == "unknown" && text(page.C.Settled) == "" || page.Again
+	if raw := rawjson.Get(body, "result"); raw != nil && string(raw) != "null" {
+		page.Result = readResult(raw, false)
+	}
+	page.Events = timeLine(&page.C, page.R)
+	switch {
+	case page.C.Problem != nil:
+		page.Detail, page.Kind = page.C.Problem.Detail, strings.TrimPrefix(page.C.Problem.Type, "/problems/")
+	case page.R != nil && page.R.Error != nil:
+		page.Detail, page.Kind = page.R.Error.Detail, page.R.Error.Kind
+	}
+	if page.Result.HasImages() {
+		allowImages(w)
+	}
+	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
+}
+
+// record finds a call in the execution log, by the time at which it was admitted.
+func (c *Console) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
+	since, until, limit := of.Created, of.Created.Add(time.Millisecond), 500
+	list, err := get[callyard.CallList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListCalls(ctx, &callyard.ListCallsParams{Server: &of.Server, Since: &since, Until: &until, Limit: &limit})
+	})
+	if schema.KindOf(err) == schema.KindForbidden {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Calls {
+		if list.Calls[i].ID == of.ID {
+			return &list.Calls[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// timeLine tells what became of a call, in order.
+func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
+	events := []event{{At: call.Created, Label: "Admitted"}}
+	if len(call.Reasons) > 0 || call.ApprovalID != nil {
+		events = append(events, event{Label: "Held for approval", Note: strings.Join(call.Reasons, " "), Tone: "warning"})
+	}
+	for _, d := range call.Decisions {
+		events = append(events, event{At: d.At, Label: label(d.Kind) + " by " + d.By, Note: text(d.Reason)})
+	}
+	if record != nil && record.Started != nil {
+		note := ""
+		if record.Attempt > 1 {
+			note = "attempt " + ui.Number(record.Attempt)
+		}
+		events = append(events, event{At: *record.Started, Label: "Sent to the server", Note: note})
+	}
+	switch ended := call.Ended; {
+	case ended != nil:
+		e := event{At: *ended, Label: label(call.State), Tone: tone(string(call.State))}
+		if record != nil && record.TookMs != nil {
+			e.Note = seconds(*record.TookMs/1000) + " at the server"
+		}
+		events = append(events, e)
+	default:
+		events = append(events, event{Label: "Now " + string(call.State), Tone: tone(string(call.State))})
+	}
+	if call.Settled != nil {
+		events = append(events, event{Label: "Settled", Note: *call.Settled})
+	}
+	for i := 1; i < len(events); i++ {
+		if before, at := events[i-1].At, events[i].At; !before.IsZero() && !at.IsZero() && !at.Before(before) {
+			events[i].After = seconds(at.Sub(before).Seconds())
+		}
+	}
+	return events
+}
+
+// actOnCall cancels a call, or says what became of it.
+func (c *Console) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	id, act := f.Get("id"), f.Get("do")
+	done := "settle"
+	var send send
+	switch act {
+	case "cancel":
+		done, send = "cancel", func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.CancelCall(ctx, id)
+		}
+	case "done", "failed", "run-again":
+		body := callyard.SettleRequest{As: callyard.SettleRequestAs(act), Reason: strings.TrimSpace(f.Get("reason"))}
+		send = func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.SettleCall(ctx, id, body)
+		}
+	default:
+		return schema.Errorf(schema.KindInvalidRequest, "Select what to do with the call.")
+	}
+	if _, _, err := c.ask(r.Context(), v, send); err != nil {
+		return err
+	}
+	c.acted(v, act, "call", id)
+	http.Redirect(w, r, at(Root+"/call", "id", id, "done", done), http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,110 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/console"
+)
+
+const aRecord = `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","method":"tools/call","principal":"ada","owner":"team","arguments_digest":"sha256:a","arguments_bytes":16,"result_bytes":183,"created":"2026-11-26T02:00:00Z","started":"2026-11-26T02:00:01Z","ended":"2026-11-26T02:00:03Z","took_ms":2000,"worker":"worker_1","front_door":"frontdoor_1","attempt":2}`
+
+func TestCallsAreListedWithFilters(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/calls?state=failed&server=demo&tool=echo&since=2026-11-26T01%3A00&until=")
+	p.says(t, `href="/console/call?id=call_1"`, "2 s", "Succeeded", `<option value="failed" selected>`, `data-live="parts"`)
+	if got := d.last("GET /calls").query; got != "server=demo&tool=echo&state=failed&since=2026-11-26T01%3A00%3A00Z&limit=50" {
+		t.Errorf("the list is %q", got)
+	}
+	k.get("/console/calls?since=yesterday").says(t, "Write a time as")
+	if p = k.get("/console/calls?id=call_7"); p.header.Get("Location") != "/console/call?id=call_7" {
+		t.Errorf("an id leads to %q", p.header.Get("Location"))
+	}
+	d.answers["GET /calls"] = `{"calls":[` + strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",") + `],"next":"c1"}`
+	k.get("/console/calls?server=demo").says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
+}
+
+func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /calls":                `{"calls":[` + aRecord + `]}`,
+		"GET /calls/call_1":         `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z","attempt":2,"approval_id":"appr_1","reasons":["It <writes>."],"batch_id":"batch_1","result":{"content":[{"type":"text","text":"Echo: hi"}]}}`,
+		"GET /calls/call_2":         `{"id":"call_2","state":"running","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
+		"GET /calls/call_3":         `{"id":"call_3","state":"unknown","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z","problem":{"type":"/problems/outcome-unknown","title":"x","status":504,"detail":"The worker died.","error":"","retryable":false}}`,
+		"POST /calls/call_2/cancel": `{"id":"call_2","state":"canceled","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
+		"POST /calls/call_3/settle": `{"id":"call_3","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/call?id=call_1")
+	p.says(t, "Admitted", "Held for approval", "It &lt;writes&gt;.", "Sent to the server", "after 2 s", "attempt 2", "2 s at the server", "Echo: hi", `href="/a/appr_1"`, `href="/console/batch?id=batch_1"`, "sha256:a")
+	p.hides(t, "Cancel the call", "It has run", "data-live")
+	p = k.get("/console/call?id=call_2")
+	p.says(t, "Now running", "Cancel the call", "not in the execution log", "data-live")
+	if p = k.post("/console/call", "id", "call_2", "do", "cancel"); p.status != http.StatusSeeOther || d.last("POST /calls/call_2/cancel").route == "" {
+		t.Errorf("canceling: %d", p.status)
+	}
+	k.get("/console/call?id=call_3").says(t, "The worker died.", "It has not run", "outcome-unknown")
+	k.post("/console/call", "id", "call_3", "do", "done", "reason", "I looked.")
+	if got := d.last("POST /calls/call_3/settle").body; got != `{"as":"done","reason":"I looked."}` {
+		t.Errorf("settled with %s", got)
+	}
+	if p = k.post("/console/call", "id", "call_3", "do", "explode"); p.status != http.StatusBadRequest {
+		t.Errorf("an act that is none: %d", p.status)
+	}
+	if p = k.get("/console/call?id=call_9"); p.status != http.StatusNotFound {
+		t.Errorf("no such call: %d", p.status)
+	}
+}
+
+func TestABatchShowsRateTimeLeftAndFailuresByKind(t *testing.T) {
+	const counts = `"counts":{"waiting":60,"held":10,"succeeded":35,"tool_errors":2,"failed":5,"denied":0,"expired":0,"canceled":0,"unknown":0}`
+	const running = `{"id":"batch_1","state":"running","calls":100,` + counts + `,"created":"2026-11-26T02:00:00Z","started":"2026-11-26T02:00:00Z","expires_at":"2026-11-27T02:00:00Z","labels":{"run":"<7>"}}`
+	failed := `{"cursor":"1","index":0,"call_id":"call_5","state":"failed","problem":{"type":"/problems/timeout","title":"x","status":504,"detail":"It took too long.","error":"","retryable":false}}` + "\n"
+	results := failed + `{"cursor":"2","index":1,"call_id":"call_6","state":"succeeded","tool_error":true}` + "\n" + failed + `{"cursor":"3","index":2,"call_id":"call_7","state":"succeeded"}` + "\n"
+	d := openDoor(t, map[string]string{
+		"GET /batches": `{"batches":[` + running + `]}`, "GET /batches/batch_1": running, "GET /batches/batch_1/results": results,
+		"GET /batches/batch_1/held":    `{"calls":[{"approval_id":"appr_1","call_id":"call_8","by":"people","index":3,"server":"demo","tool":"pay","arguments_digest":"sha256:a","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["It pays."]}]}`,
+		"POST /batches/batch_1/cancel": running,
+	})
+	k := openDesk(t, d, func(o *console.Options) {
+		o.Now = func() time.Time { return time.Date(2026, 11, 26, 2, 0, 20, 0, time.UTC) }
+	})
+	k.get("/console/batches").says(t, `href="/console/batch?id=batch_1"`, "40 of 100 calls ended", "10 held", "run=&lt;7&gt;")
+	p := k.get("/console/batch?id=batch_1")
+	p.says(t, "2 calls per second", "about 25s left", `value="40"`, `<strong>timeout</strong><span class="count">2</span>`, "It took too long.", `<strong>tool-error</strong><span class="count">1</span>`, `href="/a/appr_1"`)
+	if p = k.get("/console/batch/results?id=batch_1"); p.body != results || !strings.Contains(p.header.Get("Content-Disposition"), `"batch_1.jsonl"`) {
+		t.Errorf("the download is %q %v", p.body, p.header)
+	}
+	if p = k.get("/console/batch/results?id=batch_9"); p.status != http.StatusNotFound {
+		t.Errorf("no such batch: %d", p.status)
+	}
+	if p = k.post("/console/batch", "id", "batch_1"); p.status != http.StatusSeeOther || d.last("POST /batches/batch_1/cancel").route == "" {
+		t.Errorf("canceling: %d", p.status)
+	}
+}
+
+func TestThePolicyPageChecksTools(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /configuration": `{"processes":[{"id":"worker_1","role":"worker","parts":[{"part":"policy","version":"v7","outcome":"loaded","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z"}]}],"disagreements":[]}`,
+		"GET /preflight":     `{"ready":false,"tools":[{"server":"a","tool":"x","state":"denied","ready":false,"pinned":false,"risk":"high","decision":"deny","reason":"No <one> may."},{"server":"a","tool":"y","state":"missing","ready":false,"pinned":false}]}`,
+	})
+	k := openDesk(t, d, nil)
+	k.get("/console/policy").says(t, "v7", "worker_1")
+	k.get("/console/policy?tools=a%2Fx%0Aa%2Fy").says(t, "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
+	if got := d.last("GET /preflight").query; got != "tool=a%2Fx&tool=a%2Fy" {
+		t.Errorf("asked %q", got)
+	}
+	k.get("/console/policy?tools="+strings.Repeat("a%2Fx+", 201)).says(t, "Name 200 tools at most.")
+}
+
+func TestSetsAreShownWithTheirTools(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /sets":          `{"sets":[{"name":"research","origin":"api","definition":{"name":"research","description":"For <b>","include":[]}}]}`,
+		"GET /sets/research": `{"name":"research","origin":"api","by":"ada","definition":{"name":"research","include":[]},"tools":[{"name":"read","server":"files","tool":"read_file","enabled":false,"reason":"Closed."}]}`,
+	})
+	k := openDesk(t, d, nil)
+	k.get("/console/sets").says(t, `href="/console/sets?name=research"`, "For &lt;b&gt;")
+	k.get("/console/sets?name=research").says(t, "read_file on files", "Closed.", "Disabled")
+}

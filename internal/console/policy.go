@@ -1,0 +1,79 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// maxChecked is how many tools one check of the policy page takes: what the API takes.
+const maxChecked = 200
+
+type policyPage struct {
+	Asked    string
+	Tools    []callyard.PreflightTool
+	Ready    bool
+	Checked  bool
+	TooMany  bool
+	Versions []inForce
+}
+
+// inForce is the version of a part of the configuration that a process uses.
+type inForce struct{ Process, Part, Version string }
+
+// policy shows which policy the processes use, and what it decides for tools that are named.
+func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
+	page := policyPage{Asked: strings.TrimSpace(r.URL.Query().Get("tools"))}
+	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
+		return get[callyard.ConfigurationStatus](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetConfiguration(ctx)
+		})
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	for _, p := range status.Processes {
+		for _, part := range p.Parts {
+			if part.Part == "policy" {
+				page.Versions = append(page.Versions, inForce{p.ID, string(part.Part), part.Version})
+			}
+		}
+	}
+	names := strings.Fields(page.Asked)
+	if page.TooMany = len(names) > maxChecked; len(names) > 0 && !page.TooMany {
+		all, err := get[callyard.Preflight](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
+		})
+		if err != nil {
+			return err
+		}
+		page.Tools, page.Ready, page.Checked = all.Tools, all.Ready, true
+	}
+	return c.render(w, v, http.StatusOK, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
+}
+
+type setsPage struct {
+	Sets []callyard.SetItem
+	Set  *callyard.SetDetail // the one that is shown; nil where it is the list
+}
+
+// setList shows the sets of tools, or one of them with its tools.
+func (c *Console) setList(w http.ResponseWriter, r *http.Request, v Visit) error {
+	var page setsPage
+	var err error
+	title := "Sets"
+	if name := r.URL.Query().Get("name"); name != "" {
+		set, err := get[callyard.SetDetail](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetSet(ctx, name)
+		})
+		if err != nil {
+			return c.orKey(w, r, err)
+		}
+		page.Set, title = &set, name
+	} else if page.Sets, err = c.sets(r.Context(), v); err != nil {
+		return c.orKey(w, r, err)
+	}
+	return c.render(w, v, http.StatusOK, "sets", view{Title: title, Here: Root + "/sets", Page: page})
+}
