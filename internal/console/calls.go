@@ -143,21 +143,33 @@ func (c *Console) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
 }
 
-// record finds a call in the execution log, by the time at which it was admitted.
+// maxLogPages bounds the search for one call among those of the same second.
+const maxLogPages = 5
+
+// record finds a call in the execution log, by the time at which it was admitted. Times in a
+// question have whole seconds. It is nil where the log does not have the call, or not
+// among the first of its second.
 func (c *Console) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
-	since, until, limit := of.Created, of.Created.Add(time.Millisecond), 500
-	list, err := get[callyard.CallList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListCalls(ctx, &callyard.ListCallsParams{Server: &of.Server, Since: &since, Until: &until, Limit: &limit})
-	})
-	if schema.KindOf(err) == schema.KindForbidden {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Calls {
-		if list.Calls[i].ID == of.ID {
-			return &list.Calls[i], nil
+	since, limit := of.Created.Truncate(time.Second), 500
+	until := since.Add(time.Second)
+	params := callyard.ListCallsParams{Server: &of.Server, Tool: given(of.Tool), Since: &since, Until: &until, Limit: &limit}
+	for range maxLogPages {
+		list, err := get[callyard.CallList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListCalls(ctx, &params)
+		})
+		if schema.KindOf(err) == schema.KindForbidden {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Calls {
+			if list.Calls[i].ID == of.ID {
+				return &list.Calls[i], nil
+			}
+		}
+		if params.Cursor = list.Next; params.Cursor == nil || len(list.Calls) < limit {
+			break
 		}
 	}
 	return nil, nil

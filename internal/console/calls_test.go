@@ -41,7 +41,7 @@ func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
 	p.says(t, "Admitted", "Held for approval", "It &lt;writes&gt;.", "Sent to the server", "after 2 s", "attempt 2", "2 s at the server", "Echo: hi", `href="/a/appr_1"`, `href="/console/batch?id=batch_1"`, "sha256:a")
 	p.hides(t, "Cancel the call", "It has run", "data-live")
 	p = k.get("/console/call?id=call_2")
-	p.says(t, "Now running", "Cancel the call", "not in the execution log", "data-live")
+	p.says(t, "Now running", "Cancel the call", "not found in the execution log", "data-live")
 	if p = k.post("/console/call", "id", "call_2", "do", "cancel"); p.status != http.StatusSeeOther || d.last("POST /calls/call_2/cancel").route == "" {
 		t.Errorf("canceling: %d", p.status)
 	}

@@ -85,10 +85,15 @@ func New(schema json.RawMessage, values Values) *Form {
 	switch {
 	case b.steps < 0 || b.count > MaxFields:
 		return &Form{Why: "The schema has more than " + strconv.Itoa(MaxFields) + " fields."}
-	case root.Kind != Object && root.Kind != Variant:
+	case root.Kind != Object && (root.Kind != Variant || !b.objects(&s)):
 		return &Form{Why: "The schema cannot be shown as fields."}
 	}
 	return &Form{Root: root}
+}
+
+// objects says whether all branches of a shape are objects.
+func (b *builder) objects(s *shape) bool {
+	return !slices.ContainsFunc(b.variants(s), func(one shape) bool { return kindOf(&one) != Object })
 }
 
 // builder makes the fields of one form.

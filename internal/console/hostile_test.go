@@ -1,0 +1,222 @@
+package console_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// attacks are texts that a server or a caller may put anywhere.
+var attacks = []string{
+	`<script>attack()</script>`, `"><img src=x onerror=attack()>`, `'"><svg/onload=attack()>`, `javascript:attack()`, `</textarea><script>attack()</script>`, `</title><script>attack()</script>`,
+	`</pre></code></details><iframe src="https://evil.example">`, `" autofocus onfocus="attack()`, `{{.Page}}{{template "page"}}`, `<!--<script>`, `]]><script>attack()</script>`, `<a href="https://evil.example">here</a>`,
+	`<form action="https://evil.example"><input name=key>`, `<meta http-equiv="refresh" content="0;url=https://evil.example">`, `<base href="https://evil.example/">`, `<style>*{display:none}</style>`, "\u202e<b>\u0000\u2028", `&lt;script&gt;attack()&lt;/script&gt;`,
+}
+
+// allowed are the elements of our pages. Each is inert, or named with its source below.
+var allowed = strings.Fields("html head meta title link script body a header div p img span nav form input button main h1 h2 h3 h4 ul ol li section aside table thead tbody tr th td label select option textarea dl dt dd details summary pre code strong br q fieldset legend progress noscript b ins del mark figure figcaption time")
+
+// harmless fails the test for markup that a text of others made.
+func harmless(t *testing.T, path, body string) {
+	t.Helper()
+	z := html.NewTokenizer(strings.NewReader(body))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			if z.Err() != io.EOF {
+				t.Fatal(z.Err())
+			}
+			return
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tag := z.Token()
+			if !slices.Contains(allowed, tag.Data) {
+				t.Errorf("%s: the page has an element %s", path, tag)
+			}
+			for _, a := range tag.Attr {
+				value := strings.ToLower(strings.TrimSpace(a.Val))
+				switch {
+				case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc":
+					t.Errorf("%s: the page has %s", path, tag)
+				case a.Key == "src" && !strings.HasPrefix(value, "/static/") && !strings.HasPrefix(value, "data:image/png;base64,"), a.Key == "action" && !strings.HasPrefix(value, "/"),
+					a.Key == "href" && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "#"), a.Key == "formaction", a.Key == "http-equiv":
+					t.Errorf("%s: the page leads elsewhere: %s", path, tag)
+				}
+			}
+			if tag.Data == "script" && (z.Next() != html.EndTagToken) {
+				t.Errorf("%s: a script is in line", path)
+			}
+		}
+	}
+}
+
+// texts replaces every text of a document, and the names of members that are free.
+func texts(v any, attack string) any {
+	switch v := v.(type) {
+	case string:
+		return attack
+	case []any:
+		for i := range v {
+			v[i] = texts(v[i], attack)
+		}
+	case map[string]any:
+		for name, inner := range v {
+			switch name {
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome": // not free
+			case "labels", "properties":
+				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
+				texts(inner, attack)
+			default:
+				v[name] = texts(inner, attack)
+			}
+		}
+	}
+	return v
+}
+
+// everything is an answer of each operation with every member that pages show.
+var everything = map[string]string{
+	"GET /metrics": metricsText("1"),
+	"GET /servers": `{"servers":[` + badServer + `]}`,
+	"GET /servers/s": `{"id":"s","connected":true,"pid":7,"initialization_state":"x","transport":"x","title":"x","version":"x","protocol_version":"x","risk_description":"x","pin":"x","error":"x","stderr_tail":"x","tools":1,"changed_tools":["x"],
+		"sandbox":{"docker_image":"x","error":"x","isolation":"x","only":false,"ready":false},"worker_count":1,"workers":[{"id":"x","initialization_state":"x","error":"x","pid":1,"slots":1,"sessions":1,"restarts":1,"draining":true}],"slots":8,"in_flight":2,"waiting":1}`,
+	"GET /servers/s/pins": `{"pin":"x","server":"x","tools":[{"name":"x","state":"x","digest":"x","definition":{"a":"x"},"accepted_definition":{"a":"y"},"accepted_by":"x"}]}`,
+	"GET /tools":          `{"tools":[{"server":"s","name":"t","enabled":false,"reason":"x","offline":"x","changed":"x","definition":{"name":"x","title":"x","description":"x","annotations":{"title":"x"},"inputSchema":{"type":"object","properties":{"x":{"type":"string","description":"x","default":"x","title":"x","pattern":"x","format":"x"}}},"outputSchema":{"a":"x"}}}],"unknown":["x"],"quarantined":[{"server":"x","name":"x"}]}`,
+	"GET /tools/search":   `{"ranking":"x","searched":1,"unknown":["x"],"unmatched":["x"],"tools":[{"server":"x","tool":"x","score":1,"risk":"x","decision":"x","signature":"x","summary":"x"}]}`,
+	"GET /preflight":      `{"ready":false,"tools":[{"server":"x","tool":"x","state":"x","ready":false,"pinned":true,"risk":"x","decision":"x","reason":"x","digest":"x"}]}`,
+	"GET /workers":        `{"workers":[{"id":"x","name":"x","host":"x","pid":3,"version":"x","draining":false,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"x":"x"},"servers":[]}]}`,
+	"GET /configuration":  `{"processes":[{"id":"x","role":"x","parts":[{"part":"policy","version":"x","outcome":"loaded","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z"}]}],"disagreements":[{"part":"x","server":"x","versions":[]}]}`,
+	"GET /version":        `{"version":"x","go":"x","started":"2026-01-01T00:00:00Z"}`,
+	"GET /calls":          `{"calls":[{"id":"x","state":"x","server":"x","tool":"x","method":"x","principal":"x","owner":"x","arguments_digest":"x","arguments_bytes":1,"result_bytes":1,"result_digest":"x","created":"2026-11-26T02:00:00Z","worker":"x","front_door":"x","attempt":1,"error":{"kind":"x","detail":"x"}}],"next":"x"}`,
+	"GET /calls/c": `{"id":"x","state":"x","server":"x","tool":"x","created":"2026-11-26T02:00:00Z","approval_id":"x","batch_id":"x","custom_id":"x","worker":"x","reasons":["x"],"settled":"x","decisions":[{"at":"2026-11-26T02:00:00Z","by":"x","kind":"x","reason":"x"}],
+		"problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false},"result":{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x"},{"type":"resource","resource":{"uri":"x","text":"x","mimeType":"x"}},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}}`,
+	"GET /batches":            `{"batches":[{"id":"x","state":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"}}],"next":"x"}`,
+	"GET /batches/b":          `{"id":"x","state":"x","reason":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"},"refusals":[{"index":1,"custom_id":"x","detail":"x"}]}`,
+	"GET /batches/b/results":  `{"call_id":"x","state":"x","problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false}}`,
+	"GET /batches/b/held":     `{"calls":[{"approval_id":"x","call_id":"x","by":"x","index":3,"server":"x","tool":"x","arguments_digest":"x","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["x"]}]}`,
+	"GET /sets":               `{"sets":[{"name":"x","origin":"x","definition":{"name":"x","description":"x","include":[]}}]}`,
+	"GET /sets/r":             `{"name":"x","origin":"api","by":"x","definition":{"name":"x","description":"x","include":[]},"left_out":[{"name":"x","tools":[{"server":"x","tool":"x"}]}],"tools":[{"name":"x","server":"x","tool":"x","enabled":false,"reason":"x","offline":"x"}]}`,
+	"POST /servers/s/tools/t": `{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x","mimeType":"x"},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}`,
+}
+
+// sights are all pages, and what stands in the address of some.
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r"}
+
+func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
+	for i, attack := range attacks {
+		answers := map[string]string{}
+		for route, text := range everything {
+			var v any
+			if json.Unmarshal([]byte(text), &v) != nil {
+				answers[route] = text
+				continue
+			}
+			raw, err := json.Marshal(texts(v, attack))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers[route] = string(raw)
+		}
+		// The tool is found by its name, and its schema must be one.
+		quoted, _ := json.Marshal(attack)
+		for _, name := range []string{`"server":"s","name":"t"`} {
+			answers["GET /tools"] = `{"tools":[{` + name + `,"enabled":false,"reason":` + string(quoted) + `,"definition":{"name":"t","title":` + string(quoted) + `,"description":` + string(quoted) + `,"inputSchema":{"type":"object","description":"d","properties":{` +
+				string(quoted) + `:{"type":"string","description":` + string(quoted) + `,"default":` + string(quoted) + `,"pattern":` + string(quoted) + `,"format":` + string(quoted) + `},"e":{"enum":[` + string(quoted) + `]},"v":{"anyOf":[{"title":` + string(quoted) + `,"type":"object","properties":{"q":{"type":"array","items":{"type":"string","default":` + string(quoted) + `}}}},{"type":"string"}]}}}}}]}`
+		}
+		k := openDesk(t, openDoor(t, answers), nil)
+		k.key = "cy_secret"
+		seen := 0
+		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {
+			p := k.get(path)
+			if p.status != 200 {
+				t.Errorf("%s: %d %.200s", path, p.status, p.body)
+			}
+			harmless(t, path, p.body)
+			p.hides(t, "cy_secret")
+			if strings.Contains(html.UnescapeString(p.body), attack) {
+				seen++
+			}
+		}
+		p := k.post("/console/tool", "server", "s", "tool", "t", "do", "run", "arguments", attack, "f.a.0", attack, "f.a.2", "0")
+		harmless(t, "a tried call", p.body)
+		if i != 16 && seen < 10 { // that one has characters that are shown as marks
+			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
+		}
+	}
+}
+
+func TestEveryEditorSendsTheBytesThatItShows(t *testing.T) {
+	raw, err := os.ReadFile("form/testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schemas map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &schemas); err != nil {
+		t.Fatal(err)
+	}
+	documents := []string{"", "{}", "\n{}", "\n\n{\n}\n", "</textarea>", "{\"a\":\"\u202e\u2028\u0000\"}", `{"n":1.0e+2,"n":007}`, "&amp;&lt;", " \t{\"deep\" : [[[]]]} ", "\ufeff{}", "{\"é\":\"漢字🙂\"}"}
+	d := toolDoor(t, "{}")
+	k := openDesk(t, d, nil)
+	for name, schema := range schemas {
+		d.mu.Lock()
+		d.answers["GET /tools"] = `{"tools":[{"server":"demo","name":"a/b","enabled":true,"definition":{"name":"a/b","inputSchema":` + string(schema) + `}}]}`
+		d.mu.Unlock()
+		shown := editor(t, k.get("/console/tool?server=demo&tool=a%2Fb"))
+		for _, document := range append(documents[:1:1], shown) {
+			if document == "" {
+				continue
+			}
+			p := k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", strings.ReplaceAll(document, "\n", "\r\n"))
+			if got := d.last("POST /servers/demo/tools/a%2Fb").body; got != document || editor(t, p) != document {
+				t.Errorf("%s: %q is sent as %q and shown as %q", name, document, got, editor(t, p))
+			}
+		}
+	}
+	for _, document := range documents {
+		p := k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", document)
+		if got := d.last("POST /servers/demo/tools/a%2Fb").body; got != document || editor(t, p) != strings.ReplaceAll(document, "\u0000", "\ufffd") {
+			t.Errorf("%q is sent as %q and shown as %q", document, got, editor(t, p))
+		}
+	}
+}
+
+func TestTheFilesOfThePagesAreSmall(t *testing.T) {
+	var all int
+	for _, path := range []string{"../kit/ui/ui.css", "../kit/ui/page.js", "../kit/ui/icon.svg", "static/console.css", "static/console.js"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += len(raw)
+	}
+	if all > 60<<10 { // uncompressed; so is what is sent
+		t.Errorf("the files have %d bytes", all)
+	}
+	for _, path := range []string{"templates", "static"} {
+		files, err := os.ReadDir(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			raw, err := os.ReadFile(path + "/" + f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(raw), "\n"); n > 400 {
+				t.Errorf("%s has %d lines", f.Name(), n)
+			}
+			if path == "templates" {
+				for _, bad := range []string{" style=", " onclick=", "<script", "<style", "javascript:"} {
+					if strings.Contains(string(raw), bad) {
+						t.Errorf("%s has %q", f.Name(), bad)
+					}
+				}
+			}
+		}
+	}
+}
