@@ -20,7 +20,6 @@ import (
 // one navigation with the approvals.
 type consolePages struct {
 	site *site
-	keys *vault
 }
 
 func (p *consolePages) register() {
@@ -45,8 +44,8 @@ func (o *Options) seesConsole(v visitor) bool {
 
 func (p *consolePages) visit(v visitor) console.Visit {
 	return console.Visit{
-		Person: personOf(v.who.Name), Key: p.keys.get(v.cookie),
-		Keep:  func(key string) { p.keys.put(v.cookie, key) },
+		Person: personOf(v.who.Name), Key: p.site.keys.get(v.cookie),
+		Keep:  func(key string) { p.site.keys.put(v.cookie, key) },
 		Token: func(path string) string { return p.site.access.formToken(v.cookie, path) },
 		Write: func(w http.ResponseWriter, status int, t *template.Template, f ui.Frame) error {
 			f.Nav = append(f.Nav, ui.Link{To: "/", Label: "Approvals"})

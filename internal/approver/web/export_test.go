@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -51,4 +52,28 @@ func Places(args []byte) (pointers []string) {
 		pointers = append(pointers, l.Pointer)
 	}
 	return pointers
+}
+
+// Vault is where keys of the console lie.
+type Vault struct{ v *vault }
+
+// NewVault returns an empty one.
+func NewVault(now func() time.Time, lifetime time.Duration) Vault {
+	return Vault{newVault(now, lifetime)}
+}
+
+// Put keeps a key.
+func (v Vault) Put(cookie, key string) { v.v.put(cookie, key) }
+
+// Get finds a key.
+func (v Vault) Get(cookie string) string { return v.v.get(cookie) }
+
+// Dump is what lies in memory.
+func (v Vault) Dump() string {
+	var b strings.Builder
+	for place, s := range v.v.by {
+		b.Write(place[:])
+		b.Write(s.text)
+	}
+	return b.String()
 }

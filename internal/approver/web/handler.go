@@ -146,7 +146,7 @@ func New(o Options) (*Handler, error) {
 	(&slackPages{site}).register()
 	(&connectPages{site}).register()
 	if o.Console != nil {
-		(&consolePages{site, newVault(h.o.Now, h.o.Lifetime)}).register()
+		(&consolePages{site}).register()
 		for _, name := range []string{"console.css", "console.js"} {
 			h.routes.HandleFunc("GET /static/"+name, serveConsoleFile(name))
 		}

@@ -93,6 +93,7 @@ func (s *signInPages) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := s.site.form(w, r); err != nil {
 		return err
 	}
+	s.site.keys.put(s.site.access.cookie(r), "")
 	s.site.access.end(r)
 	s.site.access.setCookie(w, "", -1)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)

@@ -23,11 +23,12 @@ type site struct {
 	access    *access
 	bodies    *bodyReader
 	routes    *routes
+	keys      *vault                        // the keys of people for the console
 	templates map[string]*template.Template // each with the frame around it
 }
 
 func newSite(o *Options, a *access, b *bodyReader, r *routes) (*site, error) {
-	s := &site{o: o, access: a, bodies: b, routes: r}
+	s := &site{o: o, access: a, bodies: b, routes: r, keys: newVault(o.Now, o.Lifetime)}
 	var err error
 	s.templates, err = parseTemplates()
 	return s, err
