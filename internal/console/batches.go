@@ -56,7 +56,7 @@ func viewBatch(b callyard.Batch, now time.Time) batchView {
 	return view
 }
 
-func (c *Console) batches(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) batches(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	limit := callRows
 	page := batchesPage{State: q.Get("state"), States: batchStates}
@@ -65,7 +65,7 @@ func (c *Console) batches(w http.ResponseWriter, r *http.Request, v Visit) error
 		state := callyard.ListBatchesParamsState(page.State)
 		params.State = &state
 	}
-	list, err := get[callyard.BatchList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	list, err := get[callyard.BatchList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListBatches(ctx, &params)
 	})
 	if err != nil {
@@ -104,13 +104,13 @@ const (
 	maxHeld    = 20
 )
 
-func (c *Console) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
 		http.Redirect(w, r, Root+"/batches", http.StatusSeeOther)
 		return nil
 	}
-	b, err := get[callyard.Batch](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	b, err := get[callyard.Batch](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetBatch(ctx, id)
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Console) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
 		}
 	}
 	if b.Counts.Held > 0 {
-		held, err := get[callyard.HeldCalls](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		held, err := get[callyard.HeldCalls](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetBatchHeld(ctx, id)
 		})
 		if err != nil && schema.KindOf(err) != schema.KindForbidden {
@@ -135,7 +135,7 @@ func (c *Console) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
 }
 
 // failures groups the results that are no success by the kind of their error.
-func (c *Console) failures(ctx context.Context, v Visit, id string, calls int64) (groups []failure, partial bool, err error) {
+func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (groups []failure, partial bool, err error) {
 	limit := maxResults
 	body, _, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetBatchResults(ctx, id, &callyard.GetBatchResultsParams{Limit: &limit})
@@ -172,7 +172,7 @@ func (c *Console) failures(ctx context.Context, v Visit, id string, calls int64)
 	return groups, read >= maxResults && int64(read) < calls, nil
 }
 
-func (c *Console) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("id")
 	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.CancelBatch(ctx, id)
@@ -185,7 +185,7 @@ func (c *Console) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) e
 }
 
 // results hands the results of a batch through as a file.
-func (c *Console) results(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) results(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	client, err := c.client(v)
 	if err != nil {

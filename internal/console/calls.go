@@ -23,6 +23,9 @@ const callRows = 50
 // timeForms are how people write the time of a filter; the first is what browsers send.
 var timeForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04", "2006-01-02"}
 
+// callPages are the pages of calls and batches.
+type callPages struct{ *Console }
+
 type callsPage struct {
 	Server, Tool, State, Batch, Since, Until string
 	States                                   []string
@@ -33,7 +36,7 @@ type callsPage struct {
 }
 
 // calls is the list of calls, the newest first. It has those of the person's key.
-func (c *Console) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if id := strings.TrimSpace(q.Get("id")); id != "" {
 		http.Redirect(w, r, at(Root+"/call", "id", id), http.StatusSeeOther)
@@ -55,7 +58,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
 			page.Refusal = "Write a time as 2026-11-26T15:04, in UTC."
 		}
 	}
-	list, err := get[callyard.CallList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	list, err := get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListCalls(ctx, &params)
 	})
 	if err != nil {
@@ -104,7 +107,7 @@ type callPage struct {
 }
 
 // call is the page of one call.
-func (c *Console) call(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
 		http.Redirect(w, r, Root+"/calls", http.StatusSeeOther)
@@ -149,12 +152,12 @@ const maxLogPages = 5
 // record finds a call in the execution log, by the time at which it was admitted. Times in a
 // question have whole seconds. It is nil where the log does not have the call, or not
 // among the first of its second.
-func (c *Console) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
+func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
 	since, limit := of.Created.Truncate(time.Second), 500
 	until := since.Add(time.Second)
 	params := callyard.ListCallsParams{Server: &of.Server, Tool: given(of.Tool), Since: &since, Until: &until, Limit: &limit}
 	for range maxLogPages {
-		list, err := get[callyard.CallList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		list, err := get[callyard.CallList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.ListCalls(ctx, &params)
 		})
 		if schema.KindOf(err) == schema.KindForbidden {
@@ -213,7 +216,7 @@ func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
 }
 
 // actOnCall cancels a call, or says what became of it.
-func (c *Console) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	id, act := f.Get("id"), f.Get("do")
 	done := "settle"

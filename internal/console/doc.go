@@ -9,4 +9,7 @@
 // It refuses to sign people in and to frame its pages: whoever serves it does that, and hands
 // in a [Visit] with each request. It keeps no credential, and links nothing of a front
 // door but its client.
+//
+// It is one package because its pages show the same servers, tools and calls, lead to each
+// other, and share one client and one frame.
 package console

@@ -38,8 +38,8 @@ func readCounters(text []byte) counters {
 		if !ok {
 			continue
 		}
-		switch name {
-		case "callyard_calls_total":
+		switch strings.TrimPrefix(name, "callyard") {
+		case "_calls_total":
 			c.ended += value
 			switch outcome := labelOf(labels, "outcome"); outcome {
 			case "ok":
@@ -48,23 +48,23 @@ func readCounters(text []byte) counters {
 			default:
 				c.failed += value
 			}
-		case "callyard_call_seconds_bucket":
+		case "_call_seconds_bucket":
 			if le, err := strconv.ParseFloat(labelOf(labels, "le"), 64); err == nil && !math.IsNaN(le) {
 				c.buckets[le] += value
 			}
-		case "callyard_calls_in_flight":
+		case "_calls_in_flight":
 			c.inFlight = value
-		case "callyard_approvals_waiting":
+		case "_approvals_waiting":
 			c.held = value
-		case "callyard_approvals_oldest_seconds":
+		case "_approvals_oldest_seconds":
 			c.oldestHeld = value
-		case "callyard_workers":
+		case "_workers":
 			c.workers = value
-		case "callyard_batches_open":
+		case "_batches_open":
 			c.batches = value
-		case "callyard_config_disagreements":
+		case "_config_disagreements":
 			c.disagreements = value
-		case "callyard_waiting_calls":
+		case "_waiting_calls":
 			c.waited += value
 		}
 	}

@@ -102,7 +102,7 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 		page.Sum.Restarts += w.Restarts
 	}
 	page.Restart = v.Token(Root + "/server/restart")
-	list, err := c.toolPage(ctx, v, toolFilter{Server: id})
+	list, err := toolPages{c}.toolPage(ctx, v, toolFilter{Server: id})
 	switch kind := schema.KindOf(err); {
 	case err == nil:
 		page.Tools, page.More = list.Rows, list.Next != ""
@@ -142,7 +142,7 @@ func doneOf(r *http.Request) string {
 	return ""
 }
 
-// restart starts the processes and sessions of a server anew.
+// restart replaces the processes and sessions of a server.
 func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("server")
 	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {

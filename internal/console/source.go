@@ -178,8 +178,8 @@ func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, e
 // readAll reads an answer within the limit.
 func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxAnswer)) }
 
-// copyOut hands an answer through. Each piece has its own time, so that a long one is not cut
-// off; when the front door fails in between, the connection breaks, and the file is
+// copyOut hands an answer through. Each piece has its own time, so that a long one is not
+// truncated; when the front door fails in between, the connection breaks, and the file is
 // incomplete for the browser too.
 func copyOut(w http.ResponseWriter, from io.Reader) error {
 	control, piece := http.NewResponseController(w), make([]byte, 64<<10)

@@ -41,7 +41,7 @@ type toolView struct {
 }
 
 // tool is the page of one tool, with the form to try it.
-func (c *Console) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c toolPages) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if q.Get("server") == "" || q.Get("tool") == "" {
 		http.Redirect(w, r, Root+"/tools", http.StatusSeeOther)
@@ -56,7 +56,7 @@ func (c *Console) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	return c.renderTool(w, v, http.StatusOK, page)
 }
 
-func (c *Console) renderTool(w http.ResponseWriter, v Visit, status int, page *toolView) error {
+func (c toolPages) renderTool(w http.ResponseWriter, v Visit, status int, page *toolView) error {
 	page.Try.show(c.o.FrontDoor(), page.Server, page.Name, v.Key != "")
 	if page.Try.Result.HasImages() {
 		allowImages(w)
@@ -68,11 +68,11 @@ func (c *Console) renderTool(w http.ResponseWriter, v Visit, status int, page *t
 const maxPages = 20
 
 // findTool returns a tool of a server as the list of tools has it.
-func (c *Console) findTool(ctx context.Context, v Visit, server, name string) (found callyard.ToolItem, err error) {
+func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (found callyard.ToolItem, err error) {
 	limit := int64(500)
 	params := callyard.ListToolsParams{Server: &server, Limit: &limit}
 	for range maxPages {
-		list, err := get[callyard.ToolList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		list, err := get[callyard.ToolList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.ListTools(ctx, &params)
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func (c *Console) findTool(ctx context.Context, v Visit, server, name string) (f
 }
 
 // viewTool asks the front door for all that the page of a tool shows.
-func (c *Console) viewTool(ctx context.Context, v Visit, server, name string) (*toolView, error) {
+func (c toolPages) viewTool(ctx context.Context, v Visit, server, name string) (*toolView, error) {
 	t, err := c.findTool(ctx, v, server, name)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (c *Console) viewTool(ctx context.Context, v Visit, server, name string) (*
 	if !t.Enabled {
 		page.SwitchTo = "on"
 	}
-	all, err := get[callyard.Preflight](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	all, err := get[callyard.Preflight](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.Preflight(ctx, &callyard.PreflightParams{Tool: []string{server + "/" + name}})
 	})
 	if err == nil && len(all.Tools) == 1 {
@@ -131,7 +131,7 @@ func (c *Console) viewTool(ctx context.Context, v Visit, server, name string) (*
 }
 
 // switchTool disables or enables a tool.
-func (c *Console) switchTool(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c toolPages) switchTool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	server, name, on := f.Get("server"), f.Get("tool"), f.Get("to") == "on"
 	body := callyard.SwitchRequest{Enabled: on}

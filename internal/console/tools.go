@@ -13,6 +13,9 @@ import (
 // toolRows is how many tools a page lists: what one preflight tells the decisions of.
 const toolRows = 50
 
+// toolPages are the pages of tools, and the form to try one.
+type toolPages struct{ *Console }
+
 // toolFilter says which tools a list has.
 type toolFilter struct{ Query, Server, Set, Cursor string }
 
@@ -36,7 +39,7 @@ type toolRowsPage struct {
 
 // toolPage returns a page of the tools that a filter lets through, with the decision of the
 // policy on each.
-func (c *Console) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
+func (c toolPages) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
 	if f.Query != "" {
 		return c.searchPage(ctx, v, f)
 	}
@@ -47,7 +50,7 @@ func (c *Console) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRow
 	} else {
 		params.Include, params.Cursor = &offline, nil
 	}
-	list, err := get[callyard.ToolList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	list, err := get[callyard.ToolList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListTools(ctx, &params)
 	})
 	if err != nil {
@@ -75,9 +78,9 @@ func rowOf(t callyard.ToolItem) toolRow {
 	return row
 }
 
-func (c *Console) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
+func (c toolPages) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
 	limit := toolRows
-	found, err := get[callyard.ToolSearch](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	found, err := get[callyard.ToolSearch](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.SearchTools(ctx, &callyard.SearchToolsParams{Q: f.Query, Server: given(f.Server), Set: given(f.Set), Limit: &limit})
 	})
 	if err != nil {
@@ -92,14 +95,14 @@ func (c *Console) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolR
 
 // decide asks what the policy decides for each of the tools. Where that is not told, it
 // stays unknown.
-func (c *Console) decide(ctx context.Context, v Visit, rows []toolRow) {
+func (c toolPages) decide(ctx context.Context, v Visit, rows []toolRow) {
 	for from := 0; from < len(rows); from += toolRows {
 		some := rows[from:min(from+toolRows, len(rows))]
 		var names []string
 		for _, row := range some {
 			names = append(names, row.Server+"/"+row.Name)
 		}
-		all, err := get[callyard.Preflight](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		all, err := get[callyard.Preflight](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
 		})
 		if err != nil || len(all.Tools) != len(some) {
@@ -143,7 +146,7 @@ type toolsPage struct {
 }
 
 // tools is the page on which people search for tools.
-func (c *Console) tools(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c toolPages) tools(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	page := toolsPage{toolFilter: toolFilter{Query: strings.TrimSpace(q.Get("q")), Server: strings.TrimSpace(q.Get("server")), Set: q.Get("set"), Cursor: q.Get("cursor")}}
 	var err error

@@ -49,7 +49,7 @@ func (t *tryView) start(input json.RawMessage) {
 
 // tryTool takes the form and the editor of a tool's page: it fills one from the other, or runs
 // what the editor has.
-func (c *Console) tryTool(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	page, err := c.viewTool(r.Context(), v, f.Get("server"), f.Get("tool"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *tryView) fill(input json.RawMessage, before form.Values) int {
 
 // run calls the tool with exactly what the editor has, in the way in which every caller does:
 // policy, approval, limits and records apply. It returns the status of the page.
-func (c *Console) run(ctx context.Context, v Visit, page *toolView, values form.Values) int {
+func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form.Values) int {
 	t := &page.Try
 	if t.Form = form.New(page.Input, values); len(values) == 0 {
 		if filled, _ := form.Fill(page.Input, json.RawMessage(t.Arguments)); len(filled) > 0 {
