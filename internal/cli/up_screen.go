@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -67,16 +68,26 @@ func (u *fabric) printAddresses() error {
 		MCP       string `json:"mcp"`
 		Reference string `json:"reference"`
 		Approver  string `json:"approver"`
+		Console   string `json:"console,omitempty"`
 		Data      string `json:"data"`
 		NATS      string `json:"nats,omitempty"`
-	}{setup.Version(), base, base + "/mcp", base + "/docs", u.approver.Base(), u.cfg.Data, u.nats.URL()})
+	}{setup.Version(), base, base + "/mcp", base + "/docs", u.approver.Base(), u.consoleURL(), u.cfg.Data, u.nats.URL()})
 }
 
 func (u *fabric) addresses() string {
 	base := u.door.URL()
 	return u.out.addressSheet(setup.Version(), [][2]string{
-		{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", u.approver.Base()}, {"NATS", u.nats.URL()}, {"data", u.cfg.Data},
+		{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", u.approver.Base()}, {"console", u.consoleURL()}, {"NATS", u.nats.URL()}, {"data", u.cfg.Data},
 	})
+}
+
+// consoleURL is the address of the console; empty where nobody may see it.
+func (u *fabric) consoleURL() string {
+	c := u.cfg.Approver
+	if guarded := len(c.Keys) > 0 || c.OIDC.Configured(); guarded && len(c.Console.Groups) == 0 || u.cfg.FrontDoor.CertFile != "" && c.Console.FrontDoor == "" {
+		return ""
+	}
+	return u.approver.Base() + console.Root
 }
 
 // addressSheet is the first part of the start screen. Rows without an address are left out.

@@ -25,7 +25,7 @@ func startedServers(n int) (servers []startServer) {
 // startScreenOf is the whole start screen, without what only a running fabric knows.
 func startScreenOf(s screen, version string, servers []startServer, rows int) string {
 	const base = "http://127.0.0.1:8080"
-	return s.addressSheet(version, [][2]string{{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", "http://127.0.0.1:8081"}, {"NATS", ""}, {"data", "callyard-data"}}) +
+	return s.addressSheet(version, [][2]string{{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", "http://127.0.0.1:8081"}, {"console", "http://127.0.0.1:8081/console"}, {"NATS", ""}, {"data", "callyard-data"}}) +
 		s.serverTable(servers, rows) + stderrOf(servers) + "\nTry it in another terminal:\n" +
 		s.commandLine("curl", "--json '"+helloArguments+"'", base+"/servers/demo/tools/echo") + "\nPress Ctrl-C to stop.\n"
 }
