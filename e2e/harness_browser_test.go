@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -147,30 +149,45 @@ func (p *tab) audit(name string) {
 	asked[int](p, axe(p.t)+"; 0")
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int64{320, 390, 1280, 1920} {
-			p.looks(width, dark)
-			at := fmt.Sprintf("%s, %d wide, dark: %v", name, width, dark)
-			if over := asked[int](p, `document.documentElement.scrollWidth`); over > int(width) {
-				wide := asked[string](p, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className).slice(0, 8).join(" ")`, width))
-				p.t.Errorf("%s: the page is %d wide: %s", at, over, wide)
-			}
-			var found []axeFault
-			raw := asked[string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise)
-			if err := json.Unmarshal([]byte(raw), &found); err != nil {
-				p.t.Fatal(err)
-			}
-			for _, f := range found {
-				if f.Impact != "serious" && f.Impact != "critical" {
-					p.t.Logf("%s: %s (%s): %s: %.300s", at, f.ID, f.Impact, f.Help, f.Nodes[0].HTML)
-					continue
-				}
-				for _, n := range f.Nodes {
-					p.t.Errorf("%s: %s (%s): %s\n%s\n%s", at, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
-				}
-			}
-			p.picture(name, width, dark)
+			p.auditAt(name, width, dark)
 		}
 	}
 	p.looks(1280, false)
+}
+
+// glance is [tab.audit] at the two ends: dark at 320 pixels, light at 1920.
+func (p *tab) glance(name string) {
+	p.t.Helper()
+	asked[int](p, axe(p.t)+"; 0")
+	p.auditAt(name, 320, true)
+	p.auditAt(name, 1920, false)
+	p.looks(1280, false)
+}
+
+// auditAt is [tab.audit] at one width in one scheme, with axe loaded.
+func (p *tab) auditAt(name string, width int64, dark bool) {
+	p.t.Helper()
+	p.looks(width, dark)
+	at := fmt.Sprintf("%s, %d wide, dark: %v", name, width, dark)
+	if over := asked[int](p, `document.documentElement.scrollWidth`); over > int(width) {
+		wide := asked[string](p, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className).slice(0, 8).join(" ")`, width))
+		p.t.Errorf("%s: the page is %d wide: %s", at, over, wide)
+	}
+	var found []axeFault
+	raw := asked[string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise)
+	if err := json.Unmarshal([]byte(raw), &found); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Impact != "serious" && f.Impact != "critical" {
+			p.t.Logf("%s: %s (%s): %s: %.300s", at, f.ID, f.Impact, f.Help, f.Nodes[0].HTML)
+			continue
+		}
+		for _, n := range f.Nodes {
+			p.t.Errorf("%s: %s (%s): %s\n%s\n%s", at, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
+		}
+	}
+	p.picture(name, width, dark)
 }
 
 // decidesOnTheFirstScreen checks that a person sees what a call would do, and can decide it,
@@ -199,14 +216,20 @@ func (p *tab) picture(name string, width int64, dark bool) {
 	if *pictures != "" {
 		write(p.t, filepath.Join(*pictures, fmt.Sprintf("%s-%d-dark=%v.png", name, width, dark)), p.screenshot())
 	}
-	if !*update || width != 390 && width != 1280 || dark != (width < 600) {
+	if other := strings.HasPrefix(name, "console-") && !slices.Contains(consolePictures, name); other || !*update || width != 390 && width != 1280 || dark != (width < 600) {
 		return
 	}
 	if dark {
 		name += "-phone"
 	}
-	write(p.t, filepath.Join(programs.root, "docs", "images", "approver-"+name+".png"), p.screenshot())
+	if !strings.HasPrefix(name, "console-") {
+		name = "approver-" + name
+	}
+	write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), p.screenshot())
 }
+
+// consolePictures are those of the console that docs/images has.
+var consolePictures = []string{"console-overview", "console-result", "console-calls", "console-batch"}
 
 // screenshot returns a PNG of the whole page.
 func (p *tab) screenshot() string {

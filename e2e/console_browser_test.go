@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/callyard/callyard/internal/mcptest"
+)
+
+// watchPolicy notes what a page does against its Content-Security-Policy, from its first
+// moment on.
+func (p *tab) watchPolicy() {
+	p.t.Helper()
+	p.do(func(ctx context.Context, target *chromedp.Target) (none chromedp.Void, err error) {
+		_, err = cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `window.violations = []; document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));`,
+		})
+		return none, err
+	})
+}
+
+// staysAtHome fails if the page broke its policy, or loaded anything from elsewhere.
+func (p *tab) staysAtHome(name string) {
+	p.t.Helper()
+	if got := asked[string](p, `JSON.stringify(window.violations)`); got != "[]" {
+		p.t.Errorf("%s breaks its policy: %s", name, got)
+	}
+	if got := asked[string](p, `performance.getEntriesByType("resource").map((r) => r.name).filter((u) => !u.startsWith(location.origin + "/")).join(" ")`); got != "" {
+		p.t.Errorf("%s loads from elsewhere: %s", name, got)
+	}
+}
+
+// consoleFabric is `callyard up` with a good server, one that does not start, and the demo
+// server's tools.
+func consoleFabric(t *testing.T) (d *door, pages string) {
+	t.Helper()
+	servers, folder := realServers(t)
+	d = startUp(t, setup{
+		servers: serversFile(t, map[string]entry{"files": servers["filesystem"], "crm": scripted(mcptest.Echo), "broken": {Command: "/no/such/program"}}),
+		dir:     folder, env: []string{quickStop}, flags: []string{"--approver-listen", "127.0.0.1:0"},
+	})
+	pages = d.says(t, `approvals\s+(http://\S+)`)[1]
+	for _, id := range []string{"files", "crm"} {
+		d.eventually(t, startWithin, "the server "+id, func() error {
+			a, err := d.try("GET", "/servers/"+id+"/tools", "")
+			if err == nil && a.status != http.StatusOK {
+				err = fmt.Errorf("it answers %d %s", a.status, a.body)
+			}
+			return err
+		})
+	}
+	return d, pages
+}
+
+func TestTheConsoleInABrowser(t *testing.T) {
+	t.Parallel()
+	d, pages := consoleFabric(t)
+	batch := d.ask(t, "POST", "/batches", `{"calls":[{"server":"crm","tool":"echo","arguments":{"text":"a"}},{"server":"crm","tool":"nope"}]}`)
+	id := regexp.MustCompile(`batch_\w+`).FindString(string(batch.body))
+	p := openTab(startBrowser(t), t, true)
+	p.watchPolicy()
+
+	// From the overview to a result with the keyboard alone.
+	p.open(pages + "/console")
+	p.tabTo(`nav a[href="/console/tools"]`)
+	p.press(kb.Enter)
+	p.sees("the tools", `document.querySelector("input[name=q]") !== null`)
+	p.tabTo("input[name=q]")
+	p.do(chromedp.KeyEvent("echo text"))
+	p.press(kb.Enter)
+	p.sees("what was found", `location.search.includes("echo") && document.querySelector('a[href^="/console/tool?"]') !== null`)
+	p.open(pages + "/console/tool?server=crm&tool=echo")
+	p.tabTo(`textarea[name="f.a.0"]`)
+	p.do(chromedp.KeyEvent("hello there"))
+	p.sees("that the form writes the editor", `JSON.parse(document.getElementById("arguments").value).text === "hello there"`)
+	p.tabTo(`button[value=run]`)
+	p.press(kb.Enter)
+	p.sees("the result", `document.querySelector(".result .badge.success") !== null`)
+	p.says("hello there")
+	p.staysAtHome("a result")
+	p.audit("console-result")
+
+	for name, path := range map[string]string{
+		"console-overview": "/console", "console-servers": "/console/servers", "console-server": "/console/server?id=files", "console-failed": "/console/server?id=broken", "console-fleet": "/console/fleet",
+		"console-tools": "/console/tools", "console-tool": "/console/tool?server=files&tool=edit_file", "console-calls": "/console/calls", "console-batches": "/console/batches", "console-batch": "/console/batch?id=" + url.QueryEscape(id),
+		"console-policy": "/console/policy?tools=crm%2Fecho+files%2Fread_file", "console-sets": "/console/sets", "console-approvals": "/", "console-key": "/console/key",
+	} {
+		p.open(pages + path)
+		p.sees(name, `document.querySelector("h1") !== null`)
+		if slices.Contains(consolePictures, name) {
+			p.audit(name)
+		} else {
+			p.glance(name)
+		}
+		p.staysAtHome(name)
+	}
+
+	// Figures update without the page being loaded again.
+	p.open(pages + "/console")
+	asked[int](p, `window.mark = 17`)
+	p.sees("a rate", `!document.querySelector(".figure-value").textContent.includes("unknown")`)
+	if !asked[bool](p, `window.mark === 17`) {
+		t.Error("the page was loaded again")
+	}
+}
+
+func TestTheConsoleWithoutJavaScript(t *testing.T) {
+	t.Parallel()
+	_, pages := consoleFabric(t)
+	p := openTab(startBrowser(t), t, false)
+	p.open(pages + "/console/tool?server=files&tool=edit_file")
+	p.do(chromedp.Click(chromedp.CSS(`button[value^="grow:"]`)))
+	p.sees("another element", `document.querySelectorAll("fieldset fieldset").length === 1`)
+	p.open(pages + "/console/tool?server=crm&tool=echo")
+	p.do(chromedp.SendKeys(chromedp.CSS(`textarea[name="f.a.0"]`), "no script"))
+	p.do(chromedp.Click(chromedp.CSS(`button[value=compose]`)))
+	p.sees("the editor", `document.getElementById("arguments").value.includes("no script")`)
+	p.do(chromedp.Click(chromedp.CSS(`button[value=run]`)))
+	p.sees("the result", `document.querySelector(".result .badge.success") !== null`)
+	p.do(chromedp.SendKeys(chromedp.CSS(`input[name=reason]`), "closed today"))
+	p.do(chromedp.Click(chromedp.CSS(`form[action="/console/tool/switch"] button`)))
+	p.sees("that it is disabled", `document.querySelector(".notice.success") !== null`)
+	if !strings.Contains(p.text(), "closed today") {
+		t.Errorf("the page does not say why: %s", p.text())
+	}
+}
