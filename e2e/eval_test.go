@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,22 +21,13 @@ func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 	dir := t.TempDir()
 	effects, results := filepath.Join(dir, "effects"), filepath.Join(dir, "run", "labels", "results.jsonl")
 	gate := filepath.Join(dir, "gate")
-	tasks := make([]string, n)
-	for i := range tasks {
+	evalTasks(t, filepath.Join(dir, "data.json"), n, "effect", func(i int) map[string]any {
 		arguments := map[string]any{"path": effects, "id": fmt.Sprint("e", i)}
 		if i == n-1 {
 			arguments["after"] = gate // keeps the command from its end while it is to be killed
 		}
-		task, err := json.Marshal(map[string]any{
-			"uuid": fmt.Sprint("t", i), "category": "books", "query": "q",
-			"function_call_label": []any{map[string]any{"name": "effect", "mcp_server": "library", "input": arguments}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tasks[i] = string(task)
-	}
-	write(t, filepath.Join(dir, "data.json"), "["+strings.Join(tasks, ",\n")+"]")
+		return arguments
+	})
 	command := func() *process {
 		return start(t, program{
 			name: "callyard eval run", path: filepath.Join(bin(t), "callyard"), dir: dir, env: []string{"CALLYARD_URL=" + d.url},

@@ -17,7 +17,7 @@ import (
 func executePlan(ctx context.Context, c *client, plan *rundir.Plan, o batchfile.Options) (*stage.Execution, error) {
 	quiet := *c // the execution is printed, not the batch
 	quiet.out = screen{w: io.Discard}
-	o.Calls, o.Results = plan.Calls, plan.Results
+	o.Calls, o.Results, o.Unchecked = plan.Calls, plan.Results, true
 	if err := runBatch(ctx, &quiet, o); err != nil && err.Error() != "" {
 		// These commands differ in where results are written.
 		text := strings.NewReplacer("another file for its results with --out", "another folder", "another file with --out", "another folder").Replace(err.Error())

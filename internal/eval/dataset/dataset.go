@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/parallel"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // MaxFile is how many bytes a file may have.
@@ -133,20 +136,40 @@ func (s *source) lines() (all []element) {
 }
 
 // list returns the values of a file that is one JSON list.
-func (s *source) list() ([]element, error) {
-	var items []json.RawMessage
+func (s *source) list() (all []element, err error) {
+	if rawjson.Elements(s.text, func(from, to int) { all = append(all, element{s, from, s.text[from:to]}) }) {
+		return all, nil
+	}
 	whole := element{s, 0, s.text}
-	if err := whole.decode(&items); err != nil {
+	var items []json.RawMessage
+	if err := whole.decode(&items); err != nil { // it tells the place of the fault
 		return nil, err
 	}
-	all := make([]element, len(items))
-	at := bytes.IndexByte(s.text, '[') + 1
-	for i, raw := range items {
-		at += max(0, bytes.Index(s.text[at:], raw))
-		all[i] = element{s, at, raw}
-		at += len(raw)
+	return nil, nil // null
+}
+
+// samplesOf reads a sample from each element, side by side; i is the number of the element. limit
+// is the number of samples, 0 for all. The error is that of the first faulty element.
+func samplesOf(elements []element, limit int, read func(i int, e *element) (eval.Sample, error)) ([]eval.Sample, error) {
+	if limit > 0 {
+		elements = elements[:min(limit, len(elements))]
 	}
-	return all, nil
+	samples, faults := make([]eval.Sample, len(elements)), make([]error, len(elements))
+	// All elements before the first faulty one are read, and the loop goes no further.
+	_ = parallel.Each(context.Background(), len(elements), func(i int) error {
+		samples[i], faults[i] = read(i, &elements[i])
+		return faults[i]
+	})
+	seen := make(unique, len(elements))
+	for i := range samples {
+		if faults[i] != nil {
+			return nil, faults[i]
+		}
+		if err := seen.add(&elements[i], samples[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return samples, nil
 }
 
 // unique refuses ids that occur twice. It keeps elements and not their lines, which are counted

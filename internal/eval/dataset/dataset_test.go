@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,23 @@ func TestTauIsRead(t *testing.T) {
 	}
 }
 
+func quickTasksAreThoseOfEncodingJSON(t *testing.T, file *source) {
+	t.Helper()
+	items, err := file.list()
+	if err != nil {
+		return
+	}
+	for i := range items {
+		var quick, slow toolBenchTask
+		if !quick.quick(items[i].raw) {
+			continue
+		}
+		if err := items[i].decode(&slow); err != nil || !reflect.DeepEqual(quick, slow) {
+			t.Errorf("%s is %+v, and %+v with encoding/json (%v)", items[i].raw, quick, slow, err)
+		}
+	}
+}
+
 func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
 	f.Add(`{"question":"q","tools":["a"],"target_tools":"a"}` + "\n{")
 	f.Add(browserTask)
@@ -175,6 +193,7 @@ func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
 	f.Add(`{"id":"p","question":[[{"role":"user","content":"Q"}]],"function":[{"name":"f","parameters":{"type":"dict"}}],"ground_truth":[{"f":{}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		file := &source{"f", []byte(text)}
+		quickTasksAreThoseOfEncodingJSON(t, file)
 		for _, read := range []func() ([]eval.Sample, error){
 			func() ([]eval.Sample, error) { return linesOf(file, Options{}) },
 			func() ([]eval.Sample, error) { return toolBenchTasks(file, Options{}) },

@@ -30,39 +30,33 @@ func readLines(path string, o Options) ([]eval.Sample, error) {
 	return linesOf(file, o)
 }
 
-func linesOf(file *source, o Options) (samples []eval.Sample, err error) {
-	seen := unique{}
-	for i, line := range file.lines() {
-		if o.Limit > 0 && len(samples) == o.Limit {
-			break
-		}
-		var r record
-		if err := line.decode(&r); err != nil {
-			return nil, err
-		}
-		sample := eval.Sample{ID: asText(r.ID), Category: r.Category}
-		if sample.ID == "" {
-			sample.ID = asText(r.UUID)
-		}
-		if sample.ID == "" {
-			sample.ID = strconv.Itoa(i + 1)
-		}
-		if isNull(r.Question) {
-			return nil, line.fault("the member question is missing")
-		}
-		sample.Question, sample.Messages = question(r.Question)
-		if sample.Tools, err = toolsOf(r.Tools); err != nil {
-			return nil, line.fault("tools: %w", err)
-		}
-		if sample.Expected, err = targets(r.TargetTools); err != nil {
-			return nil, line.fault("target_tools: %w", err)
-		}
-		if err := seen.add(&line, sample.ID); err != nil {
-			return nil, err
-		}
-		samples = append(samples, sample)
+func linesOf(file *source, o Options) ([]eval.Sample, error) {
+	return samplesOf(file.lines(), o.Limit, lineSample)
+}
+
+func lineSample(i int, line *element) (sample eval.Sample, err error) {
+	var r record
+	if err := line.decode(&r); err != nil {
+		return sample, err
 	}
-	return samples, nil
+	sample = eval.Sample{ID: asText(r.ID), Category: r.Category}
+	if sample.ID == "" {
+		sample.ID = asText(r.UUID)
+	}
+	if sample.ID == "" {
+		sample.ID = strconv.Itoa(i + 1)
+	}
+	if isNull(r.Question) {
+		return sample, line.fault("the member question is missing")
+	}
+	sample.Question, sample.Messages = question(r.Question)
+	if sample.Tools, err = toolsOf(r.Tools); err != nil {
+		return sample, line.fault("tools: %w", err)
+	}
+	if sample.Expected, err = targets(r.TargetTools); err != nil {
+		return sample, line.fault("target_tools: %w", err)
+	}
+	return sample, nil
 }
 
 // question is a text, or a conversation, of which the question is the last message of the user.

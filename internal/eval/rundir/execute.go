@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
@@ -54,14 +53,9 @@ func (o *Options) plan(folder string, calls func([]stage.Sample) ([]stage.ExecCa
 	if p.calls, err = calls(samples); err != nil {
 		return nil, err
 	}
-	if _, err := stage.WriteLines(p.Calls, p.calls); err != nil {
+	if p.digest, err = stage.WriteCalls(p.Calls, p.calls); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(p.Calls)
-	if err != nil {
-		return nil, err
-	}
-	p.digest = eval.Digest(text)
 	var old stage.Execution
 	if text, err := os.ReadFile(p.path()); err == nil && json.Unmarshal(text, &old) == nil && old.Inputs == p.digest && old.Complete() {
 		p.Done = &old

@@ -134,12 +134,7 @@ func (o *Options) samples() ([]stage.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	samples, err := stage.Digested(read)
-	if err != nil {
-		return nil, err
-	}
-	_, err = stage.WriteLines(path, samples)
-	return samples, err
+	return stage.WriteSamples(path, read)
 }
 
 // responses are those of the folder, into which a file of others is copied first.

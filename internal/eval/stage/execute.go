@@ -3,6 +3,10 @@ package stage
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // Execution sums up the results of calls.
@@ -71,6 +75,8 @@ type resultLine struct {
 		Type  string `json:"type"`
 		Title string `json:"title"`
 	} `json:"problem"`
+
+	digest []byte // of the line, for outcomes
 }
 
 // resultBody is a result of a tool.
@@ -87,6 +93,53 @@ func (b *resultBody) UnmarshalJSON(raw []byte) error {
 	err := json.Unmarshal(raw, &flag)
 	b.IsError, b.raw = flag.IsError, bytes.Clone(raw)
 	return err
+}
+
+// quick reads a line as Callyard writes it, in a third of the time of encoding/json. The result
+// points into the line.
+func (r *resultLine) quick(line []byte) bool {
+	fits, have := utf8.Valid(line), resultLine{}
+	text := func(to *string, value []byte) {
+		var ok bool
+		*to, ok = rawjson.Text(value)
+		fits = fits && ok
+	}
+	ok := rawjson.Members(line, func(name string, value []byte) {
+		switch name {
+		case "index", "call_id", "attempt", "cursor": // not read
+		case "custom_id":
+			text(&have.CustomID, value)
+		case "state":
+			text(&have.State, value)
+		case "worker":
+			text(&have.Worker, value)
+		case "result":
+			fits = fits && have.Result.raw == nil && have.Result.quick(value)
+		case "problem":
+			fits = fits && have.Problem.Type+have.Problem.Title == "" && json.Unmarshal(value, &have.Problem) == nil
+		default:
+			fits = false
+		}
+	})
+	if ok && fits {
+		*r = have
+	}
+	return ok && fits
+}
+
+func (b *resultBody) quick(value []byte) bool {
+	fits := true
+	b.raw = value
+	ok := rawjson.Members(value, func(name string, value []byte) {
+		switch flag := string(value); {
+		case name == "isError":
+			b.IsError = flag == "true"
+			fits = fits && (b.IsError || flag == "false")
+		case strings.EqualFold(name, "isError"):
+			fits = false // encoding/json ignores the case
+		}
+	})
+	return ok && fits
 }
 
 // Executed sums up the results in a file.

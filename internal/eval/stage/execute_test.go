@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,4 +71,23 @@ func TestResultsAreSummedUp(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+func FuzzAResultIsReadAsEncodingJSONReadsIt(f *testing.F) {
+	for _, line := range []string{
+		`{"index":1,"custom_id":"a#0#1","call_id":"c","state":"succeeded","worker":"w","attempt":1,"cursor":"1-1","result":{"content":[],"isError":true}}`,
+		`{"custom_id":"\u0061","state":"failed","problem":{"type":"t","title":"x","status":4}}`, `{"state":"a","state":"b","result":{"isError":false}}`,
+		`{"result":{"iserror":true}}`, `{"State":"x"}`, `{"result":{"isError":null}}`, `{"result":null}`, "{\"state\":\"\xff\"}", `{"extra":1}`, `{`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var quick, slow resultLine
+		if !quick.quick(line) {
+			return
+		}
+		if err := json.Unmarshal(line, &slow); err != nil || !reflect.DeepEqual(quick, slow) {
+			t.Errorf("%s is %+v, and %+v with encoding/json (%v)", line, quick, slow, err)
+		}
+	})
 }

@@ -1,17 +1,17 @@
 package stage
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/parallel"
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
@@ -52,15 +52,64 @@ type Score struct {
 
 // Digested adds the digests of samples.
 func Digested(samples []eval.Sample) ([]Sample, error) {
-	out := make([]Sample, len(samples))
-	for i := range samples {
-		text, err := json.Marshal(&samples[i])
-		if err != nil {
-			return nil, fmt.Errorf("encoding the sample %s: %w", samples[i].ID, err)
-		}
-		out[i] = Sample{samples[i], eval.Digest(text)}
+	out, _, err := encoded(samples)
+	return out, err
+}
+
+// WriteSamples adds the digests of samples and writes samples.jsonl.
+func WriteSamples(path string, samples []eval.Sample) ([]Sample, error) {
+	out, chunks, err := encoded(samples)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	_, err = writeChunks(path, chunks)
+	return out, err
+}
+
+// encoded returns samples with their digests, and as lines.
+func encoded(samples []eval.Sample) (out []Sample, chunks [][]byte, err error) {
+	out = make([]Sample, len(samples))
+	chunks, err = inChunks(len(samples), func(b *bytes.Buffer, e *json.Encoder, i int) error {
+		from := b.Len()
+		if err := e.Encode(&samples[i]); err != nil {
+			return fmt.Errorf("encoding the sample %s: %w", samples[i].ID, err)
+		}
+		out[i] = Sample{samples[i], digestOf(bytes.TrimSuffix(b.Bytes()[from:], []byte("\n")))}
+		b.Truncate(b.Len() - len("}\n")) // the digest is the last member of the line
+		b.WriteString(`,"digest":"` + out[i].Digest + "\"}\n")
+		return nil
+	})
+	return out, chunks, err
+}
+
+// inChunks makes the lines of a file side by side: line appends line i to b, with e if it likes.
+// The chunks in their order are the text of the file.
+func inChunks(n int, line func(b *bytes.Buffer, e *json.Encoder, i int) error) ([][]byte, error) {
+	const chunk = 256
+	chunks := make([][]byte, (n+chunk-1)/chunk)
+	err := parallel.Each(context.Background(), len(chunks), func(at int) error {
+		var b bytes.Buffer
+		e := plainjson.NewEncoder(&b)
+		for i := at * chunk; i < min(n, (at+1)*chunk); i++ {
+			if err := line(&b, e, i); err != nil {
+				return err
+			}
+		}
+		chunks[at] = b.Bytes()
+		return nil
+	})
+	return chunks, err
+}
+
+// digestOf is the digest of a sample that is encoded in this way. It is that of the text that
+// [json.Marshal] gives, which escapes some characters.
+func digestOf(text []byte) string {
+	if !bytes.ContainsAny(text, "<>&") {
+		return eval.Digest(text)
+	}
+	var escaped bytes.Buffer
+	json.HTMLEscape(&escaped, text)
+	return eval.Digest(escaped.Bytes())
 }
 
 // ReadSamples reads samples.jsonl.
@@ -69,8 +118,8 @@ func ReadSamples(path string) ([]Sample, error) {
 		if s.ID == "" {
 			return errors.New("the member id is missing")
 		}
-		text, err := json.Marshal(&s.Sample)
-		s.Digest = eval.Digest(text) // somebody may have edited the line
+		text, err := plainjson.Marshal(&s.Sample)
+		s.Digest = digestOf(text) // somebody may have edited the line
 		return err
 	})
 	if err != nil {
@@ -123,47 +172,52 @@ type answerKey struct {
 	trial int
 }
 
-// readLines reads a file with one JSON value on each line. Errors name file, line and column.
+// readLines reads a file with one JSON value on each line, side by side; check is called for
+// each, by several goroutines. Errors name file, line and column; that of the first faulty line
+// is returned. Values may point into the text of the file.
 func readLines[T any](path string, check func(v *T, line []byte) error) (all []T, err error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	lines := bufio.NewReaderSize(file, 1<<20)
-	for number := 1; ; number++ {
-		line, err := readLine(lines)
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			var v T
-			fault := json.Unmarshal(line, &v)
-			if fault == nil {
-				fault = check(&v, line)
-			}
-			if fault != nil {
-				return nil, fmt.Errorf("%s:%d:%d: %w", path, number, columnOf(fault), fault)
-			}
-			all = append(all, v)
+	var lines [][]byte
+	var numbers []int
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if line = bytes.TrimSpace(line); len(line) > maxLine {
+			return nil, fmt.Errorf("reading line %d of %s: it has more than %d bytes", number, path, maxLine)
 		}
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading line %d of %s: %w", number, path, err)
+		if len(line) > 0 {
+			lines, numbers = append(lines, line), append(numbers, number)
 		}
 	}
+	all = make([]T, len(lines))
+	err = parallel.Each(context.Background(), len(lines), func(i int) error {
+		fault := decodeLine(&all[i], lines[i])
+		if fault == nil {
+			fault = check(&all[i], lines[i])
+		}
+		if fault != nil {
+			return fmt.Errorf("%s:%d:%d: %w", path, numbers[i], columnOf(fault), fault)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
-func readLine(r *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-		if len(line) > maxLine {
-			return nil, fmt.Errorf("it has more than %d bytes", maxLine)
-		}
+// quickLine is a value that reads itself without the checks of encoding/json. It returns false
+// for what it cannot read, which encoding/json then reads or refuses.
+type quickLine interface{ quick(line []byte) bool }
+
+func decodeLine(v any, line []byte) error {
+	if q, ok := v.(quickLine); ok && q.quick(line) {
+		return nil
 	}
+	return json.Unmarshal(line, v)
 }
 
 // columnOf is the column of a fault of JSON in its line, in bytes.
@@ -181,24 +235,41 @@ func columnOf(err error) int64 {
 
 // WriteLines writes a file with one JSON value on each line, unless it has these bytes already.
 func WriteLines[T any](path string, all []T) (changed bool, err error) {
-	var b bytes.Buffer
-	for i := range all {
-		line, err := plainjson.Line(&all[i])
-		if err != nil {
-			return false, fmt.Errorf("encoding %s: %w", path, err)
-		}
-		b.Write(line)
+	chunks, err := linesOf(path, all)
+	if err != nil {
+		return false, err
 	}
-	return WriteFile(path, b.Bytes())
+	return writeChunks(path, chunks)
+}
+
+func linesOf[T any](path string, all []T) ([][]byte, error) {
+	return inChunks(len(all), func(_ *bytes.Buffer, e *json.Encoder, i int) error {
+		if err := e.Encode(&all[i]); err != nil {
+			return fmt.Errorf("encoding %s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// WriteCalls writes calls.jsonl, and returns the digest of the file.
+func WriteCalls(path string, calls []ExecCall) (digest string, err error) {
+	chunks, err := linesOf(path, calls)
+	if err != nil {
+		return "", err
+	}
+	text := bytes.Join(chunks, nil)
+	_, err = WriteFile(path, text)
+	return eval.Digest(text), err
 }
 
 // WriteFile writes a file in one step, unless it has these bytes already.
 func WriteFile(path string, text []byte) (changed bool, err error) {
-	old, err := os.ReadFile(path)
-	switch {
-	case err == nil && bytes.Equal(old, text):
-		return false, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	return writeChunks(path, [][]byte{text})
+}
+
+func writeChunks(path string, chunks [][]byte) (changed bool, err error) {
+	same, err := has(path, chunks)
+	if same || err != nil {
 		return false, err
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
@@ -206,7 +277,11 @@ func WriteFile(path string, text []byte) (changed bool, err error) {
 		return false, err
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // after the renaming there is nothing to remove
-	_, err = file.Write(text)
+	for _, chunk := range chunks {
+		if _, err = file.Write(chunk); err != nil {
+			break
+		}
+	}
 	if err == nil {
 		err = file.Chmod(0o644)
 	}
@@ -223,4 +298,27 @@ func WriteFile(path string, text []byte) (changed bool, err error) {
 		return false, fmt.Errorf("writing %s: %w", path, err)
 	}
 	return true, nil
+}
+
+// has says that a file has these bytes. No file has none.
+func has(path string, chunks [][]byte) (bool, error) {
+	size := 0
+	for _, chunk := range chunks {
+		size += len(chunk)
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || info.Size() != int64(size) {
+		return false, err
+	}
+	old, err := os.ReadFile(path)
+	for _, chunk := range chunks {
+		var same bool
+		if old, same = bytes.CutPrefix(old, chunk); !same {
+			return false, err
+		}
+	}
+	return err == nil && len(old) == 0, err
 }

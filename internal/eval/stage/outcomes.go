@@ -57,9 +57,8 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 	if err != nil || !finished(dir) {
 		return nil, err
 	}
-	var digests []string
-	lines, err := readLines(filepath.Join(dir, ResultsFile), func(_ *resultLine, line []byte) error {
-		digests = append(digests, eval.Digest(line))
+	lines, err := readLines(filepath.Join(dir, ResultsFile), func(r *resultLine, line []byte) error {
+		r.digest = []byte(eval.Digest(line))
 		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +83,7 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 		r := &resultLine{}
 		if n, ok := at[call.CustomID]; ok {
 			r = &lines[n]
-			o.lines = append(o.lines, []byte(digests[n]))
+			o.lines = append(o.lines, r.digest)
 		}
 		switch part {
 		case resetPart:

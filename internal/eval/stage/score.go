@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/bfcl"
+	"github.com/callyard/callyard/internal/kit/parallel"
 )
 
 // revision is that of the rules of scoring. It grows with every change of a score, so that
@@ -66,7 +66,7 @@ func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *
 	}
 	out.Scores = make([]Score, len(work))
 	var computed atomic.Int64
-	err = inParallel(ctx, len(work), func(i int) error {
+	err = parallel.Each(ctx, len(work), func(i int) error {
 		w := &work[i]
 		inputs := eval.Digest([]byte(w.sample.Digest), []byte(w.response.Digest), rules)
 		if ran := outcomes.digest(w.sample.ID, w.response.Trial); ran != "" {
@@ -193,40 +193,4 @@ func unanswered(w *answer, prepared *eval.Prepared, outcomes *Outcomes, settings
 		out.Check = &eval.Verdict{Error: "no response"}
 	}
 	return out
-}
-
-// inParallel calls do for 0 to n-1 on as many goroutines as there are processors, and waits for
-// them. It returns the first error in the order of the numbers, of those that occurred.
-func inParallel(ctx context.Context, n int, do func(i int) error) error {
-	const chunk = 64
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	var lock sync.Mutex
-	var fault error
-	at := n
-	for range min(runtime.GOMAXPROCS(0), n/chunk+1) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				from := int(next.Add(chunk)) - chunk
-				if from >= n {
-					return
-				}
-				for i := from; i < min(from+chunk, n); i++ {
-					if err := do(i); err != nil {
-						lock.Lock()
-						if i < at {
-							at, fault = i, err
-						}
-						lock.Unlock()
-						return
-					}
-				}
-			}
-		})
-	}
-	workers.Wait()
-	if fault != nil {
-		return fault
-	}
-	return ctx.Err()
 }

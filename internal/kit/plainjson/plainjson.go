@@ -8,6 +8,7 @@ package plainjson
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 )
 
 // Marshal returns v as JSON. The errors are those of [json.Marshal]. It is safe for
@@ -20,10 +21,15 @@ func Marshal(v any) ([]byte, error) {
 // Line is Marshal with a line feed at the end.
 func Line(v any) ([]byte, error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	if err := NewEncoder(&b).Encode(v); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// NewEncoder returns an encoder that writes lines. It is used by one goroutine.
+func NewEncoder(to io.Writer) *json.Encoder {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	return e
 }

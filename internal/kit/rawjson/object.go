@@ -25,6 +25,20 @@ func Bounds(text []byte, visit func(name string, from, to int)) bool {
 	}) && s.End()
 }
 
+// Elements calls visit with the bounds of each element of an array. It reports whether text is
+// exactly one array.
+func Elements(text []byte, visit func(from, to int)) bool {
+	s := Scanner{text: text}
+	return s.Array(func() bool {
+		from := s.at
+		if !s.Value() {
+			return false
+		}
+		visit(from, s.at)
+		return true
+	}) && s.End()
+}
+
 // Get returns a member of an object, the last where there are several, or nil.
 func Get(object []byte, name string) (found []byte) {
 	if len(object) > 0 {

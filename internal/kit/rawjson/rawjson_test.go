@@ -16,10 +16,12 @@ func FuzzAnObjectIsReadAsEncodingJSONReadsIt(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":[{"c":null}]}`, ` { "\u0061" : 7, "a":{"":true} } `, `{"id":1,"id":2}`, `{}`, `[]`, `{"a":01}`, `{"a":1e+}`, `{"a" 1}`, `{"a":1,}`,
 		`{"a":"\ud800"}`, "{\"\xff\":1}", `{"a":1}{"b":2}`, `{"a":"12345678\"901234567\\"}`, `{"a":[[[[{"b":[{}]}]]]]}`, `{`, ``,
+		` [1 , "a",{"b":[]} ] `, `[1,]`, `[1 2]`, `[1]]`, `[`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		listIsReadAsEncodingJSONReadsIt(t, text)
 		got := map[string]string{}
 		ok := Members(text, func(name string, value []byte) { got[name] = string(value) })
 		want := json.Valid(text) && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
@@ -55,6 +57,27 @@ func FuzzAnObjectIsReadAsEncodingJSONReadsIt(f *testing.F) {
 			t.Errorf("members of %q (-encoding/json +ours):\n%s", text, diff)
 		}
 	})
+}
+
+func listIsReadAsEncodingJSONReadsIt(t *testing.T, text []byte) {
+	t.Helper()
+	var got []string
+	ok := Elements(text, func(from, to int) { got = append(got, string(text[from:to])) })
+	want := json.Valid(text) && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("["))
+	if ok != want {
+		t.Fatalf("%q: Elements says %v, want %v", text, ok, want)
+	}
+	var items []json.RawMessage
+	if !want || json.Unmarshal(text, &items) != nil {
+		return
+	}
+	have := make([]string, 0, len(items))
+	for _, item := range items {
+		have = append(have, string(item))
+	}
+	if diff := cmp.Diff(strings.Join(have, "\n"), strings.Join(got, "\n")); diff != "" {
+		t.Errorf("elements of %q (-encoding/json +ours):\n%s", text, diff)
+	}
 }
 
 func TestDeepNestingIsRefusedInBoundedMemory(t *testing.T) {

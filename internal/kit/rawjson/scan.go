@@ -69,6 +69,31 @@ func (s *Scanner) Object(member func(name string) bool) bool {
 	}
 }
 
+// Array reads an array. It calls element at each element; element reads the value, with
+// [Scanner.Value] or another reader. Array stops and returns false where element does, and for
+// text that is no array.
+func (s *Scanner) Array(element func() bool) bool {
+	s.space()
+	if !s.take('[') {
+		return false
+	}
+	s.space()
+	if s.take(']') {
+		return true
+	}
+	for {
+		s.space()
+		if !element() {
+			return false
+		}
+		s.space()
+		if s.take(',') {
+			continue
+		}
+		return s.take(']')
+	}
+}
+
 // key reads a member name and its colon. Names are compared as they decode,
 // like every JSON reader does.
 func (s *Scanner) key() (string, bool) {

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/mcptest"
+)
+
+// evalTasks writes a data set of MCPToolBench++ with n labelled calls of a tool.
+func evalTasks(t *testing.T, path string, n int, tool string, arguments func(i int) map[string]any) {
+	t.Helper()
+	tasks := make([]string, n)
+	for i := range tasks {
+		task, err := json.Marshal(map[string]any{
+			"uuid": fmt.Sprint("t", i), "category": "books", "query": "q",
+			"function_call_label": []any{map[string]any{"name": tool, "mcp_server": "library", "input": arguments(i)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks[i] = string(task)
+	}
+	write(t, path, "["+strings.Join(tasks, ",\n")+"]")
+}
+
+// TestAnEvaluationRunsCallsNearlyAsFastAsABatch compares `callyard eval run` with `callyard
+// batch` of the same calls, in turn, each three times: the median rate is at least 0.8 of it.
+// Another run needs no Callyard. CALLYARD_EVAL_EXECUTIONS is the number of calls, such as 100000; it
+// needs a machine on which nothing else runs, so that it is no part of the usual tests.
+func TestAnEvaluationRunsCallsNearlyAsFastAsABatch(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("CALLYARD_EVAL_EXECUTIONS"))
+	if err != nil || n < 1 {
+		t.Skip("CALLYARD_EVAL_EXECUTIONS gives no number of calls")
+	}
+	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
+	d.waitServers(t, 1, "books")
+	dir := t.TempDir()
+	evalTasks(t, filepath.Join(dir, "data.json"), n, "echo", func(i int) map[string]any {
+		return map[string]any{"message": fmt.Sprint("call ", i)}
+	})
+	timed := func(args ...string) time.Duration {
+		began := time.Now()
+		p := start(t, program{name: "callyard", path: filepath.Join(bin(t), "callyard"), dir: dir, env: []string{"CALLYARD_URL=" + d.url}, args: args})
+		if code := p.wait(t, 5*time.Minute); code != 0 {
+			t.Fatalf("%v ends with %d: %s", args, code, p.out.String())
+		}
+		return time.Since(began)
+	}
+	eval := func(run string) time.Duration {
+		return timed("eval", "run", run, "--data", "mcptoolbench:data.json", "--server", "library=books")
+	}
+	eval("warm")
+	var ratios []float64
+	for i := range 3 {
+		ours := eval(fmt.Sprint("run", i))
+		plain := timed("batch", "warm/labels/calls.jsonl", "--out", fmt.Sprint("batch", i))
+		ratios = append(ratios, plain.Seconds()/ours.Seconds())
+		t.Logf("%d calls: evaluation %v (%.0f/s), batch %v (%.0f/s), ratio %.2f", n, ours, float64(n)/ours.Seconds(), plain, float64(n)/plain.Seconds(), ratios[i])
+	}
+	slices.Sort(ratios)
+	if ratios[1] < 0.8 {
+		t.Errorf("the median rate is %.2f of that of a batch, want at least 0.8", ratios[1])
+	}
+	d.stop(t)
+	t.Logf("another run, without Callyard: %v", eval("run0"))
+}
