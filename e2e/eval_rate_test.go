@@ -44,7 +44,7 @@ func TestAnEvaluationRunsCallsNearlyAsFastAsABatch(t *testing.T) {
 	d.waitServers(t, 1, "books")
 	dir := t.TempDir()
 	evalTasks(t, filepath.Join(dir, "data.json"), n, "echo", func(i int) map[string]any {
-		return map[string]any{"message": fmt.Sprint("call ", i)}
+		return map[string]any{"text": fmt.Sprint("call ", i)}
 	})
 	timed := func(args ...string) time.Duration {
 		began := time.Now()
