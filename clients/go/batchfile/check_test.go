@@ -77,7 +77,7 @@ func TestUncheckedLinesAreSentAsTheyAre(t *testing.T) {
 	d := batchfiletest.Open(t)
 	dir := t.TempDir()
 	o := Options{Calls: filepath.Join(dir, "calls.ndjson"), Results: filepath.Join(dir, "results.ndjson"), Unchecked: true}
-	if err := os.WriteFile(o.Calls, []byte(batchfiletest.CallLines(3)+`{"custom_id":"x"}`+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(o.Calls, []byte(batchfiletest.CallLines(3)+"\n{\"custom_id\":\"x\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := run(t, d, o); isFault(err, BadCalls) || len(d.Requests()) == 0 {
