@@ -196,7 +196,7 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPerson, prompt string) error {
 	report, err := a.Ask(ctx, prompt)
 	if err != nil {
-		return agentFault(ctx, err)
+		return agentFault(ctx, err, resumeWord(a.Transcript.Path()))
 	}
 	if err := person.report(report); err != nil {
 		return err
@@ -204,15 +204,15 @@ func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPer
 	return exitOf(report)
 }
 
-// agentFault gives an error its exit code.
-func agentFault(ctx context.Context, err error) error {
+// agentFault gives an error its exit code. session is what --resume takes for the session.
+func agentFault(ctx context.Context, err error, session string) error {
 	var e *exitError
 	var api *model.Error
 	switch {
 	case errors.As(err, &e):
 		return err
 	case ctx.Err() != nil:
-		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --continue`.")
+		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
 	case errors.As(err, &api) && api.Status == http.StatusUnauthorized:
 		return fail(exitUnreachable, "%w. Check the key.", err)
 	}
@@ -250,6 +250,9 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	if o.resume != "" && o.resumeLast {
 		return fail(exitUsage, "--resume and --continue exclude each other.")
 	}
+	if o.transcript != "" && (o.resume != "" || o.resumeLast) {
+		return fail(exitUsage, "--transcript is for new sessions: it cannot be used with --resume or --continue.")
+	}
 	if o.fork && o.resume == "" && !o.resumeLast {
 		return fail(exitUsage, "--fork needs --resume or --continue.")
 	}
@@ -282,15 +285,36 @@ func mcpAddress(address string, port int) (string, error) {
 	return u.String(), nil
 }
 
+// sessionsFolder is where transcripts are without --transcript.
+func sessionsFolder() string {
+	return filepath.Join(cmp.Or(os.Getenv("XDG_STATE_HOME"), filepath.Join(os.Getenv("HOME"), ".local", "state")), "callyard", "agent")
+}
+
+// isSessionID says that --resume takes the text for an id, not for a file.
+func isSessionID(text string) bool {
+	return !strings.ContainsRune(text, filepath.Separator) && !strings.HasSuffix(text, ".jsonl")
+}
+
+// resumeWord is what --resume takes for a transcript, as it is written in a shell.
+func resumeWord(path string) string {
+	switch id := strings.TrimSuffix(filepath.Base(path), ".jsonl"); {
+	case filepath.Dir(path) == filepath.Clean(sessionsFolder()) && isSessionID(id):
+		path = id
+	case isSessionID(path):
+		path = "." + string(filepath.Separator) + path
+	}
+	return quoteWord(path)
+}
+
 // open opens the transcript.
 func (o *agentOptions) open() (*agent.Transcript, error) {
-	dir := filepath.Join(cmp.Or(os.Getenv("XDG_STATE_HOME"), filepath.Join(os.Getenv("HOME"), ".local", "state")), "callyard", "agent")
+	dir := sessionsFolder()
 	path := o.resume
 	var err error
 	switch {
 	case o.resumeLast:
 		path, err = agent.Latest(dir)
-	case path != "" && !strings.ContainsRune(path, filepath.Separator) && !strings.HasSuffix(path, ".jsonl"):
+	case path != "" && isSessionID(path):
 		path = filepath.Join(dir, path+".jsonl")
 	case path == "" && o.transcript != "":
 		_, missing := os.Stat(o.transcript)

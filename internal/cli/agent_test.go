@@ -200,6 +200,7 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"ANTHROPIC_API_KEY":   {"--model", "anthropic:m", "x"},
 		"session to continue": {"--model", "ollama:m", "--continue", "x"},
 		"exclude each other":  {"--resume", "a", "--continue"},
+		"is for new sessions": {"--resume", "a", "--transcript", "b.jsonl"},
 		"pattern":             {"--model", "ollama:m", "--tools", "[", "x"},
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/agent/modeltest"
+)
+
+// TestAnInterruptedSessionSaysHowToContinueIt interrupts the agent while the model is asked, and
+// runs the command that it names: it finds the session, wherever its transcript is.
+func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
+	y := openYard(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	answers := httptest.NewServer(modeltest.New(modeltest.Script{{Text: "Done."}, {Text: "Done."}, {Text: "Done."}}))
+	defer answers.Close()
+	run := func(ctx context.Context, api string, args ...string) (string, error) {
+		var stdout bytes.Buffer
+		root := rootCommand()
+		root.SetArgs(append([]string{"agent", "--url", y.url, "--base-url", api, "-p"}, args...))
+		root.SetOut(&stdout)
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		err := root.ExecuteContext(ctx)
+		return stdout.String(), err
+	}
+	for _, transcript := range []string{"", filepath.Join(t.TempDir(), "it's mine.jsonl"), "here"} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the end of the client is noticed
+			interrupt()
+			<-r.Context().Done()
+		}))
+		args := []string{"--model", "anthropic:test", "Do it."}
+		if transcript != "" {
+			args = append(args, "--transcript", transcript)
+		}
+		_, err := run(ctx, hanging.URL, args...)
+		hanging.Close()
+		if err == nil || exitCode(err) != exitInterrupted {
+			t.Fatalf("%q: %v", transcript, err)
+		}
+		named := regexp.MustCompile("`callyard agent --resume (.+)`").FindStringSubmatch(err.Error())
+		if named == nil {
+			t.Fatalf("%q: %v", transcript, err)
+		}
+		word := strings.ReplaceAll(strings.Trim(named[1], "'"), `'\''`, "'") // as a shell reads it
+		if transcript == "" && strings.ContainsRune(word, os.PathSeparator) {
+			t.Errorf("a session in the usual folder is named %s", word)
+		}
+		if out, err := run(t.Context(), answers.URL, "--resume", word); err != nil || out != "Done.\n" {
+			t.Errorf("%q: --resume %s: %q, %v", transcript, word, out, err)
+		}
+	}
+}
