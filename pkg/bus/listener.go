@@ -257,13 +257,14 @@ func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 		return
 	}
 	sandbox, frame := l.sandbox(to), func(dst []byte) []byte { return AppendReply(dst, f) }
-	if f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid && l.underWay.Add(-1) > 0 {
+	final := f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid
+	if final && l.underWay.Add(-1) > 0 {
 		// Others are under way, so others may be answered at this moment: a reader
 		// often finds several answers at once.
 		sandbox.addLater(len(f.Payload)+frameHeadroom, frame)
 		return
 	}
-	sandbox.add(len(f.Payload)+frameHeadroom, frame)
+	sandbox.add(len(f.Payload)+frameHeadroom, final, frame)
 }
 
 // frameHeadroom is more than the head of a reply takes.

@@ -73,21 +73,28 @@ func (o *outbox) appendLocked(size int, appendFrame func(dst []byte) []byte) (fa
 	return failed
 }
 
-// add sends a frame with those that are about to be sent.
-func (o *outbox) add(size int, appendFrame func(dst []byte) []byte) {
+// add sends a frame with those that are about to be sent. alone says that nothing else is
+// under way.
+func (o *outbox) add(size int, alone bool, appendFrame func(dst []byte) []byte) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
-	o.leave(failed)
+	o.leave(failed, alone)
 }
 
 // leave publishes what waits, unless somebody is about to. It is called with the
 // lock and gives it back.
-func (o *outbox) leave(failed []unsent) {
-	if !o.writing {
+func (o *outbox) leave(failed []unsent, alone bool) {
+	switch {
+	case o.writing:
+	case alone:
+		// Yielding wakes another thread, which finds nothing to do: with one call at a
+		// time that costs more than the frame.
+		failed = o.publishLocked(failed)
+	default:
 		o.writing = true
 		o.mu.Unlock()
 		// Let the others that are about to send do so: under load a dozen frames
-		// then share one message, and an idle process loses nothing by it.
+		// then share one message.
 		runtime.Gosched()
 		o.mu.Lock()
 		failed = o.publishLocked(failed)
@@ -126,7 +133,7 @@ func (o *outbox) addCall(size int, bulk bool, appendFrame func(dst []byte) []byt
 		o.report(failed)
 		return
 	}
-	o.leave(failed)
+	o.leave(failed, o.underWay == 1)
 }
 
 func (o *outbox) armLocked() {
