@@ -29,12 +29,8 @@ func (s *stage) three(ctx context.Context) (*fabric, *batchClient, error) {
 }
 
 func (s *stage) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
-	dir, err := s.folder()
+	servers, dir, err := s.servers()
 	if err != nil {
-		return nil, nil, err
-	}
-	servers := filepath.Join(dir, "servers.json")
-	if err := writeServers(servers, s.command); err != nil {
 		return nil, nil, err
 	}
 	t, err := start(servers, dir)
@@ -43,6 +39,30 @@ func (s *stage) start(_ context.Context, start func(servers, dir string) (Target
 	}
 	f := t.(*fabric)
 	return f, newBatchClient("http://" + f.url.Host), nil
+}
+
+// servers writes a file of servers into a folder of its own.
+func (s *stage) servers() (servers, dir string, err error) {
+	if dir, err = s.folder(); err != nil {
+		return "", "", err
+	}
+	servers = filepath.Join(dir, "servers.json")
+	return servers, dir, writeServers(servers, s.command)
+}
+
+// warm starts Callyard in three processes, which have run a small batch. end ends them.
+func (s *stage) warm(ctx context.Context) (f *fabric, client *batchClient, end func() error, err error) {
+	if f, client, err = s.three(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	end = func() error {
+		client.close()
+		return f.Close()
+	}
+	if _, err := client.stream(ctx, echoes(smallBatch)); err != nil {
+		return nil, nil, nil, errors.Join(err, end())
+	}
+	return f, client, end, nil
 }
 
 // echoes are calls of the everything server.
@@ -121,14 +141,11 @@ const (
 // flatFigure runs batches of 10,000, 100,000 and a million calls in three processes,
 // and looks at the time for each call and at the memory of the processes.
 func flatFigure(ctx context.Context, s *stage) (err error) {
-	f, client, err := s.three(ctx)
+	f, client, end, err := s.warm(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
-	if _, err := client.stream(ctx, echoes(smallBatch)); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	var each []float64
 	for _, n := range s.sizes() {
 		took, err := client.stream(ctx, echoes(n))

@@ -47,12 +47,8 @@ func clusterFigure(ctx context.Context, s *stage) error {
 
 // cluster starts three NATS servers, a worker and a front door.
 func (s *stage) cluster(ctx context.Context) (*fabric, *batchClient, error) {
-	dir, err := s.folder()
+	servers, dir, err := s.servers()
 	if err != nil {
-		return nil, nil, err
-	}
-	servers := filepath.Join(dir, "servers.json")
-	if err := writeServers(servers, s.command); err != nil {
 		return nil, nil, err
 	}
 	addresses, err := freeAddresses(7)

@@ -134,14 +134,11 @@ func serversFigure(ctx context.Context, s *stage) error {
 
 // fairnessFigure has one caller call while a million calls are queued.
 func fairnessFigure(ctx context.Context, s *stage) (err error) {
-	f, client, err := s.three(ctx)
+	f, client, end, err := s.warm(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
-	if _, err := client.stream(ctx, echoes(smallBatch)); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	var load gauge
 	measure := func() (Sample, error) {
 		return load.measure(ctx, f, batchSize, 1, s.o.Warmup, 5*s.o.Duration)

@@ -1,15 +1,14 @@
 package evalcharts
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/rundir"
 )
 
 // Command is the first argument of callyard-bench that draws charts.
@@ -37,16 +36,9 @@ func Main(args []string) error {
 
 func read(dir string) (*report.Report, error) {
 	path := filepath.Join(dir, "report.json")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	r, err := rundir.ReadReport(path)
+	if err == nil && (len(r.Levels) != len(eval.Levels()) || len(r.Levels[0].Categories) == 0) {
+		err = fmt.Errorf("%s is not a whole report", path)
 	}
-	var r report.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
-	}
-	if len(r.Levels) != len(eval.Levels()) || r.Scoring.Reward == nil || len(r.Levels[0].Categories) == 0 {
-		return nil, fmt.Errorf("%s is no report of an evaluation", path)
-	}
-	return &r, nil
+	return r, err
 }

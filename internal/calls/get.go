@@ -6,6 +6,7 @@ import (
 
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
@@ -67,11 +68,7 @@ func (c *Calls) waitStored(ctx context.Context, id schema.CallID, who schema.Pri
 		if b.State != schema.StateSuspended || suspended || time.Until(until) <= 0 {
 			return ofStored(b), nil
 		}
-		again := time.NewTimer(min(lookEvery, time.Until(until)))
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !sleep.For(min(lookEvery, time.Until(until)), ctx.Done()) {
 			return ofStored(b), nil
 		}
 	}

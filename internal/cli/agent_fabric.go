@@ -12,6 +12,7 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/agent"
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 // agentFabric is a running Callyard for an agent.
@@ -74,11 +75,7 @@ func (f *agentFabric) Run(ctx context.Context, key string, body json.RawMessage,
 		if ctx.Err() != nil || exitCode(err) != exitUnreachable {
 			return nil, err
 		}
-		timer := time.NewTimer(againAfter)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep.For(againAfter, ctx.Done()) {
 			return nil, ctx.Err()
 		}
 	}

@@ -115,7 +115,12 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 
 // confirmApproval asks on the terminal. Everything but "yes" denies.
 func confirmApproval(ctx context.Context, c *client) error {
-	if err := c.note.text("\nRun the call with exactly these arguments? [y/N] "); err != nil {
+	return confirmed(ctx, c, "Run the call with exactly these arguments?", "Not approved; the call is still pending.")
+}
+
+// confirmed asks a question on the terminal. Everything but "yes" is refused with the text no.
+func confirmed(ctx context.Context, c *client, question, no string) error {
+	if err := c.note.text("\n" + question + " [y/N] "); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(c.in).ReadString('\n')
@@ -125,5 +130,5 @@ func confirmApproval(ctx context.Context, c *client) error {
 	if said := strings.ToLower(strings.TrimSpace(line)); err == nil && (said == "y" || said == "yes") {
 		return nil
 	}
-	return fail(exitRefused, "Not approved; the call is still pending.")
+	return fail(exitRefused, "%s", no)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -219,7 +218,7 @@ func acceptTools(ctx context.Context, c *client, server string, named []string, 
 			accept = append(accept, callyard.AcceptTool{Name: t.Name, Digest: t.Digest})
 		}
 		if len(shown) > 0 && !yes {
-			if err := confirmAcceptance(ctx, c, len(shown)); err != nil {
+			if err := confirmed(ctx, c, fmt.Sprintf("Accept exactly these definitions (%d)?", len(shown)), "Nothing was accepted."); err != nil {
 				return err
 			}
 		}
@@ -254,21 +253,6 @@ func selectPins(pins *serverPins, named []string) (shown []*toolPin, err error) 
 		}
 	}
 	return shown, nil
-}
-
-// confirmAcceptance asks on the terminal. Everything but "yes" refuses.
-func confirmAcceptance(ctx context.Context, c *client, n int) error {
-	if err := c.note.text(fmt.Sprintf("\nAccept exactly these definitions (%d)? [y/N] ", n)); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(c.in).ReadString('\n')
-	if ctx.Err() != nil {
-		return fail(exitInterrupted, "Interrupted.")
-	}
-	if said := strings.ToLower(strings.TrimSpace(line)); err == nil && (said == "y" || said == "yes") {
-		return nil
-	}
-	return fail(exitRefused, "Nothing was accepted.")
 }
 
 // quarantinedTool is a tool that a list leaves out.

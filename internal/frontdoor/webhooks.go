@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/schema"
@@ -122,7 +123,7 @@ func (t *notifier) runHeld() {
 			case <-t.stop:
 				return
 			case id := <-t.held:
-				if !t.pause(rand.N(tellTurn)) {
+				if !sleep.For(rand.N(tellTurn), t.stop) {
 					return
 				}
 				t.tellHeld(id)
@@ -133,17 +134,6 @@ func (t *notifier) runHeld() {
 		for _, id := range t.d.calls.DueCallbacks(tellEvery) {
 			t.tellHeld(id)
 		}
-	}
-}
-
-func (t *notifier) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-t.stop:
-		return false
 	}
 }
 

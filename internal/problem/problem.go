@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
@@ -115,4 +116,15 @@ func (d *Document) Headers() http.Header {
 		h.Set("Www-Authenticate", `Bearer realm="callyard"`)
 	}
 	return h
+}
+
+// Printable returns at most n characters of text that are safe to repeat.
+func Printable(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	return text[:min(len(text), n)]
 }

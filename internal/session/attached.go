@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -324,7 +325,7 @@ func (p *Pool) awaitProgram() {
 		awaited := g.awaited
 		p.mu.Unlock()
 		(&keeper{pool: p}).giveUp(waiting)
-		if !awaited || !sleep(p.ctx, rest) {
+		if !awaited || !sleep.For(rest, p.ctx.Done()) {
 			return
 		}
 	}

@@ -137,7 +137,13 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 			dst = rawjson.AppendMember(dst, key, value)
 		}
 	})
-	var inner []byte
+	dst = rawjson.AppendMember(dst, "_meta", append(e.metaWith(meta, id, req), '}'))
+	return append(dst, '}')
+}
+
+// metaWith is the _meta of a request that has one already, which lacks its last brace.
+func (e envelope) metaWith(meta []byte, id int64, req *Request) []byte {
+	inner := []byte{'{'}
 	if e.needed(req) {
 		inner = e.append(inner, id, req)
 	}
@@ -146,8 +152,7 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 			inner = rawjson.AppendMember(inner, key, value)
 		}
 	})
-	dst = rawjson.AppendMember(dst, "_meta", append(append([]byte{'{'}, inner...), '}'))
-	return append(dst, '}')
+	return inner
 }
 
 // needed reports whether the request needs members in _meta.

@@ -52,16 +52,7 @@ func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
 		}
 	})
 	e = e.of(meta)
-	inner := []byte{'{'}
-	if e.needed(req) {
-		inner = e.append(inner, id, req)
-	}
-	rawjson.Members(meta, func(key string, value []byte) {
-		if !ownMeta(key, e, req) {
-			inner = rawjson.AppendMember(inner, key, value)
-		}
-	})
-	if len(inner) > 1 {
+	if inner := e.metaWith(meta, id, req); len(inner) > 1 {
 		dst = rawjson.AppendMember(dst, "_meta", append(inner, '}'))
 	}
 	return append(dst, '}')

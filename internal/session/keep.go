@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -38,7 +39,7 @@ func (k *keeper) run() {
 	for learn := k.learns; k.awaitDemand(learn); {
 		s, err := k.open()
 		if err != nil {
-			if p.ctx.Err() != nil || !sleep(p.ctx, k.startFailed(err)) {
+			if p.ctx.Err() != nil || !sleep.For(k.startFailed(err), p.ctx.Done()) {
 				return
 			}
 			continue
@@ -51,7 +52,7 @@ func (k *keeper) run() {
 		lost := k.watch(s)
 		k.leave(s)
 		p.work.Go(func() { k.part(s) })
-		if p.ctx.Err() != nil || lost && !sleep(p.ctx, k.sessionLost(s)) {
+		if p.ctx.Err() != nil || lost && !sleep.For(k.sessionLost(s), p.ctx.Done()) {
 			return
 		}
 	}

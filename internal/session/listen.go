@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -72,7 +73,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 		if in.Retry > 0 {
 			wait = in.Retry
 		}
-		if !sleep(l.ctx, wait) {
+		if !sleep.For(wait, l.ctx.Done()) {
 			return
 		}
 		resp, err = l.getStream(l.ctx, in.LastID)
@@ -105,7 +106,7 @@ func (l *remoteLink) readStream(in *sse.Reader) (some bool) {
 // server said on the GET stream before it answered comes by another connection.
 func (l *remoteLink) settle(ctx context.Context, r *Request) {
 	if l.hears.Load() && (r.Said != nil && l.s.asks != nil || r.Progress != nil && l.spoke.Load()) {
-		sleep(ctx, listenSettle)
+		sleep.For(listenSettle, ctx.Done())
 	}
 }
 
@@ -142,16 +143,4 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	return "it rejected the event stream with HTTP " + statusLine(e.code)
-}
-
-// sleep waits; false where ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

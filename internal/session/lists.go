@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -52,7 +53,7 @@ func (o *offers) run() {
 		case <-p.ctx.Done():
 			return
 		case <-o.wake:
-			if !sleep(p.ctx, settleTime) {
+			if !sleep.For(settleTime, p.ctx.Done()) {
 				return
 			}
 		case <-poll:

@@ -64,7 +64,7 @@ func (s *session) broken(f *frame, text []byte) {
 	if id := ourID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
 			e := schema.Errorf(schema.KindProtocol, "The server %q returned an answer that is not valid JSON.", s.pool.cfg.Spec.ID)
-			if tooDeep(text) {
+			if rawjson.Deeper(text, rawjson.MaxNesting) {
 				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than the limit of %d levels; request less data from the tool.", s.pool.cfg.Spec.ID, rawjson.MaxNesting)
 			}
 			r.end(Outcome{Started: true, Err: e})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -210,7 +211,7 @@ func (l *remoteLink) resume(ctx context.Context, in *sse.Reader) (*http.Response
 	if wait <= 0 {
 		wait = resumeWait
 	}
-	if !sleep(ctx, wait) {
+	if !sleep.For(wait, ctx.Done()) {
 		return nil, ctx.Err()
 	}
 	return l.getStream(ctx, in.LastID)

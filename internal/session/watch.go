@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 const (
@@ -109,7 +111,7 @@ func (w *subscriptions) run() {
 		case <-tick.C:
 		case <-w.wake:
 		}
-		if !sleep(p.ctx, watchSettle) {
+		if !sleep.For(watchSettle, p.ctx.Done()) {
 			return
 		}
 		w.mu.Lock()

@@ -28,6 +28,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/session"
@@ -282,12 +283,7 @@ func (w *Worker) awaitRouters(ctx context.Context) {
 	if !w.o.Conn.Clustered() {
 		return
 	}
-	parted := time.NewTimer(partingTime)
-	defer parted.Stop()
-	select {
-	case <-parted.C:
-	case <-ctx.Done():
-	}
+	sleep.For(partingTime, ctx.Done())
 }
 
 func (w *Worker) closeLauncher() error {

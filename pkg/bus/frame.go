@@ -322,30 +322,27 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 // ReadReplies calls each with every reply of msg, as [ReadCalls] does. The frame
 // is reused: each must copy what it keeps, except the payload.
 func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
-	var f ReplyFrame
+	return decode(msg, func(payload []byte) ReplyFrame { return ReplyFrame{Payload: payload} }, (*ReplyFrame).field, each)
+}
+
+// ReadControls calls each with every control frame of msg, as [ReadReplies] does.
+func ReadControls(msg []byte, each func(*ControlFrame)) error {
+	return decode(msg, func(payload []byte) (f ControlFrame) {
+		if len(payload) > 0 {
+			f.Payload = payload
+		}
+		return f
+	}, (*ControlFrame).field, each)
+}
+
+// decode calls each with every frame of msg. A frame begins as blank says, and takes each
+// field of its head.
+func decode[F any](msg []byte, blank func(payload []byte) F, take func(f *F, tag byte, value string) error, each func(*F)) error {
+	var f F
+	field := func(tag byte, value string) error { return take(&f, tag, value) }
 	return frames(msg, func(head, payload []byte) error {
-		f = ReplyFrame{Payload: payload}
-		err := frame.Fields(head, func(tag byte, value string) (err error) {
-			switch tag {
-			case tagSeq:
-				f.Seq, err = frame.Fixed(value)
-			case tagKind:
-				f.Kind = ReplyKind(frame.Uint(value))
-			case tagWorker:
-				f.Worker = schema.WorkerID(value)
-			case tagTook:
-				f.Took = frame.Duration(value)
-			case tagTotal:
-				f.Total = frame.Size(value)
-			case tagOffset:
-				f.Offset = frame.Size(value)
-			case tagFlags:
-				flags := frame.Uint(value)
-				f.ToolError, f.Started, f.Input = flags&flagToolError != 0, flags&flagStarted != 0, flags&flagInput != 0
-			}
-			return err
-		})
-		if err != nil {
+		f = blank(payload)
+		if err := frame.Fields(head, field); err != nil {
 			return err
 		}
 		each(&f)
@@ -353,31 +350,37 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 	})
 }
 
-// ReadControls calls each with every control frame of msg, as [ReadReplies] does.
-func ReadControls(msg []byte, each func(*ControlFrame)) error {
-	var f ControlFrame
-	return frames(msg, func(head, payload []byte) error {
-		f = ControlFrame{}
-		if len(payload) > 0 {
-			f.Payload = payload
-		}
-		err := frame.Fields(head, func(tag byte, value string) (err error) {
-			switch tag {
-			case tagSeq:
-				f.Seq, err = frame.Fixed(value)
-			case tagKind:
-				f.Kind = ControlKind(frame.Uint(value))
-			case tagOffset:
-				f.Offset = frame.Size(value)
-			case tagLength:
-				f.Length = frame.Size(value)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		each(&f)
-		return nil
-	})
+func (f *ReplyFrame) field(tag byte, value string) (err error) {
+	switch tag {
+	case tagSeq:
+		f.Seq, err = frame.Fixed(value)
+	case tagKind:
+		f.Kind = ReplyKind(frame.Uint(value))
+	case tagWorker:
+		f.Worker = schema.WorkerID(value)
+	case tagTook:
+		f.Took = frame.Duration(value)
+	case tagTotal:
+		f.Total = frame.Size(value)
+	case tagOffset:
+		f.Offset = frame.Size(value)
+	case tagFlags:
+		flags := frame.Uint(value)
+		f.ToolError, f.Started, f.Input = flags&flagToolError != 0, flags&flagStarted != 0, flags&flagInput != 0
+	}
+	return err
+}
+
+func (f *ControlFrame) field(tag byte, value string) (err error) {
+	switch tag {
+	case tagSeq:
+		f.Seq, err = frame.Fixed(value)
+	case tagKind:
+		f.Kind = ControlKind(frame.Uint(value))
+	case tagOffset:
+		f.Offset = frame.Size(value)
+	case tagLength:
+		f.Length = frame.Size(value)
+	}
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -142,11 +143,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			}
 			wait = fault.RetryAfter
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep.For(wait, ctx.Done()) {
 			return nil, ctx.Err()
 		}
 	}

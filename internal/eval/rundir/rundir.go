@@ -175,7 +175,7 @@ func sameFile(a, b string) bool {
 // report writes report.json, unless the one there has the same inputs.
 func (o *Options) report(ctx context.Context, done *stage.Scored) (r *report.Report, reused bool, err error) {
 	path := filepath.Join(o.Dir, stage.ReportFile)
-	old, _ := readReport(path) // a report that cannot be read is made again
+	old, _ := ReadReport(path) // a report that cannot be read is made again
 	about := report.About{Version: o.Version, Data: o.Data, Skipped: done.Skipped, Scoring: o.Scoring}
 	if about.Data == "" && old != nil {
 		about.Data = old.Data
@@ -198,7 +198,8 @@ func (o *Options) report(ctx context.Context, done *stage.Scored) (r *report.Rep
 	return r, false, err
 }
 
-func readReport(path string) (*report.Report, error) {
+// ReadReport reads a file that [Score] wrote.
+func ReadReport(path string) (*report.Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -222,6 +223,6 @@ func Load(dir string) ([]stage.Score, *report.Report, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := readReport(filepath.Join(dir, stage.ReportFile))
+	r, err := ReadReport(filepath.Join(dir, stage.ReportFile))
 	return scores, r, err
 }

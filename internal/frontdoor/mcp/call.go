@@ -9,6 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -63,7 +65,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	}
 	to, ok := r.lists.tool(x.mount, name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + printable(name)}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + problem.Printable(name, printed)}
 	}
 	if e := x.allowTool(to.server, to.name); e != nil {
 		return nil, e
@@ -179,7 +181,7 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	}
 	words := make(chan notification, progressWaiting)
 	if progress {
-		call.Progress = func(params []byte) { pushNewest(words, notification{params: params}) }
+		call.Progress = func(params []byte) { sse.Offer(words, notification{params: params}) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	if hears {
@@ -213,21 +215,6 @@ func (x *exchange) say(w notification) error {
 		return x.progress(w.params)
 	}
 	return x.notify(w.method, w.params)
-}
-
-// pushNewest never blocks: where the channel is full, the oldest goes.
-func pushNewest(to chan notification, w notification) {
-	for {
-		select {
-		case to <- w:
-			return
-		default:
-		}
-		select {
-		case <-to:
-		default:
-		}
-	}
 }
 
 // submitGuarded submits the call in a goroutine of its own, where a panic would end the

@@ -99,15 +99,11 @@ func New(o Options) (*Endpoint, error) {
 			return nil, err
 		}
 	}
-	if o.Waits == nil {
-		o.Waits = waits.New(waits.All, waits.Each)
-	}
+	o.Waits = cmp.Or(o.Waits, waits.New(waits.All, waits.Each))
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = heartbeat
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, heartbeat)
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = sessionIdle
 	}

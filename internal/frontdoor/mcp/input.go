@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -51,7 +52,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		}
 		method, params := getString(request, "method"), get(request, "params")
 		if !mcpwire.AsksClient(method) {
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + printable(method)}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + problem.Printable(method, printed)}
 			return
 		}
 		if !isObject(params) {
@@ -62,7 +63,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		case err != nil:
 			failed = x.faultOf(schema.AsError(err).WithCall(callID))
 		case m.fault != nil:
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client rejected the server's request: " + printable(getString(m.fault, "message"))}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client rejected the server's request: " + problem.Printable(getString(m.fault, "message"), printed)}
 		default:
 			answers = appendMember(answers, id, m.result)
 		}

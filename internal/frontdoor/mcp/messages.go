@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -105,7 +106,7 @@ func (x *exchange) onMessage(ctx context.Context, words chan notification, a *op
 		switch {
 		case answer == nil:
 			if method == mcpwire.NotifyMessage && x.wantsLog(params) {
-				pushNewest(words, notification{method, params})
+				sse.Offer(words, notification{method, params})
 			}
 		case x.session == nil || !x.session.answers(method):
 			answer(refusal(mcpwire.CodeMethodNotFound, notDeclared))

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -132,7 +132,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		version = header
 	}
 	if version != mcpwire.Modern {
-		data, _ := json.Marshal(map[string]any{"supported": []string{mcpwire.Modern}, "requested": printable(version)}) // strings only
+		data, _ := json.Marshal(map[string]any{"supported": []string{mcpwire.Modern}, "requested": problem.Printable(version, printed)}) // strings only
 		return &fault{Code: mcpwire.CodeUnsupportedVersion, Message: "This protocol revision is not supported.", Data: data}
 	}
 	if !msg.request() {
@@ -173,16 +173,8 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	return nil
 }
 
-// printable returns a short text that is safe to repeat.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
-		}
-		return r
-	}, text)
-	return text[:min(len(text), 64)]
-}
+// printed is how much of a name that a client sent is repeated.
+const printed = 64
 
 // answer runs the request and answers it. It is shared by the two eras.
 func (ep *Endpoint) answer(ctx context.Context, x *exchange) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -55,7 +56,7 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 	}
 	to, ok := r.lists.prompt(x.mount, name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + printable(name)}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, printed)}
 	}
 	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, func(key string, value []byte) []byte {
 		if key == "name" {
@@ -72,7 +73,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 	case "ref/prompt":
 		to, ok := r.lists.prompt(x.mount, getString(ref, "name"))
 		if !ok {
-			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + printable(getString(ref, "name"))}
+			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), printed)}
 		}
 		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
 			if key != "ref" {

@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/search"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -53,7 +54,7 @@ func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 	case modeSearch:
 		return true, nil
 	default:
-		return false, schema.Errorf(schema.KindInvalidRequest, "There is no mode %q; use mode=search, or omit it.", printable(mode))
+		return false, schema.Errorf(schema.KindInvalidRequest, "There is no mode %q; use mode=search, or omit it.", problem.Printable(mode, printed))
 	}
 }
 
@@ -107,7 +108,7 @@ func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner str
 			return bad(`call_tool needs {"name": "a name that find_tools returned", "arguments": {…}}.`)
 		}
 		if _, known := r.lists.tool(x.mount, inner); !known {
-			return bad("There is no tool " + printable(inner) + ". find_tools returns the names of tools.")
+			return bad("There is no tool " + problem.Printable(inner, printed) + ". find_tools returns the names of tools.")
 		}
 		return inner, get(arguments, "arguments"), nil, false, nil
 	}
@@ -197,7 +198,7 @@ func (r *requests) describeTools(x *exchange, names []string) []byte {
 			ok = err == nil && t.Offered()
 		}
 		if !ok {
-			unknown = append(unknown, printable(name))
+			unknown = append(unknown, problem.Printable(name, printed))
 			continue
 		}
 		if len(definitions) > 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -209,7 +210,7 @@ func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call
 		x.note(call)
 	}
 	if x.meta.token != nil && x.res.streams {
-		call.Progress = func(params []byte) { pushNewest(t.notifications, notification{params: params}) }
+		call.Progress = func(params []byte) { sse.Offer(t.notifications, notification{params: params}) }
 	}
 	call.Hear = t.onMessage(x.meta.capabilities, x.logLevel() != "")
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -236,7 +237,7 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 		}
 		if answer == nil {
 			if logs && method == mcpwire.NotifyMessage {
-				pushNewest(t.notifications, notification{method, params})
+				sse.Offer(t.notifications, notification{method, params})
 			}
 			return
 		}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,15 +128,11 @@ func New(o Options) (*API, error) {
 	if o.InForce == nil {
 		o.InForce = func() []schema.InForce { return nil }
 	}
-	if o.Waits == nil {
-		o.Waits = waits.New(waits.All, waits.Each)
-	}
+	o.Waits = cmp.Or(o.Waits, waits.New(waits.All, waits.Each))
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = heartbeat
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, heartbeat)
 	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Waits, o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
 	problems := a.shared.Problems
 	a.shared.Callers, a.shared.Acts = o.Keys, o.Acts

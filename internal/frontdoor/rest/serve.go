@@ -53,7 +53,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //go:noinline
 func (a *API) logRequest(x *httpapi.Exchange, r *http.Request, took time.Duration) {
 	a.log.Debug("request", "id", x.ID, "method", r.Method, "path", r.URL.Path, "status", x.Status, "took", took,
-		"principal", x.Principal.Name, "client_id", httpapi.Printable(r.Header.Get("X-Request-Id"), 64), "call", x.Header().Get("Callyard-Call-Id"), "trace", httpapi.TraceID(x, r))
+		"principal", x.Principal.Name, "client_id", problem.Printable(r.Header.Get("X-Request-Id"), 64), "call", x.Header().Get("Callyard-Call-Id"), "trace", httpapi.TraceID(x, r))
 }
 
 func (a *API) handle(x *httpapi.Exchange, r *http.Request) {
@@ -157,7 +157,7 @@ func (a *API) notFound(x *httpapi.Exchange, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		x.Set("Allow", strings.Join(allowed, ", "))
-		x.Fail(schema.Errorf(problem.KindMethod, "This path does not support %s; it supports %s.", httpapi.Printable(r.Method, 20), strings.Join(allowed, ", ")))
+		x.Fail(schema.Errorf(problem.KindMethod, "This path does not support %s; it supports %s.", problem.Printable(r.Method, 20), strings.Join(allowed, ", ")))
 		return
 	}
 	x.Fail(schema.Errorf(schema.KindNotFound, "The path does not exist. See the API reference at /docs, or /openapi.json."))

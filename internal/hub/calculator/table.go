@@ -88,17 +88,7 @@ func arithmetic() []*function {
 
 func analysis() []*function {
 	return []*function{
-		define("pow", "base exponent", "base to the power of exponent, as a float.", func(_ *machine, a []value) (value, error) {
-			x, err := float(a[0])
-			if err != nil {
-				return nil, err
-			}
-			y, err := float(a[1])
-			if err != nil {
-				return nil, err
-			}
-			return checked(math.Pow(x, y), x, y)
-		}),
+		real2("pow", "base exponent", "base to the power of exponent, as a float.", math.Pow),
 		real("sqrt", "Square root of x. x must not be negative.", math.Sqrt),
 		define("cbrt", "x", "Cube root of x.", func(m *machine, a []value) (value, error) {
 			x, err := float(a[0])

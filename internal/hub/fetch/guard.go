@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
 // errAddress is the cause of a connection that was refused for its address.
@@ -31,14 +34,14 @@ type guard struct {
 	public   *ssrf.Guardian
 	resolver *net.Resolver // nil: the system's
 	// own returns the addresses of this machine.
-	own func() ([]net.Addr, error)
+	own func() ([]netip.Addr, error)
 	// approved, if not nil, is called with each address that is not refused, before it is
 	// connected to. Tests see there what would be reached.
 	approved func(netip.AddrPort) error
 }
 
 func newGuard(allow []string) (*guard, error) {
-	g := &guard{public: ssrf.New(ssrf.WithAnyPort()), own: net.InterfaceAddrs}
+	g := &guard{public: ssrf.New(ssrf.WithAnyPort()), own: addresses.Own}
 	for _, text := range allow {
 		a, err := parseAllowed(text)
 		if err != nil {
@@ -134,7 +137,7 @@ func portOf(u *url.URL) (uint16, error) {
 // allowed by name.
 func (g *guard) judge(at netip.AddrPort, named bool) error {
 	ip := at.Addr().Unmap().WithZone("")
-	if never(ip) {
+	if addresses.Never(ip) {
 		return errors.New("its address is one of those that are never fetched")
 	}
 	if named {
@@ -155,26 +158,10 @@ func (g *guard) judge(at netip.AddrPort, named bool) error {
 	if err != nil {
 		return fmt.Errorf("the addresses of this machine are not known: %w", err)
 	}
-	for _, o := range own { // a public address of this machine reaches what listens inside
-		if p, err := netip.ParsePrefix(o.String()); err == nil && p.Addr().Unmap() == ip {
-			return errAddress
-		}
+	if slices.Contains(own, ip) { // a public address of this machine reaches what listens inside
+		return errAddress
 	}
 	return nil
-}
-
-// never are addresses of one link, and those where clouds hand out credentials to
-// everybody on a machine. No setting opens them.
-func never(ip netip.Addr) bool {
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
-		return true
-	}
-	for _, p := range [...]string{"168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", "255.255.255.255/32", "fd00:ec2::/32", "fd20:ce::/32"} {
-		if netip.MustParsePrefix(p).Contains(ip) {
-			return true
-		}
-	}
-	return false
 }
 
 // dial connects to a host, of whose addresses each is judged before it is tried.

@@ -250,9 +250,7 @@ func TestAllowOpensWhatItNamesAndNoMore(t *testing.T) {
 
 func TestAPublicAddressOfThisMachineIsNotReached(t *testing.T) {
 	s, r := testServer(t, nil)
-	s.guard.own = func() ([]net.Addr, error) {
-		return []net.Addr{&net.IPNet{IP: net.IPv4(93, 184, 216, 34), Mask: net.CIDRMask(24, 32)}}, nil
-	}
+	s.guard.own = func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil }
 	for url, want := range map[string]int{"http://93.184.216.34/": 0, "http://[::ffff:93.184.216.34]/": 0, "http://93.184.216.35/": 1} {
 		r.dials = nil
 		if _, err := s.fetch(t.Context(), nil, arguments{URL: url}); err == nil || len(r.dials) != want {

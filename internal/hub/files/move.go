@@ -45,24 +45,24 @@ func (s *Server) destination(path string) (place, error) {
 	return p, nil
 }
 
-// changeTo begins a change that makes something at the path. done ends the change.
-func (s *Server) changeTo(ctx context.Context, path string) (to place, done func(), err error) {
+// changeTo begins a change that makes a destination of a source, which find finds. done
+// ends the change.
+func (s *Server) changeTo(ctx context.Context, find func(string) (place, error), in fromTo) (from, to place, done func(), err error) {
+	if from, err = find(in.Source); err != nil {
+		return place{}, place{}, nil, err
+	}
 	if done, err = s.change(ctx); err != nil {
-		return place{}, nil, err
+		return place{}, place{}, nil, err
 	}
-	if to, err = s.destination(path); err != nil {
+	if to, err = s.destination(in.Destination); err != nil {
 		done()
-		return place{}, nil, err
+		return place{}, place{}, nil, err
 	}
-	return to, done, nil
+	return from, to, done, nil
 }
 
 func (s *Server) copyFile(ctx context.Context, _ *native.Call, in fromTo) (string, error) {
-	from, err := s.find(in.Source)
-	if err != nil {
-		return "", err
-	}
-	to, done, err := s.changeTo(ctx, in.Destination)
+	from, to, done, err := s.changeTo(ctx, s.find, in)
 	if err != nil {
 		return "", err
 	}
@@ -75,11 +75,7 @@ func (s *Server) copyFile(ctx context.Context, _ *native.Call, in fromTo) (strin
 }
 
 func (s *Server) move(ctx context.Context, _ *native.Call, in fromTo) (string, error) {
-	from, err := s.findWritable(in.Source)
-	if err != nil {
-		return "", err
-	}
-	to, done, err := s.changeTo(ctx, in.Destination)
+	from, to, done, err := s.changeTo(ctx, s.findWritable, in)
 	if err != nil {
 		return "", err
 	}

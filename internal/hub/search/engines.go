@@ -47,17 +47,7 @@ func engines() []engine {
 			request: func(ctx context.Context, base, _, query string, _ int) (*http.Request, error) {
 				return get(ctx, base+"/search", url.Values{"q": {query}, "format": {"json"}}, "", "")
 			},
-			results: func(body []byte) ([]result, error) {
-				var a struct {
-					Results []struct{ Title, URL, Content string }
-				}
-				err := json.Unmarshal(body, &a)
-				var out []result
-				for _, r := range a.Results {
-					out = append(out, result{r.Title, r.URL, r.Content})
-				}
-				return out, err
-			},
+			results: contents,
 		},
 		{
 			name: "serper", title: "Serper", address: "https://google.serper.dev", needsKey: true,
@@ -81,19 +71,22 @@ func engines() []engine {
 			request: func(ctx context.Context, base, key, query string, count int) (*http.Request, error) {
 				return post(ctx, base+"/search", map[string]any{"query": query, "max_results": count}, "Authorization", "Bearer "+key)
 			},
-			results: func(body []byte) ([]result, error) {
-				var a struct {
-					Results []struct{ Title, URL, Content string }
-				}
-				err := json.Unmarshal(body, &a)
-				var out []result
-				for _, r := range a.Results {
-					out = append(out, result{r.Title, r.URL, r.Content})
-				}
-				return out, err
-			},
+			results: contents,
 		},
 	}
+}
+
+// contents reads the results of engines that call the text of a page its content.
+func contents(body []byte) ([]result, error) {
+	var a struct {
+		Results []struct{ Title, URL, Content string }
+	}
+	err := json.Unmarshal(body, &a)
+	var out []result
+	for _, r := range a.Results {
+		out = append(out, result{r.Title, r.URL, r.Content})
+	}
+	return out, err
 }
 
 func get(ctx context.Context, address string, query url.Values, header, value string) (*http.Request, error) {

@@ -8,6 +8,28 @@ import (
 // MaxNesting is how deep text may nest, the limit of encoding/json.
 const MaxNesting = 10000
 
+// Deeper reports whether objects and arrays nest deeper than that in text, which need not be
+// JSON.
+func Deeper(text []byte, than int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // whatever it escapes
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > than {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
 // Scanner walks JSON text once, left to right, and checks its grammar without
 // building anything. The zero value is ready for [Scanner.Reset]; a scanner may be
 // used again. It is not safe for concurrent use.

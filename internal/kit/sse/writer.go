@@ -107,3 +107,19 @@ func (w *Writer) flush() error {
 	}
 	return nil
 }
+
+// Offer puts v into a channel whose values are written as events, and never blocks: where
+// the channel is full, the oldest goes.
+func Offer[T any](to chan T, v T) {
+	for {
+		select {
+		case to <- v:
+			return
+		default:
+		}
+		select {
+		case <-to:
+		default:
+		}
+	}
+}

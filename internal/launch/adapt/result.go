@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // maxDepth is how deep JSON may nest to be handed on as structured content; what
@@ -132,7 +134,7 @@ func IsJSON(kind string) bool { return kind == "application/json" || strings.Has
 // structure returns the structured content of a body, nil for none.
 func structure(kind string, body []byte, wrap bool) []byte {
 	text := bytes.TrimSpace(body)
-	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || !shallow(text) || !json.Valid(text) {
+	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || rawjson.Deeper(text, maxDepth) || !json.Valid(text) {
 		return nil
 	}
 	switch {
@@ -142,25 +144,4 @@ func structure(kind string, body []byte, wrap bool) []byte {
 		return text
 	}
 	return nil
-}
-
-// shallow says that JSON text nests no deeper than maxDepth.
-func shallow(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return false
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return true
 }

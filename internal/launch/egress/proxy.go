@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
 const (
@@ -175,7 +177,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	if !ok || !listed {
 		return nil, errAddress
 	}
-	own, err := ownAddresses()
+	own, err := addresses.Own()
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
 const patience = time.Minute
@@ -122,21 +124,21 @@ func TestANameOfTheListThatLeadsInsideIsRefused(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody got in") }))
 	defer inner.Close()
 	port := portOf(t, inner.URL)
-	addresses := map[string]string{
+	hosts := map[string]string{
 		"loopback.example": "127.0.0.1", "loopback6.example": "::1", "mapped.example": "::ffff:127.0.0.1", "private.example": "10.1.2.3", "shared.example": "100.64.0.1",
 		"metadata.example": "169.254.169.254", "azure.example": "168.63.129.16", "aws.example": "fd00:ec2::254", "nowhere.example": "0.0.0.0", "multicast.example": "224.0.0.1",
 		"all.example": "255.255.255.255", "unique.example": "fd12::1", "link.example": "fe80::1", "nat64.example": "64:ff9b::7f00:1",
 	}
-	own, err := ownAddresses()
+	own, err := addresses.Own()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, ip := range own {
-		addresses[fmt.Sprintf("own%d.example", i)] = ip.String()
+		hosts[fmt.Sprintf("own%d.example", i)] = ip.String()
 	}
-	resolver, _ := names(t, addresses)
+	resolver, _ := names(t, hosts)
 	var places []string
-	for name := range addresses {
+	for name := range hosts {
 		places = append(places, name+":"+port)
 	}
 	var refused atomic.Int64
@@ -145,13 +147,13 @@ func TestANameOfTheListThatLeadsInsideIsRefused(t *testing.T) {
 			refused.Add(1)
 		}
 	}})
-	for name := range addresses {
+	for name := range hosts {
 		if code, body := status(t, client, "http://"+name+":"+port+"/"); code != http.StatusForbidden {
-			t.Errorf("%s (%s) answers %d %s", name, addresses[name], code, body)
+			t.Errorf("%s (%s) answers %d %s", name, hosts[name], code, body)
 		}
 	}
-	if got := refused.Load(); got < int64(len(addresses)) {
-		t.Errorf("%d refusals were counted of %d", got, len(addresses))
+	if got := refused.Load(); got < int64(len(hosts)) {
+		t.Errorf("%d refusals were counted of %d", got, len(hosts))
 	}
 	// Allowed by name: what is private then, and never where credentials are.
 	for name, never := range map[string]bool{"metadata.example": true, "azure.example": true, "aws.example": true, "link.example": true, "nowhere.example": true} {

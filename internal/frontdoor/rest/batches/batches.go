@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
@@ -350,51 +351,20 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := httpapi.NewEvents(x)
-	defer out.End()
-	if r.Method == http.MethodHead {
-		out.Begin() // there is no body to wait for
-		return nil
-	}
-	done, err := x.Wait()
-	if err != nil {
-		return err
-	}
-	defer done()
-	changed, stop := b.batches.Changes(id)
-	defer stop()
-	beat := time.NewTicker(b.heartbeat)
-	defer beat.Stop()
-	look := time.NewTicker(httpapi.DrainLook)
-	defer look.Stop()
 	n, last := 0, ""
-	say := func() error {
+	changes := func() (<-chan struct{}, func()) { return b.batches.Changes(id) }
+	return httpapi.Live{Heartbeat: b.heartbeat, Draining: b.draining, Changes: changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
+		if why != httpapi.First {
+			if m, err = b.batches.Get(r.Context(), id, x.Principal); err != nil {
+				return false, err
+			}
+		}
 		text := strings.TrimSuffix(string(httpapi.Encode(b.item(m))), "\n")
 		if text == last {
-			return nil
+			return m.State != batch.Ended, nil
 		}
 		n++
 		last = text
-		return out.Event("batch", strconv.Itoa(n), []byte(text))
-	}
-	for err = say(); err == nil && m.State != batch.Ended; {
-		select {
-		case <-r.Context().Done():
-			return nil
-		case <-changed:
-			if m, err = b.batches.Get(r.Context(), id, x.Principal); err == nil {
-				err = say()
-			}
-		case <-beat.C:
-			err = out.Beat()
-		case <-look.C:
-			if b.draining() {
-				return nil
-			}
-			if m, err = b.batches.Get(r.Context(), id, x.Principal); err == nil {
-				err = say()
-			}
-		}
-	}
-	return nil
+		return m.State != batch.Ended, out.Event("batch", strconv.Itoa(n), []byte(text))
+	}}.Follow(x, r)
 }

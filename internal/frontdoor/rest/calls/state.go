@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -87,7 +88,7 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	if err := httpapi.ReadMember(members, "reason", true, "a reason", &reason); err != nil {
 		return err
 	}
-	v := calls.Settlement{Reason: httpapi.Printable(reason, 1000)}
+	v := calls.Settlement{Reason: problem.Printable(reason, 1000)}
 	switch as {
 	case "done":
 		v.As = schema.StateSucceeded

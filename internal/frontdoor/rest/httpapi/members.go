@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -61,7 +62,7 @@ func meant(known []string, name string) string {
 
 // Pointer is the JSON pointer of a member of the body.
 func Pointer(name string) string {
-	name = Printable(name, 128)
+	name = problem.Printable(name, 128)
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 

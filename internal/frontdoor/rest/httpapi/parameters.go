@@ -50,9 +50,9 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 		s, known := p.schema[name]
 		switch {
 		case !known && len(p.names) == 0:
-			return nil, BadParameter(Printable(name, 64), "is unknown; this path has no parameters")
+			return nil, BadParameter(problem.Printable(name, 64), "is unknown; this path has no parameters")
 		case !known:
-			return nil, BadParameter(Printable(name, 64), "is unknown; the parameters of this path are "+strings.Join(p.names, ", "))
+			return nil, BadParameter(problem.Printable(name, 64), "is unknown; the parameters of this path are "+strings.Join(p.names, ", "))
 		case s.Type == huma.TypeArray:
 			// A list comes as several parameters, or as one with commas.
 			values[name] = strings.Split(strings.Join(given, ","), ",")

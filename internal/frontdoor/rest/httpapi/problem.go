@@ -68,17 +68,6 @@ func (x *Exchange) Fail(err error) {
 	x.Send(p.Status, x.shared.fixed.problem, p.Encode())
 }
 
-// Printable returns at most n characters of text that are safe to repeat.
-func Printable(text string, n int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
-		}
-		return r
-	}, text)
-	return text[:min(len(text), n)]
-}
-
 // Encode returns v as one line of JSON. The types of this package always encode;
 // raw JSON inside them was checked when it came in.
 func Encode(v any) []byte {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -113,55 +114,35 @@ func workerItem(w *schema.Worker) WorkerItem {
 
 // follow is GET /events: the fleet as it is, then again after each change.
 func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
-	out := httpapi.NewEvents(x)
-	defer out.End()
-	if r.Method == http.MethodHead {
-		out.Begin() // there is no body to wait for
-		return nil
-	}
-	done, err := x.Wait()
-	if err != nil {
+	n := 0
+	tell := func(*sse.Writer) error { return nil }
+	return httpapi.Live{Heartbeat: f.heartbeat, Draining: f.draining, Changes: f.catalog.Changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
+		since := time.Now()
+		switch why {
+		case httpapi.Looked:
+			return true, nil
+		case httpapi.First:
+			if x.Query.Get("include") == "changes" {
+				tell = f.changes()
+			}
+		case httpapi.Changed:
+			if err := settle(r.Context()); err != nil {
+				return false, err
+			}
+		}
+		n++
+		return true, errors.Join(tell(out), out.Event("fleet", strconv.Itoa(n), f.snapshot.get(since, f.fleet)))
+	}}.Follow(x, r)
+}
+
+// changes returns what tells the changes from now on, each once.
+func (f *fleetHandlers) changes() func(out *sse.Writer) error {
+	follower := f.catalog.Follow()
+	return func(out *sse.Writer) (err error) {
+		for _, c := range follower.Next() {
+			data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
+			err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
+		}
 		return err
 	}
-	defer done()
-	changes, cancel := f.catalog.Changes()
-	defer cancel()
-	beat := time.NewTicker(f.heartbeat)
-	defer beat.Stop()
-	look := time.NewTicker(httpapi.DrainLook)
-	defer look.Stop()
-	fleet := func(n int, since time.Time) error {
-		return out.Event("fleet", strconv.Itoa(n), f.snapshot.get(since, f.fleet))
-	}
-	n := 1
-	tell := func() error { return nil }
-	if x.Query.Get("include") == "changes" {
-		follower := f.catalog.Follow()
-		tell = func() (err error) {
-			for _, c := range follower.Next() {
-				data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
-				err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
-			}
-			return err
-		}
-	}
-	for err = fleet(n, time.Now()); err == nil; {
-		select {
-		case <-r.Context().Done():
-			return nil
-		case <-changes:
-			woken := time.Now()
-			if err = settle(r.Context()); err == nil {
-				n++
-				err = errors.Join(tell(), fleet(n, woken))
-			}
-		case <-beat.C:
-			err = out.Beat()
-		case <-look.C:
-			if f.draining() {
-				return nil
-			}
-		}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 // snapshot makes one picture of the fleet for all streams that a change has woken: a
@@ -53,11 +54,7 @@ var errLeft = errors.New("the client disconnected")
 
 // settle waits for more changes that may follow the first one.
 func settle(ctx context.Context) error {
-	t := time.NewTimer(settleLeast + rand.N(settleMost-settleLeast))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	if !sleep.For(settleLeast+rand.N(settleMost-settleLeast), ctx.Done()) {
 		return errLeft
 	}
 	return nil

@@ -30,7 +30,7 @@ type ended struct {
 func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Request) error {
 	call := req.Call
 	progress := make(chan []byte, progressWaiting)
-	call.Progress = func(params []byte) { pushNewest(progress, params) }
+	call.Progress = func(params []byte) { sse.Offer(progress, params) }
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan ended, 1)
 	var wait sync.WaitGroup
@@ -58,21 +58,6 @@ func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Requ
 		}
 		if err != nil {
 			return nil // the client left; nobody reads an error
-		}
-	}
-}
-
-// pushNewest never blocks: where the channel is full, the oldest goes.
-func pushNewest(to chan []byte, params []byte) {
-	for {
-		select {
-		case to <- params:
-			return
-		default:
-		}
-		select {
-		case <-to:
-		default:
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package submit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/callyard/callyard/internal/kit/sse"
+)
 
 func TestAcceptSaysWhetherToStream(t *testing.T) {
 	for _, row := range []struct {
@@ -22,7 +26,7 @@ func TestAcceptSaysWhetherToStream(t *testing.T) {
 func TestAClientThatReadsNothingDoesNotHoldTheWorkerUp(t *testing.T) {
 	progress := make(chan []byte, progressWaiting)
 	for i := range 3 * progressWaiting {
-		pushNewest(progress, []byte{byte(i)})
+		sse.Offer(progress, []byte{byte(i)})
 	}
 	if first := <-progress; int(first[0]) != 2*progressWaiting {
 		t.Errorf("the oldest that is left is %d", first[0])

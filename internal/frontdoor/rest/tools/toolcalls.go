@@ -199,7 +199,7 @@ func (b *block) read(body []byte, name string) (err error) {
 			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
 		for i, found := range all {
-			item := ToolCallItem{Index: i, ID: found.ID, Name: httpapi.Printable(found.Name, 256), Repaired: found.Repaired}
+			item := ToolCallItem{Index: i, ID: found.ID, Name: problem.Printable(found.Name, 256), Repaired: found.Repaired}
 			if found.Err == nil {
 				item.Arguments = openapi.AnyObject{RawMessage: found.Arguments}
 			}

@@ -1,0 +1,19 @@
+package rawjson
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOnlyWhatNestsDeeperIsDeeper(t *testing.T) {
+	open, end := strings.Repeat("[", MaxNesting), strings.Repeat("]", MaxNesting)
+	for text, want := range map[string]bool{
+		"": false, "no json": false, open + end: false, "[" + open + end + "]": true, `{"a":` + open: true,
+		`"[` + open + `"`: false, `"\"[` + open + `"`: false, strings.Repeat("[]", 2*MaxNesting): false,
+		`"\\"` + "[" + open: true,
+	} {
+		if got := Deeper([]byte(text), MaxNesting); got != want {
+			t.Errorf("%.20q…: %t", text, got)
+		}
+	}
+}
