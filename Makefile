@@ -22,18 +22,18 @@ build: ## the commands, into bin/
 	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/...
 	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
 
-# Packages whose tests start containers or sandboxes, and the test that needs npm packages.
+# Packages whose tests start containers or sandboxes, and the tests that need npm or Python packages.
 CONTAINED := /internal/launch/(sandbox|sandbox|bwrap)$$
-NEEDS_NPM := ^TestTheDocumentPassesTheLinter$$
+NEEDS_NPM := ^TestTheDocument(OfEveryRecordedServer)?PassesThe(Linter|Validator)$$
 
 # Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
 # process or a clock, so more of them run at once than there are processors.
 unit: export GOFLAGS := -trimpath $(GOFLAGS)
 unit: export CGO_ENABLED := 0
-unit: ## the tests that need no container engine, browser or npm package; for the detector see race
+unit: ## the tests that need no container engine, browser or npm package, the long ones shortened; for the detector see race
 	@mkdir -p .cache/bin
 	$(GO) build -o .cache/bin/nats-server github.com/nats-io/nats-server/v2
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -p 4 -vet=off -skip '$(NEEDS_NPM)' $$($(GO) list ./... | grep -vE '$(CONTAINED)')
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -short -p 4 -parallel 8 -vet=off -skip '$(NEEDS_NPM)' $$($(GO) list ./... | grep -vE '$(CONTAINED)')
 
 test: ## every test, with the set-up they need
 	scripts/test.sh

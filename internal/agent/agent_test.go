@@ -207,10 +207,14 @@ func conversation(r *rand.Rand) (script modeltest.Script, calls int) {
 }
 
 func TestConversationsRunToTheirEndOverEachWire(t *testing.T) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 5
+	}
 	for _, spec := range specs {
 		for _, stream := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s streamed %t", spec, stream), func(t *testing.T) {
-				for seed := range uint64(30) {
+				for seed := range seeds {
 					script, calls := conversation(rand.New(rand.NewPCG(seed, 21)))
 					s := newStage(t, spec, script, "s__one", "s__two")
 					s.Stream = stream

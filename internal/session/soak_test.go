@@ -25,7 +25,11 @@ func TestAHundredReplacementsLeaveNothingBehind(t *testing.T) {
 	fds, routines := descriptors(t), runtime.NumGoroutine()
 	p := openWith(t, l, Config{Spec: scripted("legacy"), Sessions: 4, Queue: 1000})
 	pids := map[int]bool{}
-	for range 100 {
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	for range rounds {
 		// Each session serves, so each loss is the first in a row.
 		pid := p.until("one is there", func(s schema.Server) bool { return s.PID != 0 }).PID
 		pids[pid] = true
