@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -143,11 +142,14 @@ func baseURL(text string) (string, error) {
 // names. Without either it is empty.
 func apiKey(key string) (string, error) {
 	if name := os.Getenv("CALLYARD_KEY_FILE"); key == "" && name != "" {
-		text, err := readKeyFile(name)
-		if err != nil {
+		text, err := readInput(name, strings.NewReader(""), keyFileMost)
+		switch {
+		case err != nil:
 			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %w", err)
+		case len(text) > keyFileMost:
+			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %s is too large for a key", name)
 		}
-		if key = strings.TrimSpace(text); key == "" {
+		if key = strings.TrimSpace(string(text)); key == "" {
 			return "", fail(exitUsage, "The file in CALLYARD_KEY_FILE contains no key.")
 		}
 	}
@@ -161,16 +163,3 @@ func apiKey(key string) (string, error) {
 
 // keyFileMost is more than a file with a key in it has.
 const keyFileMost = 4 << 10
-
-func readKeyFile(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, keyFileMost+1))
-	if err == nil && len(text) > keyFileMost {
-		err = fmt.Errorf("%s is too large for a key", name)
-	}
-	return string(text), err
-}

@@ -2,13 +2,13 @@ package episode
 
 import (
 	"encoding/json"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -107,10 +107,8 @@ func (e *Environment) offers(tool *catalog.Tool) bool {
 	})
 }
 
-func match(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return err == nil && ok
-}
+// match is the matching of policies, so that a pattern means the same in both.
+func match(pattern, name string) bool { return risk.MatchPattern(pattern, name) }
 
 func offer(tool *catalog.Tool) offered {
 	var said struct {

@@ -14,7 +14,7 @@ import (
 // known knows files__read {path, count} in the spellings of a directory.
 func known(name string) ([]byte, bool) {
 	d := directoryOf([]*schema.Tool{{Server: "files", Name: "read"}, {Server: "web", Name: "get"}})
-	if _, err := d.Resolve(name); err != nil {
+	if _, err := resolve(d, name); err != nil {
 		return nil, false
 	}
 	return []byte(`{"type":"object","properties":{"path":{"type":"string"},"count":{"type":"integer"},"tags":{"type":"array"}}}`), true

@@ -31,7 +31,7 @@ func TestANameBehindANamespaceIsAmbiguousAsWithoutIt(t *testing.T) {
 	if found := d.Candidates("functions.read"); len(found) != 2 {
 		t.Errorf("%v", found)
 	}
-	if _, err := d.Resolve("functions.read"); err == nil || !strings.Contains(err.Error(), "a__read, b__read") {
+	if _, err := resolve(d, "functions.read"); err == nil || !strings.Contains(err.Error(), "a__read, b__read") {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,7 +47,7 @@ func TestANameLeadsBackToItsToolWhateverOthersThereAre(t *testing.T) {
 		tools = append(tools, &schema.Tool{Server: schema.ServerID(ref.Server), Name: ref.Tool})
 		d := directoryOf(tools) // a set that grows
 		for _, have := range tools {
-			got, err := d.Resolve(Name(string(have.Server), have.Name))
+			got, err := resolve(d, Name(string(have.Server), have.Name))
 			if err != nil || got != (Ref{string(have.Server), have.Name}) {
 				t.Fatalf("with %d tools, %q of %q is found as %v, %v", len(tools), have.Name, have.Server, got, err)
 			}
@@ -65,15 +65,15 @@ func TestWhatModelsMakeOfANameIsUnderstood(t *testing.T) {
 		"default_api.files__read": {"files", "read"}, "tools.files.read": {"files", "read"}, "read": {"files", "read"}, "web.list": {"web", "list"},
 		"web.v2.get.page": {"web.v2", "get.page"}, "get.page": {"web.v2", "get.page"},
 	} {
-		if got, err := d.Resolve(said); err != nil || got != want {
+		if got, err := resolve(d, said); err != nil || got != want {
 			t.Errorf("%q is %v, %v", said, got, err)
 		}
 	}
-	if _, err := d.Resolve("list"); schema.KindOf(err) != schema.KindNotFound || !strings.Contains(err.Error(), "files__list, web__list") {
+	if _, err := resolve(d, "list"); schema.KindOf(err) != schema.KindNotFound || !strings.Contains(err.Error(), "files__list, web__list") {
 		t.Errorf("a name of two tools: %v", err)
 	}
 	for _, none := range []string{"", "files__", "files__write", "functions.", "write", strings.Repeat("mcp_", 5000), "mcp__mcp__mcp__x"} {
-		if ref, err := d.Resolve(none); schema.KindOf(err) != schema.KindNotFound || len(err.Error()) > 400 {
+		if ref, err := resolve(d, none); schema.KindOf(err) != schema.KindNotFound || len(err.Error()) > 400 {
 			t.Errorf("%.40q is %v, %v", none, ref, err)
 		}
 	}
@@ -101,8 +101,24 @@ func FuzzName(f *testing.F) {
 			t.Fatalf("%q of %q is called %q", tool, server, name)
 		}
 		d := directoryOf([]*schema.Tool{{Server: schema.ServerID(server), Name: tool}, {Server: "other", Name: tool}})
-		if got, err := d.Resolve(name); err != nil || got != (Ref{server, tool}) {
+		if got, err := resolve(d, name); err != nil || got != (Ref{server, tool}) {
 			t.Fatalf("%q of %q, called %q, is found as %v, %v", tool, server, name, got, err)
 		}
 	})
+}
+
+// resolve returns the tool that is meant by a name, as tool calls look it up.
+func resolve(d Directory, name string) (Ref, error) {
+	found := d.Candidates(name)
+	switch len(found) {
+	case 0:
+		return Ref{}, Unknown(name)
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, len(found))
+	for i, ref := range found {
+		names[i] = Name(ref.Server, ref.Tool)
+	}
+	return Ref{}, Ambiguous(name, names)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Directory is where names are looked up: what servers and tools there are. The
-// functions must be safe for whoever calls [Directory.Resolve].
+// functions must be safe for whoever calls [Directory.Candidates].
 type Directory struct {
 	// Servers lists the ids of all servers.
 	Servers func() []string
@@ -32,24 +32,6 @@ const shownCandidates = 5
 
 // namespaces are what models put before the name of a tool.
 var namespaces = []string{"functions.", "functions::", "functions/", "default_api.", "default_api:", "tools.", "tool.", "mcp__", "mcp_", "mcp."}
-
-// Resolve returns the tool that a model means by the name: the only one of
-// [Directory.Candidates]. The error is of KindNotFound and, for a name that several tools
-// have, names them.
-func (d Directory) Resolve(name string) (Ref, error) {
-	found := d.Candidates(name)
-	switch len(found) {
-	case 0:
-		return Ref{}, Unknown(name)
-	case 1:
-		return found[0], nil
-	}
-	names := make([]string, len(found))
-	for i, ref := range found {
-		names[i] = Name(ref.Server, ref.Tool)
-	}
-	return Ref{}, Ambiguous(name, names)
-}
 
 // Unknown is the error for a name that no tool has, of KindNotFound.
 func Unknown(name string) *schema.Error {

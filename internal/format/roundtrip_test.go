@@ -197,7 +197,7 @@ func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
 			if err := json.Unmarshal(back[0], &def); err != nil {
 				t.Fatal(err)
 			}
-			if ref, err := d.Resolve(def.Name); err != nil || ref != (Ref{string(tool.Server), tool.Name}) {
+			if ref, err := resolve(d, def.Name); err != nil || ref != (Ref{string(tool.Server), tool.Name}) {
 				t.Errorf("%s: %s of %s comes back as %v, %v", f, tool.Name, tool.Server, ref, err)
 			}
 			if slices.Contains(outsideOnly, tool.Name) {

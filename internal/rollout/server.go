@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/reward"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -145,33 +145,9 @@ func writeBytes(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // a client that left needs no answer
 }
 
-// refuse writes an error. The clients of all protocols read the member detail.
-func refuse(w http.ResponseWriter, err error) {
-	e := schema.AsError(err)
-	status := http.StatusInternalServerError
-	switch e.Kind {
-	case schema.KindInvalidRequest, schema.KindInvalidArguments:
-		status = http.StatusBadRequest
-	case schema.KindTooLarge:
-		status = http.StatusRequestEntityTooLarge
-	case schema.KindUnauthenticated:
-		status = http.StatusUnauthorized
-	case schema.KindForbidden, schema.KindDisabled:
-		status = http.StatusForbidden
-	case schema.KindNotFound:
-		status = http.StatusNotFound
-	case schema.KindConflict:
-		status = http.StatusConflict
-	case schema.KindQuota:
-		status = http.StatusTooManyRequests
-	case schema.KindUnavailable, schema.KindServerFailed:
-		status = http.StatusServiceUnavailable
-	}
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
-	}
-	write(w, status, map[string]any{"detail": e.Detail, "kind": e.Kind, "retryable": e.Retryable})
-}
+// refuse answers with the problem document of every HTTP interface of Callyard, so that a kind
+// of error has one status at all of them. The clients of all protocols read its member detail.
+func refuse(w http.ResponseWriter, err error) { problem.Write(w, err) }
 
 // read reads the JSON body of a request into v; an empty body leaves it as it is.
 func read(w http.ResponseWriter, r *http.Request, v any) error {

@@ -545,7 +545,7 @@ func TestAnAbandonedSessionEnds(t *testing.T) {
 	f := openFabric(t, nil)
 	f.enter("/mcp", `{}`)
 	f.endpoint.sessions.sweep(time.Now().Add(time.Hour), 30*time.Minute)
-	if n := f.endpoint.sessions.count(); n != 0 {
+	if n := len(f.endpoint.sessions.all()); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
 }

@@ -131,12 +131,6 @@ func (s *sessions) endAll() {
 	}
 }
 
-func (s *sessions) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.by)
-}
-
 // enter notes that a request is under way; leave ends that.
 func (s *session) enter() (leave func()) {
 	s.mu.Lock()

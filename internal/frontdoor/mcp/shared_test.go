@@ -71,7 +71,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	if a := s.send(pinging); a.status != 404 {
 		t.Errorf("it goes on where it was ended: %d", a.status)
 	}
-	f.WaitFor("the end at the other front door", func() bool { return g.endpoint.sessions.count() == 0 })
+	f.WaitFor("the end at the other front door", func() bool { return len(g.endpoint.sessions.all()) == 0 })
 	if a := moved.send(pinging); a.status != 404 {
 		t.Errorf("it goes on at the other front door: %d", a.status)
 	}
@@ -94,7 +94,7 @@ func TestASessionThatEndsWhileItIsRevivedStaysEnded(t *testing.T) {
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	f.endpoint.SessionChanged(sessiontable.Key(id), 1, true)
 	sess := f.endpoint.sessions.revive(id, sessiontable.Session{Principal: "local"}, 1)
-	if sess == nil || sessionFault(sess) == nil || f.endpoint.sessions.count() != 0 {
+	if sess == nil || sessionFault(sess) == nil || len(f.endpoint.sessions.all()) != 0 {
 		t.Errorf("%+v", sess)
 	}
 }
