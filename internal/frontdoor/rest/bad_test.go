@@ -22,6 +22,7 @@ import (
 const secret = "hunter2-canary"
 
 func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const call = "/servers/demo/tools/strict"
 	deep := strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)
@@ -146,6 +147,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 
 // Huma's reading of this header panics where a weight is left out.
 func TestWhateverIsAcceptedIsAnsweredInJSON(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, accept := range []string{";,", "a;,b", ";", ",", "application/json;,", "text/html;q=,x", "*/*;q=9", "image/png", "\xff\xfe;,"} {
 		a := f.do("GET", "/version", "", "Accept", accept)
@@ -156,6 +158,7 @@ func TestWhateverIsAcceptedIsAnsweredInJSON(t *testing.T) {
 }
 
 func TestAChunkedBodyOverTheLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	r := f.request("POST", "/servers/demo/tools/echo", io.MultiReader(strings.NewReader(`{"a":"`), strings.NewReader(strings.Repeat("x", 64<<10)), strings.NewReader(`"}`)))
 	if a := f.send(r); problemOf(t, a).Type != "/problems/too-large" {
@@ -168,6 +171,7 @@ func TestAChunkedBodyOverTheLimitIsRefused(t *testing.T) {
 }
 
 func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	host := strings.TrimPrefix(f.url, "http://")
 	conn, err := net.Dial("tcp", host)
@@ -191,6 +195,7 @@ func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
 }
 
 func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) {
 		o.AllowAddServers = true
 		o.AddServer = func(context.Context, string, json.RawMessage) (catalog.Server, error) { panic("boom " + secret) }

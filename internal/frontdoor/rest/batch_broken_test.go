@@ -16,6 +16,7 @@ import (
 
 // Under the race detector: the answer is being written while its request breaks.
 func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	host := strings.TrimPrefix(f.url, "http://")
 	for range 20 {
@@ -41,6 +42,7 @@ func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *test
 }
 
 func TestABodyIsRefusedWhileNoMemoryIsLeftAndTakenAfterwards(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	budget := bodies.New(1000, 0)
 	f.api.shared = httpapi.NewShared(f.api.log, budget, waits.New(waits.All, waits.Each), f.api.o.Draining)

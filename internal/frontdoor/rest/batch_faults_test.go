@@ -122,6 +122,7 @@ func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 }
 
 func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
+	t.Parallel()
 	f := riskyFabric(t)
 	b := f.batch(twoHeld)
 	held := f.held(b.ID, 2)
@@ -151,6 +152,7 @@ func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
 }
 
 func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T) {
+	t.Parallel()
 	f := riskyFabric(t)
 	b := f.batch(`{"calls":[{"custom_id":"a","server":"risky","tool":"echo"},{"custom_id":"b","server":"risky","tool":"echo"},{"custom_id":"c","server":"risky","tool":"echo"}]}`)
 	held := f.held(b.ID, 3)
@@ -209,6 +211,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 }
 
 func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const body = `{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}]}`
 	var mu sync.Mutex
@@ -284,6 +287,7 @@ func (f *fabric) cancelCall(id string) string {
 }
 
 func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	b := f.batch(`{"calls":[{"server":"demo","tool":"hang"}]}`)
 	<-f.Worker.Asked
@@ -306,6 +310,7 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 }
 
 func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const n = 2000 // more than a journal has under way at once
 	var calls []string
@@ -380,6 +385,7 @@ func (w *overtaken) Header() http.Header {
 }
 
 func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
+	t.Parallel()
 	for _, query := range []string{"", "?stream=true"} {
 		t.Run(query, func(t *testing.T) {
 			f := openFabric(t, nil)

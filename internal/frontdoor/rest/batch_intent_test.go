@@ -34,6 +34,7 @@ func (f *fabric) takesIntents() func(approve bool) {
 // A worker refuses the call, and the intent of the attempt at another one finds no room:
 // nothing has started, and nobody canceled anything.
 func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	other := frontdoortest.StartWorker(t, f.NATS.Connect(t, "worker-2"), "worker-2", script)
 	f.WaitFor("the other worker", func() bool {

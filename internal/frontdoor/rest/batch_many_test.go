@@ -27,6 +27,7 @@ func callsOf(tools ...string) string {
 }
 
 func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	ends := map[string]string{"echo": "succeeded", "fail": "succeeded", "lines": "succeeded", "large": "succeeded", "rpc": "failed", "late-error": "failed", "no-such-tool": "failed"}
 	var tools []string
@@ -64,6 +65,7 @@ func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
 }
 
 func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	few := strings.Repeat("x\n", refusedRow-1)
 	if a := f.do("POST", "/batches", few+callsOf("echo")+few, "Content-Type", "application/x-ndjson"); a.status != http.StatusCreated {
@@ -81,6 +83,7 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 }
 
 func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	var body strings.Builder
 	for range 10 { // fewer in a row than end the batch
@@ -138,6 +141,7 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	line := &endless{}
 	r := f.request("POST", "/batches", line, "Content-Type", "application/x-ndjson")
@@ -151,6 +155,7 @@ func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
 }
 
 func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	var tools []string
 	for range 100 {
@@ -195,6 +200,7 @@ func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
 }
 
 func TestWhoAsksWhetherToSendABatchIsToldBeforeTheAnswerBegins(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	own := http.DefaultTransport.(*http.Transport).Clone()
 	own.ExpectContinueTimeout = time.Hour

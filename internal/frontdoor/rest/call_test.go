@@ -17,6 +17,7 @@ import (
 )
 
 func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, arguments := range []string{
 		`{"z":9007199254740993,"a":1.0,"é":"\u00e9 <&>","n":-0.0e+5}`,
@@ -53,6 +54,7 @@ func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
 }
 
 func TestWithoutABodyTheToolGetsAnEmptyObject(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	f.do("POST", "/servers/demo/tools/echo", "")
 	f.do("POST", "/calls", `{"server":"demo","tool":"echo"}`)
@@ -67,6 +69,7 @@ func TestWithoutABodyTheToolGetsAnEmptyObject(t *testing.T) {
 }
 
 func TestEveryNameCanBeCalledWhenItIsPercentEncoded(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, name := range []string{"a/b", "../up.dot", "wärme 温度"} {
 		a := f.do("POST", "/servers/demo/tools/"+url.PathEscape(name), "{}")
@@ -77,6 +80,7 @@ func TestEveryNameCanBeCalledWhenItIsPercentEncoded(t *testing.T) {
 }
 
 func TestAResourceIsReadByEachSpellingOfItsURI(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const uri = "file:///a/../b c?x=1"
 	for _, path := range []string{
@@ -94,6 +98,7 @@ func TestAResourceIsReadByEachSpellingOfItsURI(t *testing.T) {
 }
 
 func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	a := f.do("POST", "/servers/demo/tools/echo", "{}", "traceparent", parent, "tracestate", "a=1", "tracestate", "b=2")
@@ -117,6 +122,7 @@ func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
 }
 
 func TestTheTimeOfACallComesFromItsBodyQueryOrHeader(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, row := range []struct {
 		path, body string
@@ -137,6 +143,7 @@ func TestTheTimeOfACallComesFromItsBodyQueryOrHeader(t *testing.T) {
 }
 
 func TestACallWithoutAnAnswerEndsAsOutcomeUnknown(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("POST", "/servers/demo/tools/hang?timeout_ms=1", "")
 	p := problemOf(t, a)
@@ -146,6 +153,7 @@ func TestACallWithoutAnAnswerEndsAsOutcomeUnknown(t *testing.T) {
 }
 
 func TestACallerThatLeavesCancelsItsCall(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		ctx, leave := context.WithCancel(t.Context())
@@ -172,6 +180,7 @@ func TestACallerThatLeavesCancelsItsCall(t *testing.T) {
 }
 
 func TestALargeResultArrivesWhole(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("POST", "/servers/demo/tools/large", "")
 	if want := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]}`; string(a.body) != want || a.header.Get("Content-Length") == "" {
@@ -180,6 +189,7 @@ func TestALargeResultArrivesWhole(t *testing.T) {
 }
 
 func TestAPrincipalOverItsLimitGets429(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -221,6 +231,7 @@ func (f *fabric) waitForWaiting(n int) {
 }
 
 func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
+	t.Parallel()
 	key, hash := authn.Generate()
 	f := openFabric(t, func(o *Options) {
 		keys, err := authn.NewKeys([]authn.Key{{Name: "ci", Owner: "build", Groups: []string{"dev", "ops"}, Hash: hash}})
@@ -265,6 +276,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 }
 
 func TestLoopbackHasManyNames(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:8080": 200, "app.localhost": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:8080": 200, "[::1]": 200, "localhost.": 200,
@@ -277,6 +289,7 @@ func TestLoopbackHasManyNames(t *testing.T) {
 }
 
 func TestReadinessNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	draining, missing := false, error(nil)
 	f := openFabric(t, func(o *Options) {
 		o.Draining = func() bool { return draining }
@@ -298,6 +311,7 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestTheLogLineOfARequestNamesItsCallAndItsTrace(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	r := httptest.NewRequest("POST", "http://127.0.0.1/servers/demo/tools/echo", strings.NewReader(`{"message":"hi"}`))

@@ -10,6 +10,7 @@ import (
 )
 
 func TestToolsAndCallsAreConvertedBetweenFormats(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("POST", "/convert", `{"from":"openai","to":"anthropic",
 		"tools":[{"type":"function","function":{"name":"get_weather","strict":true,"parameters":{"type":"object","properties":{"n":{"const":9007199254740993}}}}},{"type":"custom","custom":{"name":"x"}}],
@@ -38,6 +39,7 @@ func TestToolsAndCallsAreConvertedBetweenFormats(t *testing.T) {
 }
 
 func TestConversionsThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for body, says := range map[string]string{
 		``: "empty", `[]`: "not a JSON object", `{"from":"openai"}`: "/to", `{"from":"openai","to":"x","tools":[]}`: "/to",

@@ -36,6 +36,7 @@ func documentOf(t *testing.T, f *fabric) []byte {
 var clients = filepath.Join("..", "..", "..", "clients")
 
 func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
+	t.Parallel()
 	shipped := admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64, MaxTimeout: time.Hour}
 	f := openFabricWith(t, frontdoortest.Options{Limits: shipped}, func(o *Options) { o.Version = "dev" })
 	compareAt(t, filepath.Join(clients, "openapi.json"), documentOf(t, f))
@@ -43,6 +44,7 @@ func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
 }
 
 func TestNoListInAnAnswerIsNull(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if document := documentOf(t, f); bytes.Contains(document, []byte(`"null"`)) {
 		t.Error("the document has a type that may be null; clients would have to look for it")
@@ -91,6 +93,7 @@ func served(t *testing.T, document []byte) map[string][]string {
 }
 
 func TestEveryDocumentedOperationIsServed(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	fill := strings.NewReplacer("{id}", "demo", "{tool}", "echo", "{uri}", "a%3Ab", "{name}", "greet")
 	operations := 0
@@ -109,6 +112,7 @@ func TestEveryDocumentedOperationIsServed(t *testing.T) {
 }
 
 func TestTheYAMLDocumentIsThere(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/openapi.yaml", "")
 	if a.status != http.StatusOK || !strings.Contains(string(a.body), "openapi: 3.1.0") || !strings.Contains(string(a.body), "/servers/{id}/tools/{tool}:") {
@@ -117,6 +121,7 @@ func TestTheYAMLDocumentIsThere(t *testing.T) {
 }
 
 func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/docs", "")
 	policy := a.header.Get("Content-Security-Policy")
@@ -152,6 +157,7 @@ func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
 }
 
 func TestPeopleGetPagesAndProgramsGetJSON(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, path := range []string{"/", "/problems/invalid-arguments"} {
 		page := f.do("GET", path, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -165,6 +171,7 @@ func TestPeopleGetPagesAndProgramsGetJSON(t *testing.T) {
 }
 
 func TestHeadAnswersLikeGetWithoutABody(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, path := range []string{"/health", "/servers/demo/tools", "/docs", "/openapi.json"} {
 		res, err := f.client.Do(f.request("HEAD", path, nil))

@@ -7,6 +7,7 @@ import (
 )
 
 func TestEveryAnswerToACallTellsItsOutcome(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const call = `{"server":"demo","tool":"echo","arguments":{"message":"x"}}`
 	for what, row := range map[string]struct {

@@ -31,6 +31,7 @@ func try(f *fabric, r *openapitest.Request) answer {
 }
 
 func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	all, err := openapitest.Outside(documentOf(t, f), exist())
 	if err != nil {
@@ -59,6 +60,7 @@ func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
 }
 
 func TestWhatTheDocumentAllowsIsNotRefusedForIt(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	all, err := openapitest.Inside(documentOf(t, f), exist())
 	if err != nil {

@@ -20,6 +20,7 @@ func (f *fabric) pin(definitions ...string) {
 }
 
 func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T) {
+	t.Parallel()
 	var recorded []catalog.Acceptance
 	f := openFabric(t, func(o *Options) {
 		o.Accepted = func(_ context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error {
@@ -91,6 +92,7 @@ func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T
 }
 
 func TestOnlyTheGroupsThatMayAcceptDefinitionsCan(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AcceptGroups = []string{"ops"} })
 	if p := problemOf(t, f.do("POST", "/servers/bank/pins", `{"tools":[{"name":"echo","digest":"x"}]}`)); p.Status != 403 || !strings.Contains(p.Detail, "front_door.accept_groups") {
 		t.Errorf("%+v", p)

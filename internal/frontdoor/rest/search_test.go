@@ -10,6 +10,7 @@ import (
 )
 
 func TestToolsAreSearched(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	var got tools.ToolSearch
 	a := f.do(http.MethodGet, "/tools/search?q=echo+klingon&server=demo&limit=1", "")
@@ -35,6 +36,7 @@ func TestToolsAreSearched(t *testing.T) {
 }
 
 func TestAPreflightSaysWhatIsNotReady(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if a := f.do(http.MethodPatch, "/servers/demo/tools/fail", `{"enabled":false,"reason":"closed"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a.body)
@@ -62,6 +64,7 @@ func TestAPreflightSaysWhatIsNotReady(t *testing.T) {
 }
 
 func TestAnthropicsToolsAreDeferred(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do(http.MethodGet, "/tools?format=anthropic&defer_loading=true&server=demo", "")
 	var list struct {

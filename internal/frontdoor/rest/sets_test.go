@@ -9,6 +9,7 @@ import (
 )
 
 func TestSetsAreMadeChangedAndRemovedUnderTheirETags(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const body = `{"description":"all of demo","include":[{"server":"demo"}],"exclude":[{"tool":"hang*"}],"names":{"prefix":""}}`
 	made := f.do("PUT", "/sets/mine", body)
@@ -80,6 +81,7 @@ func TestSetsAreMadeChangedAndRemovedUnderTheirETags(t *testing.T) {
 }
 
 func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if made := f.do("PUT", "/sets/mine", `{"include":[{"tool":"echo"},{"server":"demo","tool":"fail"}],"names":{"prefix":""}}`); made.status != 200 {
 		t.Fatalf("%d %s", made.status, made.body)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestEveryAnswerHasItsShape(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, row := range []struct{ name, method, path, body string }{
 		{"health", "GET", "/health", ""},
@@ -47,6 +48,7 @@ func TestEveryAnswerHasItsShape(t *testing.T) {
 }
 
 func TestListsOfAServerAreByteForByteWhatItGave(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	want := make([]string, 0, len(definitions.Tools))
 	for _, d := range definitions.Tools {
@@ -59,6 +61,7 @@ func TestListsOfAServerAreByteForByteWhatItGave(t *testing.T) {
 }
 
 func TestPagesOfToolsJoinToTheWholeList(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	var names []string
 	path := "/tools?limit=3"
@@ -94,6 +97,7 @@ func TestPagesOfToolsJoinToTheWholeList(t *testing.T) {
 }
 
 func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	a := f.do("POST", "/servers", `{"id":"new one","command":"cat","riskLevel":2}`)
 	golden(t, "add-server", a)
@@ -124,6 +128,7 @@ func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 }
 
 func TestAServerWithoutAnIDIsNamedAfterWhatItRuns(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	add := func(body string) (id string, status int) {
 		t.Helper()

@@ -75,6 +75,7 @@ func (r *reader) all() (events []received) {
 }
 
 func TestProgressComesBeforeTheResult(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, row := range []struct{ path, body string }{
 		{"/servers/demo/tools/steps", "{}"}, {"/calls", `{"server":"demo","tool":"steps"}`},
@@ -94,6 +95,7 @@ func TestProgressComesBeforeTheResult(t *testing.T) {
 }
 
 func TestAResultOfSeveralLinesArrivesWhole(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	_, r := f.stream("POST", "/servers/demo/tools/lines", "{}")
 	want := []received{{"result", "", "{\"content\":\n[],\n\n\"a\":1\n}"}}
@@ -103,6 +105,7 @@ func TestAResultOfSeveralLinesArrivesWhole(t *testing.T) {
 }
 
 func TestAStreamEndsWithAnErrorOnlyAfterItBegan(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	_, r := f.stream("POST", "/servers/demo/tools/late-error", "{}")
 	got := r.all()
@@ -129,6 +132,7 @@ func TestAQuietStreamSendsHeartbeats(t *testing.T) {
 }
 
 func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
+	t.Parallel()
 	var draining atomic.Bool
 	f := openFabric(t, func(o *Options) { o.Draining = draining.Load })
 	res, r := f.stream("GET", "/events", "")

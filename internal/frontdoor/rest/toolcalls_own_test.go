@@ -21,6 +21,7 @@ func (f *fabric) finishHanging() {
 }
 
 func TestCallsOfTheCallersOwnToolsAreHandedBackUntouched(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	own := openAICall("c2", "ask_user", `{ "big":9007199254740993 }`)
 	broken := openAICall("c4", "ask_user", `{"cut`)
@@ -46,6 +47,7 @@ func TestCallsOfTheCallersOwnToolsAreHandedBackUntouched(t *testing.T) {
 }
 
 func TestOwnToolsAreFoundInText(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a, out := toolCallsOf(t, f, "/tool-calls?own=ask_user", `{"text":"{\"name\":\"ask_user\",\"arguments\":{\"q\":1}}"}`)
 	if len(out.Calls) != 0 || len(out.Messages) != 0 || len(out.OwnCalls) != 1 || string(out.OwnCalls[0].Arguments.RawMessage) != `{"q":1}` || out.OwnCalls[0].Call.RawMessage != nil {
@@ -59,6 +61,7 @@ func TestOwnToolsAreFoundInText(t *testing.T) {
 }
 
 func TestNamesMatchInOtherSpellingsIfOneToolMatches(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if made := f.do("PUT", "/sets/mine", `{"include":[{"server":"demo","tool":"late-error"},{"server":"demo","tool":"echo"}],"names":{"prefix":"my"}}`); made.status != 200 {
 		t.Fatalf("%d %s", made.status, made.body)
@@ -82,6 +85,7 @@ func TestNamesMatchInOtherSpellingsIfOneToolMatches(t *testing.T) {
 }
 
 func TestAmbiguousNamesAndUnreadableCallsAreReportedAndNeverRun(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a, out := toolCallsOf(t, f, "/tool-calls?own=DEMO__ECHO,x_y,X-Y", `{"tool_calls":[`+strings.Join([]string{
 		openAICall("c1", "demo.Echo", `{}`), openAICall("c2", "X y", `{}`), `"c3"`, `{"id":"c4","type":"function"}`, `{"id":"c5","type":"function","function":{"arguments":"{}"}}`, openAICall("c6", "demo.nobody", `{}`),
@@ -105,6 +109,7 @@ func TestAmbiguousNamesAndUnreadableCallsAreReportedAndNeverRun(t *testing.T) {
 }
 
 func TestAToolThatIsDisabledIsRefusedInEverySpelling(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	f.do("PATCH", "/servers/demo/tools/echo", `{"enabled":false,"reason":"not now"}`)
 	f.WaitFor("the switch", func() bool {
@@ -118,6 +123,7 @@ func TestAToolThatIsDisabledIsRefusedInEverySpelling(t *testing.T) {
 }
 
 func TestTheFormOfMCPBridgeIsRunAsAText(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"tool_call":{"server_id":"demo","tool_name":"echo","parameters":{"x":1.0}},"response":null}`)
 	if len(out.Calls) != 1 || out.Calls[0].State != "succeeded" || string(f.Worker.Last().Payload) != `{"x":1.0}` || !strings.Contains(string(out.Messages[0].RawMessage), "<tool_response>") {
@@ -132,6 +138,7 @@ func TestTheFormOfMCPBridgeIsRunAsAText(t *testing.T) {
 }
 
 func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
 	res, r := f.stream("POST", "/tool-calls?own=ask_user&timeout_ms=30000", `[{"type":"tool_use","id":"slow","name":"demo__hang","input":{}},{"type":"tool_use","id":"quick","name":"demo__echo","input":{"x":1}},{"type":"tool_use","id":"mine","name":"ask_user","input":{}}]`)
 	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
@@ -169,6 +176,7 @@ func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
 }
 
 func TestAClientThatLeavesAStreamOfToolCallsCancelsThem(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
 	res, _ := f.stream("POST", "/tool-calls?timeout_ms=30000", `[{"type":"tool_use","id":"slow","name":"demo__hang","input":{}}]`)
 	<-f.Worker.Asked
@@ -177,6 +185,7 @@ func TestAClientThatLeavesAStreamOfToolCallsCancelsThem(t *testing.T) {
 }
 
 func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const call = `{"type":"tool_use","id":"a","name":"demo__echo","input":{"x":1}}`
 	a := f.do("POST", "/tool-calls", `[`+call+`]`, "Prefer", "respond-async")

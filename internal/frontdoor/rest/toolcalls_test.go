@@ -28,6 +28,7 @@ func toolCallsOf(t *testing.T, f *fabric, path, body string, header ...string) (
 func jsonString(s string) string { return strings.TrimSpace(string(httpapi.Encode(s))) }
 
 func TestToolCallsOfEveryProviderRunAndAreAnswered(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const arguments = `{ "z":9007199254740993,"a":1.0,"é":"\u00e9" }`
 	for name, body := range map[string]string{
@@ -49,6 +50,7 @@ func TestToolCallsOfEveryProviderRunAndAreAnswered(t *testing.T) {
 }
 
 func TestCallsOfOneMessageAreAnsweredInOrderAndEachForItself(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	call := func(id, name, arguments string) string {
 		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, id, name, jsonString(arguments))
@@ -76,6 +78,7 @@ func TestCallsOfOneMessageAreAnsweredInOrderAndEachForItself(t *testing.T) {
 }
 
 func TestCallsOfOneMessageRunSideBySide(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	const n = 5
 	var blocks []string
@@ -112,6 +115,7 @@ func hold(f *fabric) {
 }
 
 func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	hold(f)
 	a, out := toolCallsOf(t, f, "/tool-calls", `[{"type":"tool_use","id":"h","name":"demo__echo","input":{"x":1}},{"type":"tool_use","id":"u","name":"demo__none","input":{}}]`)
@@ -130,6 +134,7 @@ func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
 }
 
 func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	hold(f)
 	held := func() string {
@@ -161,6 +166,7 @@ func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
 }
 
 func TestAKeyMakesToolCallsRunOnce(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	body := `[{"type":"tool_use","id":"a","name":"demo__echo","input":{"x":1}},{"type":"tool_use","id":"b","name":"demo__echo","input":{"x":2}}]`
 	first, one := toolCallsOf(t, f, "/tool-calls", body, "Idempotency-Key", "k1")
@@ -179,6 +185,7 @@ func TestAKeyMakesToolCallsRunOnce(t *testing.T) {
 }
 
 func TestToolCallsInTextAreFoundAndRun(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	text := "I will ask.\n<tool_call>{'name': 'demo.echo', 'arguments': {'x': True,}}</tool_call>\n<tool_call>{\"name\":\"nobody\",\"arguments\":{}}</tool_call>"
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"text":`+jsonString(text)+`}`)
@@ -192,6 +199,7 @@ func TestToolCallsInTextAreFoundAndRun(t *testing.T) {
 }
 
 func TestBodiesThatAreNoToolCallsAreRefused(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, c := range []struct {
 		path, body string
@@ -213,6 +221,7 @@ func TestBodiesThatAreNoToolCallsAreRefused(t *testing.T) {
 }
 
 func TestMoreToolCallsThanAreTakenAreRefusedWithTheLimit(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	one := `{"id":"c","type":"function","function":{"name":"demo__echo","arguments":"{}"}}`
 	for name, body := range map[string]string{

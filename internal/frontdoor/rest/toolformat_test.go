@@ -22,6 +22,7 @@ func providerList(t *testing.T, f *fabric, query string) tools.ProviderToolList 
 }
 
 func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	f.do("PATCH", "/servers/demo/tools/hang", `{"enabled":false,"reason":"never ends"}`)
 	f.WaitFor("the switch", func() bool {
@@ -46,6 +47,7 @@ func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
 }
 
 func TestToolsAreChosenByRelevanceNumberAndBudget(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if got := providerList(t, f, "format=openai&query=says+it+again"); got.Count != 1 || got.Names[0].Tool != "echo" || got.Omitted != len(definitions.Tools)-1 {
 		t.Errorf("a query: %+v", got.Names)
@@ -69,6 +71,7 @@ func TestToolsAreChosenByRelevanceNumberAndBudget(t *testing.T) {
 }
 
 func TestWrongWishesForToolsAreRefused(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	for _, query := range []string{"format=nonsense", "format=openai&cursor=x", "format=gemini&strict=true", "strict=true", "max_tools=-1", "budget_tokens=many", "format=openai&other=1"} {
 		if a := f.do("GET", "/tools?"+query, ""); a.status != http.StatusBadRequest {
@@ -83,6 +86,7 @@ func TestWrongWishesForToolsAreRefused(t *testing.T) {
 }
 
 func TestStrictModeIsUsedWhereItCanBe(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	list := providerList(t, f, "format=openai&strict=true&server=demo")
 	for _, n := range list.Names {

@@ -25,6 +25,7 @@ func imported(t *testing.T, f *fabric) (*openapi.Server, *adapt.Offer) {
 }
 
 func TestTheDocumentOfAServerIsImportedAndItsToolsAreCalled(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	s, offer := imported(t, f)
 	var names []string
@@ -69,6 +70,7 @@ func TestTheDocumentOfAServerIsImportedAndItsToolsAreCalled(t *testing.T) {
 }
 
 func TestATypedOperationIsHeldLikeEveryCall(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	hold(f)
 	s, _ := imported(t, f)
@@ -82,6 +84,7 @@ func TestATypedOperationIsHeldLikeEveryCall(t *testing.T) {
 }
 
 func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/servers/demo/openapi.json", "")
 	var document struct {
@@ -124,6 +127,7 @@ func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
 }
 
 func TestTheDocumentOfASetHasItsToolsUnderItsNames(t *testing.T) {
+	t.Parallel()
 	f := openFabric(t, nil)
 	if made := f.do("PUT", "/sets/mine", `{"include":[{"server":"demo","tool":"strict"},{"server":"demo","tool":"a/b"}],"names":{"prefix":"my"}}`); made.status != 200 {
 		t.Fatalf("%d %s", made.status, made.body)
