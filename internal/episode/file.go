@@ -48,7 +48,8 @@ type File struct {
 type Environment struct {
 	// Description is shown to trainers.
 	Description string `yaml:"description"`
-	// Tools are patterns SERVER/TOOL of the tools that an episode may use.
+	// Tools are patterns SERVER/TOOL of the tools that an episode may use, matched as those
+	// of policies.
 	Tools []string `yaml:"tools"`
 	// Isolation is what an episode has of its own.
 	Isolation string `yaml:"isolation"`
