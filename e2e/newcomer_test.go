@@ -20,10 +20,7 @@ import (
 // newcomerPages are the pages whose blocks a newcomer pastes, and what each block prints, in
 // the order of the page: patterns, each of which must match. A block is known by a part of
 // its text.
-var newcomerPages = []struct {
-	name   string
-	blocks []newcomerBlock
-}{
+var newcomerPages = []newcomerPage{
 	{"README.md", []newcomerBlock{
 		{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
 		{block: "scripts/test.sh\n"}, // this very run
@@ -74,6 +71,11 @@ var newcomerPages = []struct {
 	}},
 }
 
+type newcomerPage struct {
+	name   string
+	blocks []newcomerBlock
+}
+
 type newcomerBlock struct {
 	block  string
 	serves bool     // it runs until Ctrl-C
@@ -110,10 +112,11 @@ func (b *newcomerBlock) typed(t *testing.T, text, printed string) string {
 
 // shell is a terminal into which blocks are pasted, one after the other.
 type shell struct {
-	cmd   *exec.Cmd
-	in    *os.File
-	lines chan string
-	n     int
+	cmd      *exec.Cmd
+	in       *os.File
+	lines    chan string
+	n        int
+	patience time.Duration // with a block
 }
 
 func openShell(t *testing.T, dir string, env []string) *shell {
@@ -122,7 +125,7 @@ func openShell(t *testing.T, dir string, env []string) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shell{cmd: exec.Command("bash"), in: w, lines: make(chan string, 10_000)}
+	s := &shell{cmd: exec.Command("bash"), in: w, lines: make(chan string, 10_000), patience: 5 * time.Minute}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stdin = dir, env, r
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	outR, outW, err := os.Pipe()
@@ -172,7 +175,7 @@ func (s *shell) paste(t *testing.T, text string) string {
 	mark := fmt.Sprintf("pasted-%d", s.n)
 	_, _ = fmt.Fprintf(s.in, "trap 'echo \"FAILED: $BASH_COMMAND\"' ERR\n%s\necho; echo %s\n", text, mark)
 	var out strings.Builder
-	for deadline := time.After(5 * time.Minute); ; {
+	for deadline := time.After(s.patience); ; {
 		select {
 		case line, more := <-s.lines:
 			if !more {

@@ -92,7 +92,7 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", b.text)
 			cmd.Dir = programs.root
-			cmd.Env = append(cleanEnviron(), "CALLYARD_URL="+up.url, "NO_PROXY=127.0.0.1", "PATH="+bin(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			cmd.Env = append(cleanEnviron(), "CALLYARD_URL="+up.url, "URL="+up.url, "NO_PROXY=127.0.0.1", "PATH="+bin(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			if b.background {
 				runInBackground(t, b, cmd)
 				return

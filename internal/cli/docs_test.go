@@ -60,9 +60,9 @@ func misused(args []string) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// TestEveryCommandOfTheDocsIsValid reads the shell blocks of README.md and docs. Most of the
-// blocks are run by tests of e2e; this test covers the others, which need a fleet, a provider
-// or a fault of the disk: their commands, flags and numbers of arguments exist.
+// TestEveryCommandOfTheDocsIsValid reads the shell blocks of README.md and docs. Tests of e2e
+// run the blocks (docs_blocks_test.go there); this one finds a mistyped command or flag in a
+// second, and in blocks that readers adapt.
 func TestEveryCommandOfTheDocsIsValid(t *testing.T) {
 	root := filepath.Join("..", "..")
 	pages := []string{filepath.Join(root, "README.md")}
