@@ -1,0 +1,86 @@
+package housetest
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// reads finds environment variables that code reads by name: arguments of Getenv and LookupEnv,
+// names that begin with CALLYARD_, and keys of model providers.
+var reads = regexp.MustCompile(`(?:Getenv|LookupEnv)\("([A-Z][A-Z0-9_]*)"\)|"(CALLYARD_[A-Z0-9_]*[A-Z0-9])"|"([A-Z]+_API_KEY)"`)
+
+// readVariables returns the environment variables that the programs read, without tests and what
+// only tests link.
+func readVariables(tree fs.FS) (map[string]string, error) {
+	found := map[string]string{}
+	for _, root := range []string{"cmd", "internal", "pkg"} {
+		err := fs.WalkDir(tree, root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
+				return fs.SkipDir
+			}
+			if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return nil
+			}
+			text, err := fs.ReadFile(tree, name)
+			if err != nil {
+				return err
+			}
+			for _, m := range reads.FindAllStringSubmatch(string(text), -1) {
+				found[strings.Join(m[1:], "")] = name
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// TestEveryEnvironmentVariableIsInTheReference compares the variables without a key in the
+// configuration file with their table, both ways.
+func TestEveryEnvironmentVariableIsInTheReference(t *testing.T) {
+	const page = "docs/reference/configuration.md"
+	raw, err := os.ReadFile(path.Join(moduleRoot, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, table, found := strings.Cut(string(raw), "<!-- variables -->\n")
+	table, after, _ := strings.Cut(table, "\n\n")
+	if !found {
+		t.Fatalf("%s has no table of variables", page)
+	}
+	var listed []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for _, name := range codeSpan.FindAllString(cells[1], -1) {
+			listed = append(listed, strings.Trim(name, "`"))
+		}
+	}
+	read, err := readVariables(os.DirFS(moduleRoot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range read {
+		key := strings.TrimSuffix(name, "_FILE") // each key of the configuration has such a variable too
+		if !slices.Contains(listed, name) && !strings.Contains(before+after, "| `"+key+"` |") {
+			t.Errorf("%s reads %s, which is not in the table of variables in %s", file, name, page)
+		}
+	}
+	for _, name := range listed {
+		if read[name] == "" && name != "PORT" { // PORT is read from the environment as a whole
+			t.Errorf("%s lists %s, which no program reads", page, name)
+		}
+	}
+	if len(read) < 20 {
+		t.Errorf("only %d variables were found", len(read))
+	}
+}
