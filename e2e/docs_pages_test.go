@@ -30,6 +30,7 @@ var notRun = []notRunRow{
 	{command: "gh attestation ", reason: "needs a published release"},
 	{command: "go get github.com/callyard/callyard", reason: "needs a published module; the programs of these pages are built from the tree", by: "e2e/native_test.go: write-tools-in-go.md"},
 	{command: "pip install 'callyard[attach]'", reason: "needs a published package; the tests run the adapter from the tree", by: "e2e/attach_test.go: clients/python"},
+	{command: "pip install \"trl[openreward]\"", reason: "fetches a trainer with its frameworks; the clients that it uses run against the environments", by: "e2e/env_test.go: func TestTheClientsOfTrainersGetEqualRewards"},
 	{command: "npm install @callyard/client ", reason: "needs a published package; the tests run the adapter from the tree", by: "e2e/attach_test.go: clients/typescript"},
 	{command: "pip install clients/python", reason: "fetches packages; the set-up of the tests installs the same ones", by: "scripts/test.sh: python_install clients/python"},
 	{command: "npm ci --prefix clients/typescript", reason: "fetches packages; the set-up of the tests does it", by: "scripts/test.sh: npm_install clients/typescript"},

@@ -103,6 +103,10 @@ echo '{"call_id":"'$ID'","state":"unknown"}' >results.ndjson`, replace: []string
 	{name: "docs/how-to/check-required-tools.md", given: func(r *reader) { r.has("tools.txt", "demo/echo\n"); withDemo(r) }, blocks: []readerBlock{
 		{block: "callyard check --require tools.txt", want: []string{`ready`}},
 	}},
+	{name: "docs/how-to/connect-trainers.md", given: withEnvironment, blocks: []readerBlock{
+		{block: "callyard env --environments", serves: true, want: []string{`environments are served at`}},
+		{block: "OPENREWARD_API_URL", after: `curl -sS --fail-with-body "$OPENREWARD_API_URL/list_environments"`, want: []string{`notes`}},
+	}},
 	{name: "docs/how-to/containers.md", given: func(r *reader) {
 		r.set("DOCKER_HOST", "unix:///nonexistent/engine.sock") // the containers themselves are tested elsewhere
 		r.has("servers.json", `{"mcpServers": {"risky": {"command": "/demo", "riskLevel": 3, "docker": {"image": "callyard/demo:local"}}}}`)
@@ -201,14 +205,7 @@ curl -sS -X POST "$URL/calls/$C/cancel"`, want: []string{`unknown`, `"state":"su
 		{block: "OTEL_EXPORTER_OTLP_ENDPOINT", serves: true, want: []string{`demo +ready`}},
 		{block: "grep -i traceparent", want: []string{`(?i)traceparent: 00-[0-9a-f]{32}-`}},
 	}},
-	{name: "docs/how-to/train-with-environments.md", given: func(r *reader) {
-		address := porttest.Address(r.t)
-		for name, text := range notesFiles {
-			r.has(name, text)
-		}
-		r.has("mcp.json", `{"mcpServers": {"todo": {"builtin": "todo"}, "calculator": {"builtin": "calculator"}}}`)
-		r.replace = append(r.replace, "callyard env ", "callyard env --data data --listen "+address+" ", "http://127.0.0.1:8090", "http://"+address)
-	}, blocks: []readerBlock{
+	{name: "docs/how-to/train-with-environments.md", given: withEnvironment, blocks: []readerBlock{
 		{block: "callyard env --environments", serves: true, want: []string{`environments are served at`}},
 		{block: "/rewards", want: []string{`"reward":`}},
 	}},
@@ -252,6 +249,17 @@ ID=$(callyard approvals --json | grep -o 'appr_[a-z0-9]*' | head -n 1)`, replace
 	}, blocks: []readerBlock{{block: "callyard config check"}}},
 	{name: "docs/reference/hostile-input.md", given: func(r *reader) { r.dir = programs.root }, blocks: []readerBlock{{block: "make --dry-run fuzz", want: []string{`fuzz`}}}},
 	deploymentPage,
+}
+
+// withEnvironment has an environments file, its servers, and an address for callyard env.
+func withEnvironment(r *reader) {
+	address := porttest.Address(r.t)
+	r.set("TREE", programs.root)
+	for name, text := range notesFiles {
+		r.has(name, text)
+	}
+	r.has("mcp.json", `{"mcpServers": {"todo": {"builtin": "todo"}, "calculator": {"builtin": "calculator"}}}`)
+	r.replace = append(r.replace, "callyard env ", "callyard env --data data --listen "+address+" ", "http://127.0.0.1:8090", "http://"+address)
 }
 
 // untilCalled waits until the call of the block, the latest, has ended.
