@@ -208,6 +208,7 @@ curl -sS -X POST "$URL/calls/$C/cancel"`, want: []string{`unknown`, `"state":"su
 	{name: "docs/how-to/train-with-environments.md", given: withEnvironment, blocks: []readerBlock{
 		{block: "callyard env --environments", serves: true, want: []string{`environments are served at`}},
 		{block: "/rewards", want: []string{`"reward":`}},
+		{block: "make --dry-run train-toy", replace: []string{"make --dry-run", "make --dry-run -C $TREE"}, want: []string{`toy`}},
 	}},
 	{name: "docs/how-to/upgrades.md", given: func(r *reader) {
 		nats := startNATS(r.t, r.t.TempDir())
