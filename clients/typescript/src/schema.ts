@@ -372,6 +372,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the API keys
+         * @description Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+         */
+        get: operations["list-keys"];
+        put?: never;
+        /**
+         * Make an API key
+         * @description The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+         */
+        post: operations["create-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an API key
+         * @description The key without its secret, and when it was last used.
+         */
+        get: operations["get-key"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+         */
+        delete: operations["revoke-key"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an API key
+         * @description What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+         */
+        patch: operations["update-key"];
+        trace?: never;
+    };
+    "/keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give an API key a new secret
+         * @description The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+         */
+        post: operations["rotate-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -904,6 +976,142 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        APIKey: {
+            /** Format: date-time */
+            changed_at?: string;
+            /**
+             * @description Who changed it last.
+             * @example ops
+             */
+            changed_by?: string;
+            /** Format: date-time */
+            created_at?: string;
+            /**
+             * @description Who made it.
+             * @example ops
+             */
+            created_by?: string;
+            /**
+             * @description The state of the key, for If-Match; absent for a key of the configuration.
+             * @example "12"
+             */
+            etag?: string;
+            /**
+             * Format: date-time
+             * @description When the key ends; absent: never, which only keys of the configuration have.
+             */
+            expires_at?: string;
+            /** @description Secrets from before rotations that are still accepted. */
+            former_secrets?: components["schemas"]["FormerSecret"][];
+            /**
+             * @description The groups that the principal is in.
+             * @example [
+             *       "dev"
+             *     ]
+             */
+            groups?: string[];
+            /**
+             * @description The id, which stays when the key is rotated.
+             * @example 4vQxWc0aZkPm
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+             */
+            last_used_at?: string;
+            /**
+             * @description The name of the principal; no other key has it.
+             * @example ci
+             */
+            name: string;
+            /** @description What the key is for. */
+            note?: string;
+            /**
+             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+             * @enum {string}
+             */
+            origin: "api" | "configuration";
+            /**
+             * @description The person or team behind the key.
+             * @example build team
+             */
+            owner?: string;
+            /** Format: date-time */
+            rotated_at?: string;
+            /**
+             * @description What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+             * @example [
+             *       "tools:read",
+             *       "tools:call:files"
+             *     ]
+             */
+            scopes: string[];
+            /** @description The tenant of the principal; absent for the default one. */
+            tenant?: string;
+            /**
+             * @description Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+             * @example [
+             *       "files/read_*"
+             *     ]
+             */
+            tools?: string[];
+        };
+        APIKeyChange: {
+            /** Format: date-time */
+            expires_at?: string;
+            groups?: string[];
+            note?: string;
+            owner?: string;
+            scopes?: string[];
+            tools?: string[];
+        };
+        APIKeyList: {
+            keys: components["schemas"]["APIKey"][];
+        };
+        APIKeyRequest: {
+            /**
+             * Format: date-time
+             * @description When the key ends; absent: in 90 days. At most 5 years.
+             */
+            expires_at?: string;
+            groups?: string[];
+            /** @example ci */
+            name: string;
+            note?: string;
+            /** @description The person or team behind the key. Absent: the name. */
+            owner?: string;
+            /**
+             * @description Not more than your own credential has.
+             * @example [
+             *       "tools:read",
+             *       "tools:call:files"
+             *     ]
+             */
+            scopes: string[];
+            /** @description The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others. */
+            tenant?: string;
+            /**
+             * @description Patterns of SERVER/TOOL that limit what the scopes let call.
+             * @example [
+             *       "files/read_*"
+             *     ]
+             */
+            tools?: string[];
+        };
+        APIKeyRotation: {
+            /**
+             * Format: date-time
+             * @description When the key ends; absent: as before.
+             */
+            expires_at?: string;
+            /**
+             * Format: int64
+             * @description How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
+             * @example 86400
+             */
+            grace_seconds?: number;
+        };
         AcceptRequest: {
             /** @description The definitions to accept: all of them, or none. */
             tools: components["schemas"]["AcceptTool"][];
@@ -1521,6 +1729,13 @@ export interface components {
             servers: components["schemas"]["ServerItem"][];
             workers: components["schemas"]["WorkerItem"][];
         };
+        FormerSecret: {
+            /**
+             * Format: date-time
+             * @description When it ends.
+             */
+            until: string;
+        };
         FoundTool: {
             /**
              * @description What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it.
@@ -1692,6 +1907,92 @@ export interface components {
             detail: string;
             /** Format: int64 */
             index: number;
+        };
+        NewAPIKey: {
+            /** Format: date-time */
+            changed_at?: string;
+            /**
+             * @description Who changed it last.
+             * @example ops
+             */
+            changed_by?: string;
+            /** Format: date-time */
+            created_at?: string;
+            /**
+             * @description Who made it.
+             * @example ops
+             */
+            created_by?: string;
+            /**
+             * @description The state of the key, for If-Match; absent for a key of the configuration.
+             * @example "12"
+             */
+            etag?: string;
+            /**
+             * Format: date-time
+             * @description When the key ends; absent: never, which only keys of the configuration have.
+             */
+            expires_at?: string;
+            /** @description Secrets from before rotations that are still accepted. */
+            former_secrets?: components["schemas"]["FormerSecret"][];
+            /**
+             * @description The groups that the principal is in.
+             * @example [
+             *       "dev"
+             *     ]
+             */
+            groups?: string[];
+            /**
+             * @description The id, which stays when the key is rotated.
+             * @example 4vQxWc0aZkPm
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+             */
+            last_used_at?: string;
+            /**
+             * @description The name of the principal; no other key has it.
+             * @example ci
+             */
+            name: string;
+            /** @description What the key is for. */
+            note?: string;
+            /**
+             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+             * @enum {string}
+             */
+            origin: "api" | "configuration";
+            /**
+             * @description The person or team behind the key.
+             * @example build team
+             */
+            owner?: string;
+            /** Format: date-time */
+            rotated_at?: string;
+            /**
+             * @description What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+             * @example [
+             *       "tools:read",
+             *       "tools:call:files"
+             *     ]
+             */
+            scopes: string[];
+            /**
+             * @description The key that clients send. It is in this answer only: Callyard stores its SHA-256.
+             * @example cyk_4vQxWc0aZkPm_2m0Zr8rY5QdW1bG7uKpXfT3nLcVh9sAe0y1iZk
+             */
+            secret: string;
+            /** @description The tenant of the principal; absent for the default one. */
+            tenant?: string;
+            /**
+             * @description Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+             * @example [
+             *       "files/read_*"
+             *     ]
+             */
+            tools?: string[];
         };
         OwnToolCall: {
             /** @description The arguments; absent if they are not a JSON object. */
@@ -1924,6 +2225,13 @@ export interface components {
              * @enum {string}
              */
             status: "restarting";
+        };
+        RevokedAPIKey: {
+            /**
+             * @example revoked
+             * @enum {string}
+             */
+            status: "revoked";
         };
         /** @description A server: its id and its entry as in a servers file. */
         ServerEntry: {
@@ -2745,7 +3053,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The resource already exists, or its state does not allow this. Or: The tool requested input during the call, which this API cannot provide. */
+        /** @description The resource already exists, or its state does not allow this. Or: The server requires a credential of the person behind the call, and there is none. The call did not start. Or: The tool requested input during the call, which this API cannot provide. */
         Problem409: {
             headers: {
                 [name: string]: unknown;
@@ -3825,6 +4133,330 @@ export interface operations {
                 };
             };
             403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKeyList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "create-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The key. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "ci",
+                 *       "owner": "build team",
+                 *       "scopes": [
+                 *         "tools:read",
+                 *         "tools:call:files"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["APIKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The key with its secret. */
+            201: {
+                headers: {
+                    /**
+                     * @description The new state of the key.
+                     * @example "13"
+                     */
+                    ETag?: string;
+                    /**
+                     * @description The path of the key.
+                     * @example /keys/4vQxWc0aZkPm
+                     */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changed_at": "2026-01-02T03:04:05Z",
+                     *       "changed_by": "ops",
+                     *       "created_at": "2026-01-02T03:04:05Z",
+                     *       "created_by": "ops",
+                     *       "etag": "\"13\"",
+                     *       "expires_at": "2026-04-02T03:04:05Z",
+                     *       "id": "4vQxWc0aZkPm",
+                     *       "name": "ci",
+                     *       "origin": "api",
+                     *       "owner": "build team",
+                     *       "scopes": [
+                     *         "tools:read",
+                     *         "tools:call:files"
+                     *       ],
+                     *       "secret": "cyk_4vQxWc0aZkPm_2m0Zr8rY5QdW1bG7uKpXfT3nLcVh9sAe0y1iZk"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NewAPIKey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an API key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "revoke-key": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "12"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of an API key.
+                 * @example 4vQxWc0aZkPm
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key was revoked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "revoked"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RevokedAPIKey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            412: components["responses"]["Problem412"];
+            428: components["responses"]["Problem428"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "update-key": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "12"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of an API key.
+                 * @example 4vQxWc0aZkPm
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description What changes. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "nightly builds"
+                 *     }
+                 */
+                "application/json": components["schemas"]["APIKeyChange"];
+            };
+        };
+        responses: {
+            /** @description The key as it is now. */
+            200: {
+                headers: {
+                    /**
+                     * @description The new state of the key.
+                     * @example "13"
+                     */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changed_at": "2026-01-02T03:04:05Z",
+                     *       "changed_by": "ops",
+                     *       "created_at": "2026-01-02T03:04:05Z",
+                     *       "created_by": "ops",
+                     *       "etag": "\"13\"",
+                     *       "expires_at": "2026-04-02T03:04:05Z",
+                     *       "id": "4vQxWc0aZkPm",
+                     *       "name": "ci",
+                     *       "origin": "api",
+                     *       "owner": "build team",
+                     *       "scopes": [
+                     *         "tools:read",
+                     *         "tools:call:files"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["APIKey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            428: components["responses"]["Problem428"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "rotate-key": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "12"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of an API key.
+                 * @example 4vQxWc0aZkPm
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description How to rotate. */
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "grace_seconds": 86400
+                 *     }
+                 */
+                "application/json": components["schemas"]["APIKeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The key with its new secret. */
+            200: {
+                headers: {
+                    /**
+                     * @description The new state of the key.
+                     * @example "13"
+                     */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changed_at": "2026-01-02T03:04:05Z",
+                     *       "changed_by": "ops",
+                     *       "created_at": "2026-01-02T03:04:05Z",
+                     *       "created_by": "ops",
+                     *       "etag": "\"13\"",
+                     *       "expires_at": "2026-04-02T03:04:05Z",
+                     *       "id": "4vQxWc0aZkPm",
+                     *       "name": "ci",
+                     *       "origin": "api",
+                     *       "owner": "build team",
+                     *       "scopes": [
+                     *         "tools:read",
+                     *         "tools:call:files"
+                     *       ],
+                     *       "secret": "cyk_4vQxWc0aZkPm_2m0Zr8rY5QdW1bG7uKpXfT3nLcVh9sAe0y1iZk"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NewAPIKey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            428: components["responses"]["Problem428"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

@@ -89,6 +89,44 @@ ConversionRequestDict = TypedDict(
 )
 
 
+class APIKeyRequestDict(TypedDict):
+    """What APIKeyRequest says."""
+
+    name: str
+    scopes: Sequence[str]
+    """Not more than your own credential has."""
+    expires_at: NotRequired[str]
+    """When the key ends; absent: in 90 days. At most 5 years."""
+    groups: NotRequired[Sequence[str]]
+    note: NotRequired[str]
+    owner: NotRequired[str]
+    """The person or team behind the key. Absent: the name."""
+    tenant: NotRequired[str]
+    """The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."""
+    tools: NotRequired[Sequence[str]]
+    """Patterns of SERVER/TOOL that limit what the scopes let call."""
+
+
+class APIKeyChangeDict(TypedDict):
+    """What APIKeyChange says."""
+
+    expires_at: NotRequired[str]
+    groups: NotRequired[Sequence[str]]
+    note: NotRequired[str]
+    owner: NotRequired[str]
+    scopes: NotRequired[Sequence[str]]
+    tools: NotRequired[Sequence[str]]
+
+
+class APIKeyRotationDict(TypedDict):
+    """What APIKeyRotation says."""
+
+    expires_at: NotRequired[str]
+    """When the key ends; absent: as before."""
+    grace_seconds: NotRequired[int]
+    """How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once."""
+
+
 class ServerEntryDict(TypedDict):
     """A server: its id and its entry as in a servers file."""
 

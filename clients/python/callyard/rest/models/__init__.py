@@ -9,6 +9,12 @@ from .added_server_status import AddedServerStatus
 from .allowance import Allowance
 from .allowance_pattern import AllowancePattern
 from .allowance_value import AllowanceValue
+from .api_key import APIKey
+from .api_key_change import APIKeyChange
+from .api_key_list import APIKeyList
+from .api_key_origin import APIKeyOrigin
+from .api_key_request import APIKeyRequest
+from .api_key_rotation import APIKeyRotation
 from .batch import Batch
 from .batch_call import BatchCall
 from .batch_call_arguments import BatchCallArguments
@@ -62,6 +68,7 @@ from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
 from .fleet import Fleet
+from .former_secret import FormerSecret
 from .found_tool import FoundTool
 from .found_tool_decision import FoundToolDecision
 from .found_tool_risk import FoundToolRisk
@@ -86,6 +93,8 @@ from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
 from .list_tools_include import ListToolsInclude
+from .new_api_key import NewAPIKey
+from .new_api_key_origin import NewAPIKeyOrigin
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
@@ -115,6 +124,8 @@ from .removed_set import RemovedSet
 from .removed_set_status import RemovedSetStatus
 from .restarted_server import RestartedServer
 from .restarted_server_status import RestartedServerStatus
+from .revoked_api_key import RevokedAPIKey
+from .revoked_api_key_status import RevokedAPIKeyStatus
 from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
@@ -198,6 +209,12 @@ __all__ = (
     "Allowance",
     "AllowancePattern",
     "AllowanceValue",
+    "APIKey",
+    "APIKeyChange",
+    "APIKeyList",
+    "APIKeyOrigin",
+    "APIKeyRequest",
+    "APIKeyRotation",
     "Batch",
     "BatchCall",
     "BatchCallArguments",
@@ -251,6 +268,7 @@ __all__ = (
     "CreateToolCallsFormat",
     "Decision",
     "Fleet",
+    "FormerSecret",
     "FoundTool",
     "FoundToolDecision",
     "FoundToolRisk",
@@ -275,6 +293,8 @@ __all__ = (
     "ListCallsStateItem",
     "ListToolsFormat",
     "ListToolsInclude",
+    "NewAPIKey",
+    "NewAPIKeyOrigin",
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",
@@ -304,6 +324,8 @@ __all__ = (
     "RemovedSetStatus",
     "RestartedServer",
     "RestartedServerStatus",
+    "RevokedAPIKey",
+    "RevokedAPIKeyStatus",
     "ServerEntry",
     "ServerEntryDocker",
     "ServerEntryEnv",
