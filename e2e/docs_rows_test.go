@@ -103,6 +103,8 @@ echo '{"call_id":"'$ID'","state":"unknown"}' >results.ndjson`, replace: []string
 	{name: "docs/how-to/check-required-tools.md", given: func(r *reader) { r.has("tools.txt", "demo/echo\n"); withDemo(r) }, blocks: []readerBlock{
 		{block: "callyard check --require tools.txt", want: []string{`ready`}},
 	}},
+	{name: "docs/how-to/authenticate-to-servers.md", given: func(r *reader) { r.has("servers.json", demoServers) }, blocks: []readerBlock{{block: "callyard config check", want: []string{`# server demo`}}}},
+	{name: "docs/how-to/console.md", blocks: []readerBlock{{block: "callyard up", serves: true, want: []string{"is up"}}}},
 	{name: "docs/how-to/connect-trainers.md", given: withEnvironment, blocks: []readerBlock{
 		{block: "callyard env --environments", serves: true, want: []string{`environments are served at`}},
 		{block: "OPENREWARD_API_URL", after: `curl -sS --fail-with-body "$OPENREWARD_API_URL/list_environments"`, want: []string{`notes`}},

@@ -47,6 +47,18 @@ type list[T any] struct {
 	hidden  []quarantinedTool
 }
 
+// namesOf returns a name of each item, for the completion of arguments.
+func namesOf[T any](l *list[T], err error, name func(*T) string) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(l.items))
+	for i := range l.items {
+		names[i] = name(&l.items[i])
+	}
+	return names, nil
+}
+
 // readList follows the pages until there are no more, or limit items if that is not 0.
 // ask makes the request for at most that number of items from a cursor on.
 func readList[T any](ctx context.Context, c *client, limit int, ask func(most int, cursor string) request) (*list[T], error) {

@@ -183,14 +183,7 @@ func readKeys(ctx context.Context, c *client) (*list[issuedKey], error) {
 
 func keyNames(ctx context.Context, c *client, _ []string) ([]string, error) {
 	all, err := readKeys(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all.items))
-	for i := range all.items {
-		names[i] = all.items[i].Name
-	}
-	return names, nil
+	return namesOf(all, err, func(one *issuedKey) string { return one.Name })
 }
 
 func listKeys(ctx context.Context, c *client, _ []string) error {

@@ -66,14 +66,7 @@ func readSets(ctx context.Context, c *client) (*list[setItem], error) {
 
 func setNames(ctx context.Context, c *client, _ []string) ([]string, error) {
 	all, err := readSets(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all.items))
-	for i := range all.items {
-		names[i] = all.items[i].Name
-	}
-	return names, nil
+	return namesOf(all, err, func(one *setItem) string { return one.Name })
 }
 
 func listSets(ctx context.Context, c *client, _ []string) error {

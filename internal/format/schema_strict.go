@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"slices"
 	"strconv"
 	"strings"
@@ -320,20 +321,8 @@ func typesOf(s *value) []string {
 
 // typeOf is the word of JSON Schema for the type of a value.
 func typeOf(v *value) string {
-	switch v.kind {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
+	if v.kind == '0' {
+		return rawjson.TypeOf(v.raw)
 	}
-	if strings.ContainsAny(string(v.raw), ".eE") {
-		return "number"
-	}
-	return "integer"
+	return rawjson.TypeOf([]byte{v.kind})
 }

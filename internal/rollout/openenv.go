@@ -252,15 +252,20 @@ func (s *Server) httpReset(w http.ResponseWriter, r *http.Request, who schema.Pr
 	return o, nil
 }
 
+// readOf reads a request, of which id is a member, and returns the session that it is for.
+func (s *Server) readOf(w http.ResponseWriter, r *http.Request, who schema.Principal, q any, id *string) (*session, error) {
+	if err := read(w, r, q); err != nil {
+		return nil, err
+	}
+	return s.sessionOf(r, who, *id)
+}
+
 func (s *Server) httpStep(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		Action    json.RawMessage `json:"action"`
 		SessionID string          `json:"session_id"`
 	}
-	if err := read(w, r, &q); err != nil {
-		return nil, err
-	}
-	one, err := s.sessionOf(r, who, q.SessionID)
+	one, err := s.readOf(w, r, who, &q, &q.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -284,10 +289,7 @@ func (s *Server) httpSnapshot(w http.ResponseWriter, r *http.Request, who schema
 	var q struct {
 		SessionID string `json:"session_id"`
 	}
-	if err := read(w, r, &q); err != nil {
-		return nil, err
-	}
-	one, err := s.sessionOf(r, who, q.SessionID)
+	one, err := s.readOf(w, r, who, &q, &q.SessionID)
 	if err != nil {
 		return nil, err
 	}

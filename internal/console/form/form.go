@@ -298,7 +298,7 @@ func (b *builder) fit(s *shape, value json.RawMessage, depth int) int {
 	if len(kinds) == 0 {
 		return 1
 	}
-	kind := typeOf(value)
+	kind := rawjson.TypeOf(value)
 	if !slices.Contains(kinds, kind) && !(kind == "integer" && slices.Contains(kinds, "number")) {
 		return 0
 	}
@@ -327,29 +327,6 @@ func (b *builder) fit(s *shape, value json.RawMessage, depth int) int {
 		}
 	})
 	return max(score, 0)
-}
-
-// typeOf names the type of a value as schemas do.
-func typeOf(value []byte) string {
-	if len(value) == 0 {
-		return ""
-	}
-	switch value[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	}
-	if strings.ContainsAny(string(value), ".eE") {
-		return "number"
-	}
-	return "integer"
 }
 
 // chosen returns the place of a value among options, as a control has it. The only value of
