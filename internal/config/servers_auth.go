@@ -94,7 +94,6 @@ type authShape struct {
 // hasMode says that the block is more than the bearer token of before.
 func (d *draft) hasMode() bool {
 	s := d.shape.Auth
-	s.Bearer = ""
 	return d.has("auth") && (s.Mode != "" || s.Header != "" || s.Scheme != nil || s.Value != "" || s.ValueFile != "" || s.Issuer != "" || s.TokenURL != "" ||
 		s.ClientID != "" || s.ClientSecret != "" || s.ClientSecretFile != "" || s.ClientAuth != "" || s.PrivateKeyFile != "" || s.KeyID != "" || s.Algorithm != "" ||
 		s.Scopes != nil || s.Resource != nil || s.Audience != "" || s.AllowHTTP)

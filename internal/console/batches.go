@@ -137,14 +137,14 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 // failures groups the results that are no success by the kind of their error.
 func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (groups []failure, partial bool, err error) {
 	limit := maxResults
-	body, _, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetBatchResults(ctx, id, &callyard.GetBatchResultsParams{Limit: &limit})
 	})
 	if err != nil {
 		return nil, false, err
 	}
 	read := 0
-	for line := range bytes.Lines(body) {
+	for line := range bytes.Lines(a.body) {
 		read++
 		var result struct {
 			CallID    string            `json:"call_id"`
@@ -174,7 +174,7 @@ func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64
 
 func (c callPages) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("id")
-	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.CancelBatch(ctx, id)
 	}); err != nil {
 		return err

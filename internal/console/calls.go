@@ -113,14 +113,14 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		http.Redirect(w, r, Root+"/calls", http.StatusSeeOther)
 		return nil
 	}
-	body, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	a, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetCall(ctx, id, nil)
 	})
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
 	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r)}
-	if err := json.Unmarshal(body, &page.C); err != nil {
+	if err := json.Unmarshal(a.body, &page.C); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 	}
 	if page.R, err = c.record(r.Context(), v, &page.C); err != nil {
@@ -130,7 +130,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page.Open = state == "held" || state == "queued" || state == "running"
 	page.Again = page.C.GivenUp != nil && *page.C.GivenUp
 	page.Settle = state == "unknown" && text(page.C.Settled) == "" || page.Again
-	if raw := rawjson.Get(body, "result"); raw != nil && string(raw) != "null" {
+	if raw := rawjson.Get(a.body, "result"); raw != nil && string(raw) != "null" {
 		page.Result = readResult(raw, false)
 	}
 	page.Events = timeLine(&page.C, page.R)
@@ -234,7 +234,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "Select what to do with the call.")
 	}
-	if _, _, err := c.ask(r.Context(), v, send); err != nil {
+	if _, err := c.ask(r.Context(), v, send); err != nil {
 		return err
 	}
 	c.acted(v, act, "call", id)

@@ -62,7 +62,7 @@ func (c *Console) takeKey(w http.ResponseWriter, r *http.Request, v Visit) error
 	if key != "" && len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		probe := v
 		probe.Key = key
-		_, _, err = c.ask(r.Context(), probe, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		_, err = c.ask(r.Context(), probe, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetVersion(ctx)
 		})
 	}

@@ -204,13 +204,13 @@ func quantile(from, to map[float64]float64, q float64) float64 {
 // measure takes a sample with the key of the person.
 func (c *Console) measure(ctx context.Context, v Visit) (counters, error) {
 	return cached(c.cache, v, "metrics", func() (counters, error) {
-		text, _, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetMetrics(ctx, plainText)
 		})
 		if err != nil {
 			return counters{}, err
 		}
-		sample := readCounters(text)
+		sample := readCounters(a.body)
 		sample.at = c.o.Now()
 		c.meter.add(sample)
 		return sample, nil

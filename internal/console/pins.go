@@ -65,7 +65,7 @@ func (c *Console) pins(ctx context.Context, v Visit, server string) (*pinsView, 
 func (c *Console) accept(w http.ResponseWriter, r *http.Request, v Visit) error {
 	server, f := r.PostForm.Get("server"), r.PostForm
 	body := callyard.AcceptRequest{Tools: []callyard.AcceptTool{{Name: f.Get("tool"), Digest: f.Get("digest")}}}
-	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.AcceptServerPins(ctx, server, body)
 	}); err != nil {
 		return err

@@ -145,7 +145,7 @@ func doneOf(r *http.Request) string {
 // restart replaces the processes and sessions of a server.
 func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("server")
-	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.RestartServer(ctx, id)
 	}); err != nil {
 		return err

@@ -143,32 +143,40 @@ func cached[T any](c *cache, v Visit, of string, ask func() (T, error)) (T, erro
 // send is one request to the front door.
 type send func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error)
 
+// response is an answer of the front door.
+type response struct {
+	status int // 0: there was no answer
+	callID string
+	body   []byte
+}
+
 // ask sends a request to the front door and returns the answer as it came. A refusal is an
 // error for people.
-func (c *Console) ask(ctx context.Context, v Visit, send send) ([]byte, *http.Response, error) {
+func (c *Console) ask(ctx context.Context, v Visit, send send) (a response, err error) {
 	client, err := c.client(v)
 	if err != nil {
-		return nil, nil, schema.Errorf(schema.KindInternal, "The address of the front door is invalid: %w", err)
+		return a, schema.Errorf(schema.KindInternal, "The address of the front door is invalid: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	res, err := send(ctx, client)
 	if err != nil {
-		return nil, nil, c.refusal(nil, nil, err)
+		return a, c.refusal(nil, nil, err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
+	a.status, a.callID = res.StatusCode, res.Header.Get("Callyard-Call-Id")
+	a.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err == nil && len(a.body) > maxAnswer {
 		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
-	return body, res, c.refusal(res, body, err)
+	return a, c.refusal(res, a.body, err)
 }
 
 // get sends a request to the front door and reads the answer.
 func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, err error) {
-	body, _, err := c.ask(ctx, v, send)
+	a, err := c.ask(ctx, v, send)
 	if err == nil {
-		if err = json.Unmarshal(body, &value); err != nil {
+		if err = json.Unmarshal(a.body, &value); err != nil {
 			err = schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 		}
 	}

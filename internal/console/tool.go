@@ -138,7 +138,7 @@ func (c toolPages) switchTool(w http.ResponseWriter, r *http.Request, v Visit) e
 	if reason := strings.TrimSpace(f.Get("reason")); reason != "" && !on {
 		body.Reason = &reason
 	}
-	if _, _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.SwitchTool(ctx, server, name, body)
 	}); err != nil {
 		page, readErr := c.viewTool(r.Context(), v, server, name)

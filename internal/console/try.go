@@ -127,20 +127,18 @@ func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form
 	}
 	began := c.o.Now()
 	prefer := fmt.Sprintf("wait=%d", waitFor/time.Second)
-	body, res, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.CallToolWithBody(ctx, page.Server, page.Name, &callyard.CallToolParams{Prefer: &prefer}, "application/json", bytes.NewReader([]byte(t.Arguments)))
 	})
 	took := c.o.Now().Sub(began)
-	if res != nil {
-		t.CallID = res.Header.Get("Callyard-Call-Id")
-	}
+	t.CallID = a.callID
 	c.acted(v, "call", "server", page.Server, "tool", page.Name, "call", t.CallID)
 	if err != nil {
 		d := problem.Of(err)
 		t.Refusal, t.Details = d.Detail, schema.AsError(err).Faults
 		return d.Status
 	}
-	t.Result = readResult(body, res.StatusCode == http.StatusAccepted)
+	t.Result = readResult(a.body, a.status == http.StatusAccepted)
 	t.Result.Took = seconds(took.Seconds())
 	if t.Result.CallID != "" {
 		t.CallID = t.Result.CallID

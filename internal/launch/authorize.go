@@ -34,7 +34,7 @@ const drained = 64 << 10
 // statuses when the authorizer has another credential after the refusal. The header of req
 // is changed.
 func authorized(auth Authorizer, req *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	var renewed [2]bool
+	renewed := make(map[int]bool, 2) // by status
 	for {
 		if err := auth.Authorize(req.Context(), req.Header); err != nil {
 			if req.Body != nil {
@@ -46,11 +46,10 @@ func authorized(auth Authorizer, req *http.Request, send func(*http.Request) (*h
 		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 			return resp, err
 		}
-		once := &renewed[(resp.StatusCode-http.StatusUnauthorized)/2] // 401 and 403
-		if *once || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
+		if renewed[resp.StatusCode] || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 			return resp, nil
 		}
-		*once = true
+		renewed[resp.StatusCode] = true
 		again, err := auth.Refused(req.Context(), Refusal{Status: resp.StatusCode, Header: resp.Header, Sent: req.Header, URL: req.URL.String()})
 		if err == nil && !again {
 			return resp, nil

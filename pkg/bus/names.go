@@ -79,8 +79,8 @@ const (
 	BucketPins     = "callyard_pins"
 	BucketSets     = "callyard_sets"
 	// BucketCredentials has the credentials of people at MCP servers, encrypted.
-	BucketCredentials = "callyard_credentials"
-	BucketAPIKeys     = "callyard_api_keys"
+	BucketCredentials = "callyard_credentials" //nolint:gosec // a name
+	BucketAPIKeys     = "callyard_api_keys"    //nolint:gosec // a name
 	BucketKeyUses     = "callyard_key_uses"
 
 	SubjectApproval = prefix + "approval."

@@ -173,7 +173,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		client: q.Get("client_id"), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), scope: q.Get("scope"), resource: q.Get("resource"), user: s.user,
 	}
 	back := url.Values{"code": {id}, "state": {q.Get("state")}, "iss": {s.URL}}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // the server of a test
 }
 
 // authenticated returns the client of a request.
@@ -247,7 +247,7 @@ func (s *Server) issue(w http.ResponseWriter, g code, refresh bool) {
 	access := "canary-access-" + rand.Text()
 	s.tokens[access] = issued{scope: g.scope, resource: g.resource, user: g.user, ends: time.Now().Add(s.Life)}
 	s.issued++
-	a := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.Life.Seconds()), "scope": g.scope, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+	a := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.Life.Seconds()), "scope": g.scope, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"} //nolint:gosec // made for a test
 	if refresh {
 		next := "canary-refresh-" + rand.Text()
 		s.refresh[next] = g
