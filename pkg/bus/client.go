@@ -42,13 +42,13 @@ type Client struct {
 	pending map[uint64]*pendingCall
 	probes  map[uint64]chan bool // by the number of their message; true: the worker listens
 
-	sandboxes sync.Map // subject → *outbox
+	outboxes sync.Map // subject → *outbox
 }
 
 type pendingCall struct {
 	to      Receiver
 	worker  schema.WorkerID // empty: sent to the queue group
-	sandbox *outbox         // nil: handed over within the process
+	out     *outbox         // nil: handed over within the process
 	bulk    bool
 	partly  bool // the first part of a large result has come; under the client's lock
 	message atomic.Uint64
@@ -144,7 +144,7 @@ func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to 
 	}
 	l := cl.conn.local.listener(worker)
 	if l == nil {
-		p.sandbox = cl.sandbox(subject)
+		p.out = cl.outboxOf(subject)
 	}
 	cl.pending[f.Seq] = p
 	cl.mu.Unlock()
@@ -152,7 +152,7 @@ func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to 
 		cl.sendLocal(l, f)
 		return f.Seq, nil
 	}
-	p.sandbox.addCall(size, f.Bulk, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
+	p.out.addCall(size, f.Bulk, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
 	return f.Seq, nil
 }
 
@@ -160,11 +160,11 @@ func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to 
 // trace context are bounded where they come in.
 const Headroom = 16 << 10
 
-func (cl *Client) sandbox(subject string) *outbox {
-	if b, ok := cl.sandboxes.Load(subject); ok {
+func (cl *Client) outboxOf(subject string) *outbox {
+	if b, ok := cl.outboxes.Load(subject); ok {
 		return b.(*outbox)
 	}
-	b, _ := cl.sandboxes.LoadOrStore(subject, &outbox{
+	b, _ := cl.outboxes.LoadOrStore(subject, &outbox{
 		nc: cl.conn.nc, subject: subject, numbers: cl.number,
 		limit:   min(partSize, cl.conn.MaxPayload()),
 		reply:   cl.replySubject,
@@ -173,9 +173,9 @@ func (cl *Client) sandbox(subject string) *outbox {
 	return b.(*outbox)
 }
 
-// forgetSandbox drops the outbox of a worker that is gone.
-func (cl *Client) forgetSandbox(worker schema.WorkerID) {
-	cl.sandboxes.Delete(subjectCall + Token(worker))
+// forgetOutbox drops the outbox of a worker that is gone.
+func (cl *Client) forgetOutbox(worker schema.WorkerID) {
+	cl.outboxes.Delete(subjectCall + Token(worker))
 }
 
 // unsent ends the calls of a message that NATS did not take: they did not start.
@@ -202,16 +202,16 @@ func (cl *Client) receive(m *nats.Msg) {
 		return
 	}
 	// The frames of a message come from one worker, so mostly from one outbox.
-	var sandbox *outbox
+	var out *outbox
 	n, bulk := 0, 0
 	err := ReadReplies(m.Data, func(f *ReplyFrame) {
 		p, ended := cl.deliver(f)
 		if p == nil {
 			return
 		}
-		if p.sandbox != sandbox {
-			sandbox.endedIf(n, bulk)
-			sandbox, n, bulk = p.sandbox, 0, 0
+		if p.out != out {
+			out.endedIf(n, bulk)
+			out, n, bulk = p.out, 0, 0
 		}
 		if ended {
 			n++
@@ -220,7 +220,7 @@ func (cl *Client) receive(m *nats.Msg) {
 			}
 		}
 	})
-	sandbox.endedIf(n, bulk)
+	out.endedIf(n, bulk)
 	if err != nil {
 		cl.conn.dropped(UnexpectedBytes)
 		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
@@ -279,7 +279,7 @@ func (cl *Client) endMessage(number uint64, kind ReplyKind) int {
 // drops what was kept for it.
 func (cl *Client) Lost(worker schema.WorkerID) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker })
-	cl.forgetSandbox(worker)
+	cl.forgetOutbox(worker)
 }
 
 // LostOf ends the calls under way at the worker whose receivers are selected by which, with
@@ -300,7 +300,7 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) int {
 	}
 	cl.mu.Unlock()
 	for seq, p := range ended {
-		p.sandbox.endedWithout(p.bulk)
+		p.out.endedWithout(p.bulk)
 		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
 	}
 	return len(ended)
@@ -317,7 +317,7 @@ func (cl *Client) Pending() int {
 // is being delivered at this moment.
 func (cl *Client) Forget(seq uint64) {
 	if p := cl.take(seq); p != nil {
-		p.sandbox.endedWithout(p.bulk)
+		p.out.endedWithout(p.bulk)
 	}
 }
 

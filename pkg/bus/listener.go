@@ -48,11 +48,11 @@ type Listener struct {
 	offers    map[schema.ServerID]*nats.Subscription
 	transfers map[uint64]*transfer
 
-	gate      localGate
-	sandboxes sync.Map // ReplyTo → *outbox
-	grants    chan ControlFrame
-	stop      chan struct{}
-	done      chan struct{}
+	gate     localGate
+	outboxes sync.Map // ReplyTo → *outbox
+	grants   chan ControlFrame
+	stop     chan struct{}
+	done     chan struct{}
 
 	underWay   atomic.Int64 // calls that came over NATS and are not answered
 	publishers sync.WaitGroup
@@ -256,29 +256,29 @@ func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 		cl.deliver(f)
 		return
 	}
-	sandbox, frame := l.sandbox(to), func(dst []byte) []byte { return AppendReply(dst, f) }
+	out, frame := l.outboxOf(to), func(dst []byte) []byte { return AppendReply(dst, f) }
 	final := f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid
 	if final && l.underWay.Add(-1) > 0 {
 		// Others are under way, so others may be answered at this moment: a reader
 		// often finds several answers at once.
-		sandbox.addLater(len(f.Payload)+frameHeadroom, frame)
+		out.addLater(len(f.Payload)+frameHeadroom, frame)
 		return
 	}
-	sandbox.add(len(f.Payload)+frameHeadroom, final, frame)
+	out.add(len(f.Payload)+frameHeadroom, final, frame)
 }
 
 // frameHeadroom is more than the head of a reply takes.
 const frameHeadroom = 256
 
-func (l *Listener) sandbox(to ReplyTo) *outbox {
-	if b, ok := l.sandboxes.Load(to); ok {
+func (l *Listener) outboxOf(to ReplyTo) *outbox {
+	if b, ok := l.outboxes.Load(to); ok {
 		return b.(*outbox)
 	}
 	fresh := &outbox{
 		nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload()), later: make(chan struct{}, 1),
 		onError: func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) },
 	}
-	b, there := l.sandboxes.LoadOrStore(to, fresh)
+	b, there := l.outboxes.LoadOrStore(to, fresh)
 	if !there {
 		l.publishers.Go(func() { fresh.publishLater(l.stop) })
 	}

@@ -71,7 +71,7 @@ func (cl *Client) Answer(f *ReplyFrame) bool {
 	}
 	delete(cl.pending, f.Seq)
 	cl.mu.Unlock()
-	p.sandbox.endedWithout(p.bulk)
+	p.out.endedWithout(p.bulk)
 	p.to.Reply(f)
 	return true
 }
