@@ -23,7 +23,7 @@ build: ## the commands, into bin/
 	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
 
 # Packages whose tests start containers or sandboxes, and the tests that need npm or Python packages.
-CONTAINED := /internal/launch/(sandbox|sandbox|bwrap)$$
+CONTAINED := /internal/launch/(sandbox|bwrap)$$
 NEEDS_NPM := ^TestTheDocument(OfEveryRecordedServer)?PassesThe(Linter|Validator)$$
 
 # Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
