@@ -38,13 +38,13 @@ func TestALeasedCallWaitsForItsBusyWorkerAndGoesToNoOther(t *testing.T) {
 		w.l.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "busy"), false, 0)
 	})
 	c := leasedCall("always")
-	c.Timeout = 100 * time.Millisecond
+	c.Timeout = 2 * time.Second
 	if _, err := r.Do(t.Context(), c); schema.KindOf(err) != schema.KindUnavailable || always.calls.Load() < 2 {
 		t.Errorf("after %d attempts it ended with %v", always.calls.Load(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled {
+	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled && schema.KindOf(err) != schema.KindOutcomeUnknown { // an attempt may be under way
 		t.Errorf("canceled, it ended with %v", err)
 	}
 	// A worker that is still known and no longer listens is gone, which is not being busy.

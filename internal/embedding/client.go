@@ -36,6 +36,13 @@ func newClient(config settings.Embeddings) *client {
 	}}
 }
 
+// statusError is an answer with another status than 200.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the embeddings endpoint answers %d %s", e.status, http.StatusText(e.status))
+}
+
 // embed returns the vectors of texts, each of length 1, in their order. Errors do not hold the
 // texts, nor what the endpoint says, which may repeat them.
 func (c *client) embed(ctx context.Context, texts []string) ([][]float32, error) {
@@ -62,7 +69,7 @@ func (c *client) embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the embeddings endpoint answers %s", resp.Status)
+		return nil, &statusError{resp.StatusCode}
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -30,6 +31,7 @@ type endpoint struct {
 	keys     map[string]bool // the Authorization headers
 	status   int             // 0: 200
 	hang     bool
+	refuses  string // requests with this text get 400
 }
 
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,6 +47,9 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if status != 0 {
 		return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: io.NopCloser(strings.NewReader("the text of the query"))}, nil
+	}
+	if e.refuses != "" && strings.Contains(string(body), e.refuses) {
+		return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(""))}, nil
 	}
 	var in struct {
 		Model string
@@ -140,7 +145,7 @@ func TestWhatFailsIsTriedAgainAndStopsNoSearch(t *testing.T) {
 		e.hang = true
 		e.mu.Unlock()
 		began := time.Now()
-		if _, err := s.Query(t.Context(), "secret words"); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "secret") || time.Since(began) != queryWithin {
+		if _, err := s.Query(t.Context(), "secret words"); err == nil || !strings.Contains(err.Error(), "within 2s") || strings.Contains(err.Error(), "secret") || time.Since(began) != queryWithin {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		n := len(e.requests)
@@ -155,6 +160,34 @@ func TestWhatFailsIsTriedAgainAndStopsNoSearch(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestOneTextThatIsRefusedKeepsOutNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{refuses: "weather"}
+		s := open(t, e)
+		defer s.Close()
+		s.Want([]*schema.Tool{tool("file"), tool("weather"), tool("file2"), tool("file3")})
+		for range 60 {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		if s.of(tool("file")) == nil || s.of(tool("file2")) == nil || s.of(tool("file3")) == nil || s.of(tool("weather")) != nil {
+			t.Errorf("%d of 3 vectors", len(s.vectors))
+		}
+	})
+}
+
+func TestCallersAreNotToldWhereTheEndpointIs(t *testing.T) {
+	for want, err := range map[string]error{
+		"the embeddings endpoint answers 503 Service Unavailable": &statusError{503},
+		"the embeddings endpoint did not answer within 2s":        fmt.Errorf("Post \"http://10.0.0.5/\": %w", context.DeadlineExceeded),
+		"the embeddings endpoint gave no answer that can be used": errors.New("reading /run/secrets/key"),
+	} {
+		if got := toldOf(err).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 func TestACallerWhoGoesIsNoFailureOfTheEndpoint(t *testing.T) {

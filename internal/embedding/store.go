@@ -2,6 +2,7 @@ package embedding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -34,6 +35,7 @@ type Store struct {
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	wake   chan struct{}
+	size   int // the number of texts in the next request; it belongs to run
 
 	mu      sync.Mutex
 	vectors map[string][]float32    // by the digest of the definition
@@ -50,7 +52,7 @@ func Open(config settings.Embeddings, log *slog.Logger) *Store {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Store{
-		client: newClient(config), least: config.MinSimilarity, log: log, stop: stop, wake: make(chan struct{}, 1),
+		client: newClient(config), least: config.MinSimilarity, log: log, stop: stop, wake: make(chan struct{}, 1), size: atOnce,
 		vectors: make(map[string][]float32), wanted: make(map[string]*schema.Tool),
 	}
 	s.wait.Go(func() { s.run(ctx) })
@@ -112,12 +114,26 @@ func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) 
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.failed, s.until = err, time.Now().Add(pause)
+		s.failed, s.until = toldOf(err), time.Now().Add(pause)
+		failed = s.failed
 		s.mu.Unlock()
 		s.log.Warn("embedding a query failed; searches go by words alone", "error", err, "for", pause)
-		return search.Meaning{}, err
+		return search.Meaning{}, failed
 	}
 	return search.Meaning{Query: v[0], Of: s.of, Least: s.least}, nil
+}
+
+// toldOf returns what callers are told of a failure: they do not learn where the endpoint is,
+// nor the name of a file.
+func toldOf(err error) error {
+	var status *statusError
+	switch {
+	case errors.As(err, &status):
+		return status
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the embeddings endpoint did not answer within %v", queryWithin)
+	}
+	return errors.New("the embeddings endpoint gave no answer that can be used")
 }
 
 // of returns the vector of a tool; nil: it has none yet.
@@ -167,7 +183,7 @@ func (s *Store) next(ctx context.Context) (bool, error) {
 	var digests, texts []string
 	s.mu.Lock()
 	for digest, t := range s.wanted {
-		if len(texts) == atOnce {
+		if len(texts) == s.size {
 			break
 		}
 		digests, texts = append(digests, digest), append(texts, search.MeaningText(t))
@@ -180,8 +196,10 @@ func (s *Store) next(ctx context.Context) (bool, error) {
 	defer cancel()
 	all, err := s.client.embed(ctx, texts)
 	if err != nil {
+		s.size = max(1, len(texts)/2) // one text that is refused must not keep out the others
 		return false, err
 	}
+	s.size = min(atOnce, 2*s.size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, digest := range digests {

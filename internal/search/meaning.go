@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// fusedBest is how many tools of each ranking are fused.
+	// fusedBest is how many similar tools are fused, and at least how many found by words.
 	fusedBest = 50
 	// fusedOffset is k of reciprocal rank fusion. Cormack, Clarke and Büttcher, SIGIR 2009.
 	fusedOffset = 60
@@ -44,7 +44,11 @@ func MeaningText(tool *schema.Tool) string {
 // vector counts by its words alone. Where no tool fits by words, those with a similar vector
 // are found. Score is that of the fusion.
 func FindWith(parts []Part, query string, m Meaning, most int) Result {
-	r := Find(parts, query, fusedBest)
+	byWords := 0 // all
+	if most > 0 {
+		byWords = max(fusedBest, most)
+	}
+	r := Find(parts, query, byWords)
 	similar := m.rank(parts)
 	fused := make(map[[2]int]*Hit, len(r.Hits)+len(similar))
 	for _, ranking := range [][]Hit{r.Hits, similar} {

@@ -139,9 +139,9 @@ func TestRotationUnderLoadRefusesNobody(t *testing.T) {
 			t.Errorf("secret %d after its time of grace", i)
 		}
 	}
+	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
 	_, _, err := doors[0].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
 	kindOf(t, err, schema.KindConflict)
-	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
 	if err := doors[0].Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
 		t.Fatal(err)
 	}

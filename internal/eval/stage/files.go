@@ -104,7 +104,7 @@ func inChunks(n int, line func(b *bytes.Buffer, e *json.Encoder, i int) error) (
 // digestOf is the digest of a sample that is encoded in this way. It is that of the text that
 // [json.Marshal] gives, which escapes some characters.
 func digestOf(text []byte) string {
-	if !bytes.ContainsAny(text, "<>&") {
+	if !bytes.ContainsAny(text, "<>&\u2028\u2029") {
 		return eval.Digest(text)
 	}
 	var escaped bytes.Buffer
