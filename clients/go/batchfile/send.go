@@ -12,7 +12,6 @@ import (
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // compact is JSON as it is sent; the state file has it with spaces.
@@ -270,10 +269,10 @@ func (j *Job) readOnce(ctx context.Context, p *patience) (whole bool, err error)
 			}
 		}
 		var l struct {
-			CallID    schema.CallID `json:"call_id"`
-			State     string        `json:"state"`
-			ToolError bool          `json:"tool_error"`
-			Cursor    string        `json:"cursor"`
+			CallID    string `json:"call_id"`
+			State     string `json:"state"`
+			ToolError bool   `json:"tool_error"`
+			Cursor    string `json:"cursor"`
 		}
 		if json.Unmarshal(line, &l) != nil || l.Cursor == "" || l.State == "" {
 			return false, ErrForeign
