@@ -80,6 +80,22 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 		fault("expires_at", "must be within %d days", int(MostLasts.Hours()/24))
 	}
 	w.Expires = w.Expires.UTC()
+	return invalid(faults)
+}
+
+// inTenant makes sure that the name is one that no other tenant can give: what belongs to the
+// name of a key that was revoked must not come to a new key of another tenant.
+func inTenant(w *Wish) error {
+	if w.Tenant.Is(schema.DefaultTenant) {
+		return nil
+	}
+	if prefix := string(w.Tenant) + "/"; !strings.HasPrefix(w.Name, prefix) || w.Name == prefix {
+		return invalid([]schema.Fault{{Pointer: "/name", Message: fmt.Sprintf("must begin with the tenant, %s", prefix)}})
+	}
+	return nil
+}
+
+func invalid(faults []schema.Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}

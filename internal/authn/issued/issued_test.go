@@ -228,6 +228,10 @@ func TestNobodyGivesAKeyMoreThanTheyHave(t *testing.T) {
 	kindOf(t, err, schema.KindForbidden) // it would hold the key afterwards
 	_, err = k.Update(t.Context(), by(admin, nil), strong.ID, strong.Revision, func(w *Wish) { w.Note = "mine" })
 	kindOf(t, err, schema.KindForbidden)
+	mine, _, err := k.Create(t.Context(), by(admin, nil), Wish{Name: "mine", Scopes: []string{scope.Admin}})
+	if err != nil || mine.Owner != "maker" {
+		t.Error(mine.Owner, err)
+	}
 	_, err = k.Update(t.Context(), everything, strong.ID, strong.Revision+1, func(*Wish) {})
 	if !errors.Is(err, ErrChanged) {
 		t.Error(err)
@@ -296,7 +300,7 @@ func TestAnOperatorOfATenantKnowsItsKeysAndNoOthers(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	all := scope.Of(scope.All())
 	ofA, ofB := &schema.Principal{Name: "a", Tenant: "a", Grant: &scope.Grant{Scopes: all}}, &schema.Principal{Name: "b", Tenant: "b", Grant: &scope.Grant{Scopes: all}}
-	key, secret, err := k.Create(t.Context(), ofA, Wish{Name: "x", Scopes: scope.All()})
+	key, secret, err := k.Create(t.Context(), ofA, Wish{Name: "a/x", Scopes: scope.All()})
 	if err != nil || key.Tenant != "a" {
 		t.Fatal(key, err)
 	}
@@ -316,10 +320,70 @@ func TestAnOperatorOfATenantKnowsItsKeysAndNoOthers(t *testing.T) {
 	_, _, err = k.Rotate(t.Context(), ofB, key.ID, key.Revision, 0, time.Time{})
 	kindOf(t, err, schema.KindNotFound)
 	kindOf(t, k.Revoke(t.Context(), ofB, key.ID, key.Revision), schema.KindNotFound)
-	_, _, err = k.Create(t.Context(), ofB, Wish{Name: "y", Tenant: "a", Scopes: scope.All()})
+	_, _, err = k.Create(t.Context(), ofB, Wish{Name: "a/y", Tenant: "a", Scopes: scope.All()})
 	kindOf(t, err, schema.KindForbidden)
-	made, _, err := k.Create(t.Context(), everything, Wish{Name: "z", Tenant: "b", Scopes: scope.All()})
+	made, _, err := k.Create(t.Context(), everything, Wish{Name: "b/z", Tenant: "b", Scopes: scope.All()})
 	if err != nil || made.Tenant != "b" {
 		t.Error(made, err)
+	}
+}
+
+func TestNobodyMakesAKeyThatActsForSomebodyElse(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	admin := &schema.Principal{Name: "ops-1", Owner: "olga", Tenant: "a", Grant: &scope.Grant{Scopes: scope.Of(scope.All())}}
+	scopes := []string{scope.CallTools}
+	own, _, err := k.Create(t.Context(), admin, Wish{Name: "a/own", Scopes: scopes})
+	if err != nil || own.Owner != "olga" {
+		t.Fatal(own.Owner, err)
+	}
+	_, _, err = k.Create(t.Context(), admin, Wish{Name: "a/other", Owner: "alice", Scopes: scopes})
+	kindOf(t, err, schema.KindForbidden)
+	for _, owner := range []string{"alice", ""} { // without an owner it would act for its name
+		_, err = k.Update(t.Context(), admin, own.ID, own.Revision, func(w *Wish) { w.Owner = owner })
+		kindOf(t, err, schema.KindForbidden)
+	}
+	hers, _, err := k.Create(t.Context(), everything, Wish{Name: "a/hers", Tenant: "a", Owner: "alice", Scopes: scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = k.Rotate(t.Context(), admin, hers.ID, hers.Revision, 0, time.Time{})
+	kindOf(t, err, schema.KindForbidden)
+	if _, err = k.Update(t.Context(), admin, hers.ID, hers.Revision, func(w *Wish) { w.Note = "seen" }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeysOfATenantAreNamedLikeIt(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	for name, ok := range map[string]bool{"a/ci": true, "ci": false, "a/": false, "b/ci": false, "a": false} {
+		_, _, err := k.Create(t.Context(), everything, Wish{Name: name, Tenant: "a", Scopes: []string{scope.ReadTools}})
+		if e := schema.AsError(err); ok != (err == nil) || err != nil && (e.Kind != schema.KindInvalidRequest || e.Faults[0].Pointer != "/name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestARotationShortensTheGraceOfEarlierSecrets(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	key, first := k.must(t, "ci", scope.ReadTools)
+	var last string
+	for _, grace := range []time.Duration{time.Hour, time.Minute} {
+		next, s, err := k.Rotate(t.Context(), everything, key.ID, key.Revision, grace, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, last = next, s
+	}
+	sum := digest(first)
+	if now := time.Now(); !matches(&key.Key, &sum, now) || matches(&key.Key, &sum, now.Add(2*time.Minute)) {
+		t.Error("the first secret does not end with the grace of the second rotation")
+	}
+	key, _, err := k.Rotate(t.Context(), everything, key.ID, key.Revision, 0, time.Time{})
+	if err != nil || len(key.Former) != 0 {
+		t.Fatal(key.Former, err)
+	}
+	for _, s := range []string{first, last} {
+		_, err := k.Authenticate(t.Context(), s)
+		kindOf(t, err, schema.KindUnauthenticated)
 	}
 }

@@ -124,7 +124,13 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if w.Tenant == "" {
 		w.Tenant = by.Tenant
 	}
+	if w.Owner == "" && by.Grant != nil { // the key acts as its maker, who may not act as others
+		w.Owner = cmp.Or(by.Owner, by.Name)
+	}
 	if err := k.check(&w, now); err != nil {
+		return Key{}, "", err
+	}
+	if err := inTenant(&w); err != nil {
 		return Key{}, "", err
 	}
 	if err := k.storable(); err != nil {
@@ -180,7 +186,7 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
-		if err := mayGive(by, &w, was.Groups); err != nil {
+		if err := mayGive(by, &w, &was); err != nil {
 			return err
 		}
 		w.into(row, by, now)
@@ -205,10 +211,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 		if err := mayGive(by, &w, nil); err != nil { // whoever rotates a key holds it afterwards
 			return err
 		}
-		former := slices.DeleteFunc(slices.Clone(row.Former), func(s keytable.Secret) bool { return !now.Before(s.Until.Time()) })
-		if grace > 0 {
-			former = append(former, keytable.Secret{Hash: row.Hash, Until: keytable.At(now.Add(grace))})
-		}
+		former := formerOf(row, now, grace)
 		if len(former) > mostFormer {
 			return schema.Errorf(schema.KindConflict, "%d former secrets of the key are still valid, which is the limit; wait for one of them to end, or revoke the key.", mostFormer)
 		}
@@ -220,6 +223,21 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 		return Key{}, "", err
 	}
 	return key, secret, nil
+}
+
+// formerOf are the secrets that are taken beside the next one, at the longest for grace: a
+// shorter grace ends earlier secrets sooner than was said when they were replaced.
+func formerOf(row *keytable.Key, now time.Time, grace time.Duration) (former []keytable.Secret) {
+	if grace <= 0 {
+		return nil
+	}
+	until := keytable.At(now.Add(grace))
+	for _, s := range row.Former {
+		if now.Before(s.Until.Time()) {
+			former = append(former, keytable.Secret{Hash: s.Hash, Until: min(s.Until, until)})
+		}
+	}
+	return append(former, keytable.Secret{Hash: row.Hash, Until: until})
 }
 
 // replace changes the row of a key that has the revision.
@@ -292,9 +310,9 @@ func notStored(err error) error {
 	return e
 }
 
-// mayGive returns nil where whoever makes a key has all that it gets. had are groups that it
-// has already.
-func mayGive(by *schema.Principal, w *Wish, had []string) error {
+// mayGive returns nil where whoever makes a key has all that it gets, and is the person that
+// it acts for. had is what the key was, and may stay; nil: its maker holds the secret next.
+func mayGive(by *schema.Principal, w, had *Wish) error {
 	if !by.Tenant.Is(schema.DefaultTenant) && !by.Tenant.Is(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
@@ -308,8 +326,13 @@ func mayGive(by *schema.Principal, w *Wish, had []string) error {
 	if !ok || !grant.Gives(&set, w.Tools) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot get scopes or tools that your own credential does not have.")
 	}
+	// Credentials for servers and the rule of two persons go by the person.
+	who := cmp.Or(w.Owner, w.Name)
+	if who != cmp.Or(by.Owner, by.Name) && (had == nil || who != cmp.Or(had.Owner, had.Name)) {
+		return schema.Errorf(schema.KindForbidden, "An API key cannot be made for %q with your credential; use a key of the configuration.", who)
+	}
 	for _, group := range w.Groups {
-		if !slices.Contains(by.Groups, group) && !slices.Contains(had, group) {
+		if !slices.Contains(by.Groups, group) && (had == nil || !slices.Contains(had.Groups, group)) {
 			return schema.Errorf(schema.KindForbidden, "An API key cannot be put into group %q, which you are not in.", group)
 		}
 	}
