@@ -79,7 +79,7 @@ func TestOnlyTheRequesterTakesItsCallBack(t *testing.T) {
 	ctx := context.Background()
 	h := r.hold(byCaller())
 	callID := h.Approval.CallID
-	for _, other := range []schema.Principal{ben, {Name: "other-key", Owner: "ana"}, {Name: "AGENT-KEY"}, {}} {
+	for _, other := range []schema.Principal{ben, {Name: "other-key", Owner: "ana"}, {Name: "AGENT-KEY"}, {Name: agent.Name, Owner: agent.Owner, Tenant: "other"}, {}} {
 		if _, err := r.desk.Cancel(ctx, callID, other); schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("%+v: %v", other, err)
 		}

@@ -224,7 +224,7 @@ func (h *heldCalls) find() error {
 		}
 		c, err := h.l.o.Store.FindCall(h.l.life.gone, h.l.owned.ID(), index)
 		if _, lost := gapOf(err); lost || schema.KindOf(err) == schema.KindNotFound {
-			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name}}, nil // its record is lost, its approval is not
+			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant}}, nil // its record is lost, its approval is not
 		}
 		if err != nil {
 			return err

@@ -124,7 +124,7 @@ func (g *losses) settle() error {
 	})
 	for _, a := range open {
 		ctx, cancel := bound(g.l.life.gone)
-		_, err := g.l.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name})
+		_, err := g.l.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant})
 		cancel()
 		if kind := schema.KindOf(err); err != nil && kind != schema.KindConflict && kind != schema.KindNotFound {
 			return err

@@ -178,7 +178,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	case s.Call.Principal.Name != "":
 		s.Principal = s.Call.Principal
 	}
-	if s.Principal.Name != who.Name {
+	if s.Principal.Name != who.Name || !s.Principal.Tenant.Is(who.Tenant) {
 		return nil, none
 	}
 	return s, nil

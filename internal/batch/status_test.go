@@ -43,6 +43,7 @@ func TestACallIsFoundByItsPrincipalOnly(t *testing.T) {
 		who schema.Principal
 	}{
 		"somebody else":        {id, ben},
+		"another tenant's ann": {id, schema.Principal{Name: ann.Name, Tenant: "other"}},
 		"an id made for ben":   {testIDs.CallID(batch, 0, ben.Name), ben},
 		"a call that is not":   {testIDs.CallID(batch, 1, ann.Name), ann},
 		"a batch that is not":  {testIDs.CallID(newJournalID(journal.Batch), 0, ann.Name), ann},

@@ -107,7 +107,7 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	if err != nil {
 		return err
 	}
-	if !concerned(rule, who) {
+	if !a.Binding.Tenant.Is(who.Tenant) || !concerned(rule, who) {
 		return none
 	}
 	defer d.cards.heal(ctx, k)

@@ -64,6 +64,7 @@ type fixture struct {
 	keys   []authn.Key
 	app    *slack.App
 	log    *log
+	tenant schema.TenantID // of the calls that are held
 	http   *httptest.Server
 	client *http.Client
 	mu     sync.RWMutex
@@ -176,7 +177,7 @@ func (r *fixture) hold(level int, args string, change func(*risk.Approval)) *led
 	if change != nil {
 		change(rule)
 	}
-	call := &schema.Call{ID: schema.NewCallID(), Server: "prod", Tool: "deploy", Arguments: []byte(args), Principal: schema.Principal{Name: "agent", Owner: "team"}, Timeout: time.Minute, ToolDigest: schema.Digest([]byte(definition))}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "prod", Tool: "deploy", Arguments: []byte(args), Principal: schema.Principal{Name: "agent", Owner: "team", Tenant: r.tenant}, Timeout: time.Minute, ToolDigest: schema.Digest([]byte(definition))}
 	held, err := r.desk.Open(r.t.Context(), call, []byte(definition), &risk.Assessment{Level: level, Reasons: []string{"it changes production"}, Approval: rule}, "")
 	if err != nil {
 		r.t.Fatal(err)

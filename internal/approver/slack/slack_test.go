@@ -408,3 +408,17 @@ func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
 		t.Errorf("a lie or a repetition was worked on: %+v", told)
 	}
 }
+
+func TestACallOfAnotherTenantIsAnsweredLikeNone(t *testing.T) {
+	r := open(t, nil)
+	r.tenant = "billing"
+	a := r.hold(2, `{"target":"`+strings.Repeat("0123456789", 300)+`END"}`, nil)
+	m := r.card(channel, a, "", anyCard)
+	r.click("ada", m, "show", 0)
+	r.told("ada", "does not exist, or you may not see it")
+	r.click("bob", m, "deny", 0)
+	r.told("bob", "does not exist, or you may not see it")
+	if views := r.slack.Views(); len(views) > 0 || r.now(a).State != ledger.Pending {
+		t.Errorf("%v, %s", views, r.now(a).State)
+	}
+}
