@@ -72,7 +72,17 @@ func TestEveryActOfAnOperatorIsInTheAuditRecord(t *testing.T) {
 	if acts < 10 {
 		t.Errorf("%d operations", acts)
 	}
-	made := records(t, srv)["create-key act-ended"]
+	gone := d.newKey(d.key, `{"name":"gone","scopes":["tools:read"]}`)
+	_, h, _ := d.with(d.key, "POST", "/keys/"+gone.ID+"/rotate", `{"grace_seconds":0}`, "If-Match", gone.ETag)
+	status, h, _ := d.with(d.key, "DELETE", "/keys/"+gone.ID, "", "If-Match", h.Get("Etag"))
+	d.told(t, srv, "revoke-key", "/keys/"+gone.ID, h.Get("X-Request-Id"), status)
+	all := records(t, srv)
+	made := all["create-key act-ended"]
+	last := func(of string) audit.Record { return all[of][len(all[of])-1] }
+	created, rotated, revoked := last("create-key act-ended"), last("rotate-key act-ended"), last("revoke-key act-ended")
+	if created.Path != "/keys/"+gone.ID || rotated.Before != created.After || rotated.After == "" || revoked.Before != rotated.After || revoked.Before == rotated.Before || revoked.After != "" {
+		t.Errorf("%+v\n%+v\n%+v", created, rotated, revoked)
+	}
 	if len(made) == 0 || made[0].Status != 201 || made[0].After == "" || made[0].Before != "" || made[0].Outcome != "succeeded" || made[0].Credential != "configuration ci" {
 		t.Errorf("%+v", made)
 	}

@@ -46,6 +46,16 @@ func OfOperation(id string) (need Need, ok bool) {
 	return need, ok
 }
 
+// OwnTenant reports whether an operation that requires [Admin] concerns only the tenant of
+// whoever asks. The others change what all tenants share.
+func OwnTenant(id string) bool {
+	switch id {
+	case "list-keys", "get-key", "create-key", "update-key", "rotate-key", "revoke-key", "settle-call":
+		return true
+	}
+	return false
+}
+
 // OfMethod returns what a method of MCP requires. Methods that are not in the table are
 // those of the session itself, or unknown.
 func OfMethod(method string) Need {

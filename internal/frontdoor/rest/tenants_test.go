@@ -89,3 +89,27 @@ func TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
+	redKey, redHash := authn.Generate()
+	homeKey, homeHash := authn.Generate()
+	keys, err := authn.NewKeys([]authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: homeHash}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := openFabric(t, func(o *Options) { o.Keys = callers.New(callers.Options{Keys: keys}) })
+	for _, c := range []struct {
+		method, path, body string
+		own                bool // of a tenant, which may do it
+	}{
+		{"PATCH", "/tools", `{}`, false}, {"PUT", "/sets/x", `{}`, false}, {"POST", "/servers/demo/restart", `{}`, false},
+		{"GET", "/keys", "", true}, {"GET", "/tools", "", true},
+	} {
+		for key, allowed := range map[string]bool{redKey: c.own, homeKey: true} {
+			a := f.do(c.method, c.path, c.body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
+			if got := !strings.Contains(string(a.body), "Only the default tenant"); got != allowed || !got && a.status != http.StatusForbidden {
+				t.Errorf("%s %s: %d %s", c.method, c.path, a.status, a.body)
+			}
+		}
+	}
+}

@@ -56,6 +56,9 @@ func (x *Exchange) act(ctx context.Context, operation, path string, status int) 
 	if x.shared.Acts == nil {
 		return nil
 	}
+	if made := x.Header().Get("Location"); status != 0 && made != "" {
+		path = made // what was made, not only where
+	}
 	return x.shared.Acts(ctx, &Act{By: x.Principal, Operation: operation, Path: path, RequestID: x.ID, Status: status, Before: x.before, After: x.after})
 }
 
@@ -63,7 +66,10 @@ func (x *Exchange) act(ctx context.Context, operation, path string, status int) 
 // refused. Without the record of its begin it does not run.
 func recorded(operation string, need scope.Need, h Handler) Handler {
 	return func(x *Exchange, r *http.Request) error {
-		if err := x.allow(need); err != nil {
+		if err := x.allow(operation, need); err != nil {
+			if often := x.shared.refusals.record(&x.Principal); often != nil {
+				return often
+			}
 			_ = x.act(r.Context(), operation, r.URL.Path, http.StatusForbidden) // it was refused, recorded or not
 			return err
 		}

@@ -144,7 +144,7 @@ func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handle
 	if h = checked(&op, h); IsAct(op.Method, need) {
 		h = recorded(op.OperationID, need, h)
 	} else {
-		h = allowed(need, h)
+		h = allowed(op.OperationID, need, h)
 	}
 	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
 	return h
@@ -157,7 +157,7 @@ func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
 	need := d.need(op.OperationID)
 	d.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*Exchange)
-		if err := x.allow(need); err != nil {
+		if err := x.allow(op.OperationID, need); err != nil {
 			x.Fail(err)
 			return
 		}
@@ -175,9 +175,9 @@ func (d *Document) need(id string) scope.Need {
 }
 
 // allowed is a handler for credentials that have what the operation needs.
-func allowed(need scope.Need, h Handler) Handler {
+func allowed(operation string, need scope.Need, h Handler) Handler {
 	return func(x *Exchange, r *http.Request) error {
-		if err := x.allow(need); err != nil {
+		if err := x.allow(operation, need); err != nil {
 			return err
 		}
 		return h(x, r)
@@ -194,7 +194,13 @@ func (d *Document) allowHuma(ctx huma.Context, next func(huma.Context)) {
 		}
 		return x.act(context.WithoutCancel(ctx.Context()), ctx.Operation().OperationID, url.Path, status)
 	}
-	if err := x.allow(need); err != nil {
+	if err := x.allow(ctx.Operation().OperationID, need); err != nil {
+		if IsAct(ctx.Operation().Method, need) {
+			if often := x.shared.refusals.record(&x.Principal); often != nil {
+				x.Fail(often)
+				return
+			}
+		}
 		_ = act(http.StatusForbidden) // it was refused, recorded or not
 		x.Fail(err)
 		return

@@ -5,8 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/scope"
@@ -50,6 +53,7 @@ type Shared struct {
 	waits    *waits.Limit
 	draining func() bool // reports whether the front door is shutting down
 	fixed    fixedHeaders
+	refusals refusals
 }
 
 // fixedHeaders are header values that every answer shares, so that setting them
@@ -63,6 +67,7 @@ type fixedHeaders struct {
 func NewShared(log *slog.Logger, budget *bodies.Budget, waiting *waits.Limit, draining func() bool) *Shared {
 	return &Shared{
 		Problems: &Problems{log}, bodies: budget, waits: waiting, draining: draining,
+		refusals: refusals{who: make(map[string]*rate.Limiter)},
 		fixed: fixedHeaders{
 			json: []string{"application/json"}, problem: []string{problem.MediaType},
 			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
@@ -185,13 +190,16 @@ func (x *Exchange) Wait() (done func(), err error) {
 
 // allow returns nil where the credential has what the operation needs, else the error to
 // answer with.
-func (x *Exchange) allow(need scope.Need) error {
-	if x.Principal.Has(need...) {
-		return nil
+func (x *Exchange) allow(operation string, need scope.Need) error {
+	if !x.Principal.Has(need...) {
+		header, err := x.shared.Callers.Insufficient("", need...)
+		x.Set("Www-Authenticate", header)
+		return err
 	}
-	header, err := x.shared.Callers.Insufficient("", need...)
-	x.Set("Www-Authenticate", header)
-	return err
+	if slices.Contains(need, scope.Admin) && !scope.OwnTenant(operation) && !x.Principal.Tenant.Is(schema.DefaultTenant) {
+		return schema.Errorf(schema.KindForbidden, "Only the default tenant changes what all tenants share.")
+	}
+	return nil
 }
 
 // Handler answers a request, or returns the error to answer with.

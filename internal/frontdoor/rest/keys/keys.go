@@ -80,7 +80,7 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	}
 	h.log.Info("an API key was made", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	made = NewAPIKey{keyOf(&key), secret}
-	x.Changes(nil, &made.APIKey)
+	x.Changes(nil, recordOf(&key))
 	x.Set("Etag", made.ETag)
 	x.Set("Location", "/keys/"+key.ID)
 	return made, nil
@@ -110,7 +110,7 @@ func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, er
 	}
 	h.log.Info("an API key was changed", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	told = keyOf(&key)
-	x.Changes(keyOf(&before), &told)
+	x.Changes(recordOf(&before), recordOf(&key))
 	x.Set("Etag", told.ETag)
 	return told, nil
 }
@@ -137,12 +137,17 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	if err != nil {
 		return made, err
 	}
+	before, err := h.keys.Get(&x.Principal, id)
+	if err != nil {
+		return made, err
+	}
 	key, secret, err := h.keys.Rotate(r.Context(), &x.Principal, id, revision, time.Duration(grace)*time.Second, expires)
 	if err != nil {
 		return made, changed(err)
 	}
 	h.log.Info("an API key was rotated", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	made = NewAPIKey{keyOf(&key), secret}
+	x.Changes(recordOf(&before), recordOf(&key))
 	x.Set("Etag", made.ETag)
 	return made, nil
 }
@@ -154,10 +159,15 @@ func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, 
 	if err != nil {
 		return RevokedAPIKey{}, err
 	}
+	before, err := h.keys.Get(&x.Principal, in.ID)
+	if err != nil {
+		return RevokedAPIKey{}, err
+	}
 	if err := h.keys.Revoke(ctx, &x.Principal, in.ID, revision); err != nil {
 		return RevokedAPIKey{}, changed(err)
 	}
 	h.log.Info("an API key was revoked", "key", in.ID, "by", x.Principal.Name, "id", x.ID)
+	x.Changes(recordOf(&before), nil)
 	return RevokedAPIKey{Status: "revoked"}, nil
 }
 

@@ -109,3 +109,11 @@ func timeOf(t time.Time) *time.Time {
 
 // tagOf is the entity tag of a key; see RFC 9110, section 8.8.3.
 func tagOf(k *issued.Key) string { return strconv.Quote(strconv.FormatUint(k.Revision, 10)) }
+
+// recordOf is a key as its digests in the audit record are made of: without what changes by
+// itself.
+func recordOf(k *issued.Key) APIKey {
+	told := keyOf(k)
+	told.LastUsed, told.Former = nil, nil
+	return told
+}

@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestRefusedActsOfAPrincipalAreRecordedWithinALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := refusals{who: make(map[string]*rate.Limiter)}
+		ann, ben := &schema.Principal{Name: "ann"}, &schema.Principal{Name: "ben"}
+		for i := range refusalsBurst {
+			if err := r.record(ann); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if err := r.record(ann); schema.KindOf(err) != schema.KindQuota || schema.AsError(err).RetryAfter != time.Second {
+			t.Error(err)
+		}
+		if err := r.record(ben); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(refusalsEvery)
+		if err := r.record(ann); err != nil {
+			t.Error(err)
+		}
+	})
+}
