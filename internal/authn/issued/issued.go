@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"github.com/callyard/callyard/internal/authn"
@@ -38,6 +39,9 @@ const (
 	askEvery = 100 * time.Millisecond
 	askBurst = 20
 	askFor   = 2 * time.Second
+	// openFor bounds how long a start waits for the tables: NATS does not answer to what its
+	// permissions deny.
+	openFor = 10 * time.Second
 )
 
 // Keys are the keys that were made over the API. It is safe for concurrent use; a nil *Keys
@@ -50,6 +54,7 @@ type Keys struct {
 	mu    sync.RWMutex
 	seen  map[string]*entry // by id, of the keys that were used here
 	asks  *rate.Limiter
+	asked singleflight.Group // by id
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 }
@@ -65,8 +70,10 @@ type entry struct {
 // since an update, there are none, and none can be made.
 func Open(ctx context.Context, o Options) *Keys {
 	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
-	if k.table, k.fault = keytable.Open(ctx, o.Conn); k.fault == nil {
-		if k.uses, k.fault = keytable.OpenUses(ctx, o.Conn); k.fault != nil {
+	opening, cancel := context.WithTimeout(ctx, openFor)
+	defer cancel()
+	if k.table, k.fault = keytable.Open(opening, o.Conn); k.fault == nil {
+		if k.uses, k.fault = keytable.OpenUses(opening, o.Conn); k.fault != nil {
 			k.table.Close()
 			k.table = nil
 		}
@@ -162,16 +169,27 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 	if err := k.o.Conn.Ready(); err != nil {
 		return k.away(err)
 	}
-	if !k.asks.Allow() {
-		return nil // what is known here decides: whoever sends many wrong keys does not burden the store
+	answer := k.asked.DoChan(id, func() (any, error) {
+		if !k.asks.Allow() { // whoever sends many wrong keys does not burden the store
+			return nil, k.away(errAskedOften)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // it is the answer of all who wait
+		defer cancel()
+		if _, _, err := k.table.Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return nil, k.away(err)
+		}
+		return nil, nil
+	})
+	select {
+	case got := <-answer:
+		return got.Err
+	case <-ctx.Done():
+		return k.away(ctx.Err())
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
-	if _, _, err := k.table.Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return k.away(err)
-	}
-	return nil
 }
+
+// errAskedOften means that the store is not asked, and it is not known whether a key is right.
+var errAskedOften = errors.New("too many keys are asked for")
 
 func (k *Keys) away(err error) error {
 	k.o.Log.Debug("the store of API keys cannot be asked", "error", err) // whoever asks is nobody yet, and is not told
