@@ -60,6 +60,9 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	if p.c.TenantClaim != "" {
 		given, _ := text(claim(claims, p.c.TenantClaim))
 		tenant := schema.TenantID(given)
+		if tenant == schema.DefaultTenant { // of the operators, and of whoever has no tenant
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent a %s claim that names the tenant %q, which is that of the operators. Ask the operator to have another sent.", p.Name(), p.c.TenantClaim, tenant)
+		}
 		if !tenant.Valid() {
 			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent no %s claim that names your tenant. Ask the operator to have it sent.", p.Name(), p.c.TenantClaim)
 		}

@@ -50,7 +50,7 @@ func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
 	for cursor := schema.ApprovalID(""); ; {
 		page, next := v.o.Ledger.List(f, string(cursor))
 		for _, other := range page {
-			if other.ID == a.ID || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
+			if other.ID == a.ID || !other.Binding.Tenant.Is(a.Binding.Tenant) || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
 				continue
 			}
 			if found == nil || other.Created.After(found.Created) {

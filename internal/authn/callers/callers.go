@@ -85,6 +85,9 @@ func (c *Callers) ofKey(r *http.Request, credential string) (schema.Principal, e
 	if err == nil && c.o.Keys.Has(who.Name) { // what is of one principal must not be shown to another
 		err = schema.Errorf(schema.KindUnauthenticated, "A key of the configuration has the name of this API key, %q, too. Ask the operator to rename one of them.", who.Name)
 	}
+	if err == nil && c.o.Tokens.Names(who.Name) { // its issuer was configured after the key was made
+		err = schema.Errorf(schema.KindUnauthenticated, "The name of this API key, %q, is one of an issuer of tokens. Ask the operator to rename one of them.", who.Name)
+	}
 	if schema.KindOf(err) == schema.KindUnauthenticated {
 		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
 	}

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/authn/scope"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -40,11 +39,18 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	} else if why := k.reserved(w.Name); why != "" {
 		fault("name", "%s", why)
 	}
-	text("name", w.Name, MostName)
-	text("owner", w.Owner, MostName)
-	if t := string(w.Tenant); len(t) > MostTenant || t != "" && !bus.PlainToken(t) {
-		fault("tenant", "must be 1 to %d letters, digits, - and _", MostTenant)
+	person := func(member, value string) { // people tell them apart by what they see
+		text(member, value, MostName)
+		if strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+			fault(member, "must have no spaces around it, and visible characters only")
+		}
 	}
+	person("name", w.Name)
+	person("owner", w.Owner)
+	if w.Tenant != "" && !w.Tenant.Valid() {
+		fault("tenant", "must be 1 to %d letters, digits, - and _, and begin with a letter or digit", MostTenant)
+	}
+	w.Tenant = w.Tenant.Stored()
 	text("note", w.Note, MostNote)
 	list := func(member string, items []string, most, mostEach int) {
 		if len(items) > most {

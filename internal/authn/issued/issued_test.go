@@ -244,6 +244,7 @@ func TestWhatNoKeyCanBeIsRefusedWithItsFaults(t *testing.T) {
 	good := Wish{Name: "x", Scopes: []string{scope.ReadTools}}
 	for what, change := range map[string]func(*Wish){
 		"/name": func(w *Wish) { w.Name = "" }, "/name ": func(w *Wish) { w.Name = "local" }, "/name  ": func(w *Wish) { w.Name = "taken" }, "/name   ": func(w *Wish) { w.Name = "a\nb" },
+		"/name    ": func(w *Wish) { w.Name = "oidc:ann" }, "/name     ": func(w *Wish) { w.Name = " x" }, "/owner ": func(w *Wish) { w.Owner = "al\u200bice" }, "/tenant": func(w *Wish) { w.Tenant = "-x" },
 		"/owner": func(w *Wish) { w.Owner = strings.Repeat("x", 129) }, "/note": func(w *Wish) { w.Note = "\xff" }, "/scopes": func(w *Wish) { w.Scopes = nil }, "/scopes ": func(w *Wish) { w.Scopes = []string{"all"} },
 		"/groups/0": func(w *Wish) { w.Groups = []string{""} }, "/groups": func(w *Wish) { w.Groups = make([]string, 65) }, "/tools/0": func(w *Wish) { w.Tools = []string{"files"} },
 		"/expires_at": func(w *Wish) { w.Expires = time.Now().Add(-time.Second) }, "/expires_at ": func(w *Wish) { w.Expires = time.Now().Add(2 * MostLasts) },
@@ -386,4 +387,17 @@ func TestARotationShortensTheGraceOfEarlierSecrets(t *testing.T) {
 		_, err := k.Authenticate(t.Context(), s)
 		kindOf(t, err, schema.KindUnauthenticated)
 	}
+}
+
+func TestAKeyIsNotLargerThanARow(t *testing.T) {
+	k := open(t, bustest.Start(t))
+	w := Wish{Name: "ci", Scopes: []string{scope.ReadTools}}
+	for i := range MostTools {
+		w.Tools = append(w.Tools, fmt.Sprintf("files/%0100d", i))
+	}
+	_, _, err := k.Create(t.Context(), everything, w)
+	kindOf(t, err, schema.KindInvalidRequest)
+	key, _ := k.must(t, "ci", scope.ReadTools)
+	_, err = k.Update(t.Context(), everything, key.ID, key.Revision, func(now *Wish) { now.Tools = w.Tools })
+	kindOf(t, err, schema.KindInvalidRequest)
 }

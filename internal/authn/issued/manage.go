@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/keytable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -27,6 +29,11 @@ const (
 
 	mostKeys   = 20_000
 	mostFormer = 4
+	// mostOfTenant bounds the keys of a tenant other than the default one, so that none
+	// takes the room of the others.
+	mostOfTenant = 2000
+	// mostRow bounds a key as it is stored, in bytes.
+	mostRow = 16 << 10
 )
 
 // ErrChanged means that a key is not as the caller saw it last.
@@ -143,12 +150,15 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if _, there := k.find(id); there {
 		return Key{}, "", taken(w.Name, id)
 	}
-	if n := len(k.table.All()); n >= mostKeys {
-		return Key{}, "", schema.Errorf(schema.KindConflict, "There are %d API keys, which is the limit; revoke one first.", n)
+	if err := k.room(w.Tenant); err != nil {
+		return Key{}, "", err
 	}
 	secret := newSecret(id)
 	row := keytable.Key{ID: id, Name: w.Name, Tenant: w.Tenant, Hash: sha256.Sum256([]byte(secret)), Created: keytable.At(now), CreatedBy: by.Name}
 	w.into(&row, by, now)
+	if err := small(&row); err != nil {
+		return Key{}, "", err
+	}
 	revision, err := k.table.Create(ctx, row)
 	if errors.Is(err, bus.ErrConflict) {
 		return Key{}, "", taken(w.Name, id)
@@ -157,6 +167,35 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 		return Key{}, "", notStored(err)
 	}
 	return k.told(&row, revision), secret, nil
+}
+
+// room returns why a tenant can have no more keys. How many others have is not told.
+func (k *Keys) room(tenant schema.TenantID) error {
+	all, own := k.table.All(), 0
+	for i := range all {
+		if all[i].Tenant.Is(tenant) {
+			own++
+		}
+	}
+	if own >= mostOfTenant && !tenant.Is(schema.DefaultTenant) {
+		return schema.Errorf(schema.KindConflict, "There are %d API keys of the tenant, which is the limit; revoke one first.", own)
+	}
+	if len(all) >= mostKeys {
+		return schema.Errorf(schema.KindConflict, "There is no room for more API keys; revoke one first.")
+	}
+	return nil
+}
+
+// small returns why a key cannot be stored: each member is bounded, and so is all of it.
+func small(row *keytable.Key) error {
+	body, err := json.Marshal(row)
+	if err != nil {
+		return notStored(err)
+	}
+	if len(body) > mostRow {
+		return schema.Errorf(schema.KindInvalidRequest, "The API key takes %d bytes, more than %d; give it fewer groups, scopes or tools.", len(body), mostRow)
+	}
+	return nil
 }
 
 func taken(name, id string) error {
@@ -252,6 +291,9 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := change(&row); err != nil {
 		return Key{}, err
 	}
+	if err := small(&row); err != nil {
+		return Key{}, err
+	}
 	next, err := k.table.Replace(ctx, row, revision)
 	if err := stored(err); err != nil {
 		return Key{}, err
@@ -343,6 +385,9 @@ func mayGive(by *schema.Principal, w, had *Wish) error {
 func (k *Keys) reserved(name string) string {
 	if name == authn.Local {
 		return "is reserved for callers without a key"
+	}
+	if strings.HasPrefix(name, settings.NamePrefix) {
+		return "begins with " + settings.NamePrefix + ", as the names of people who signed in do"
 	}
 	if k == nil || k.o.Reserved == nil {
 		return ""

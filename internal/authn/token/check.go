@@ -177,7 +177,10 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	}
 	if names.Tenant != "" {
 		tenant, ok := lookUp(c, names.Tenant).(string)
-		if t.Tenant = schema.TenantID(tenant); !ok || !t.Tenant.Valid() {
+		if t.Tenant = schema.TenantID(tenant); ok && t.Tenant == schema.DefaultTenant {
+			return refused("the claim %s names the tenant %q, which is that of the operators; no token can be of it", names.Tenant, tenant)
+		}
+		if !ok || !t.Tenant.Valid() {
 			return refused("the claim %s, which names the tenant, is missing or not 1 to 64 letters, digits, - and _", names.Tenant)
 		}
 		// The same subject may be in several tenants, and is another principal in each.
