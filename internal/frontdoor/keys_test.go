@@ -123,3 +123,31 @@ func TestKeysOfTheConfigurationAreShownAndNotChanged(t *testing.T) {
 		t.Errorf("admin is not tools:call: %d %s", status, answer)
 	}
 }
+
+func TestTheStreamOfARevokedKeyEnds(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	k := d.newKey(d.key, `{"name":"reader","scopes":["tools:read"]}`)
+	over := make(chan int, 1)
+	go func() {
+		status, _, _ := d.with(k.Secret, "GET", "/events", "", "Accept", "text/event-stream")
+		over <- status
+	}()
+	select {
+	case status := <-over:
+		t.Fatalf("it ended with %d while the key is valid", status)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if status, _, answer := d.with(d.key, "DELETE", "/keys/"+k.ID, "", "If-Match", "*"); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	select {
+	case status := <-over:
+		if status != 200 {
+			t.Error(status)
+		}
+	case <-time.After(3 * time.Second):
+		t.Error("it continues")
+	}
+}

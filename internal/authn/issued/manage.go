@@ -30,7 +30,7 @@ const (
 	mostKeys   = 20_000
 	mostFormer = 4
 	// mostOfTenant bounds the keys of a tenant other than the default one, so that none
-	// takes the room of the others.
+	// takes the space of the others.
 	mostOfTenant = 2000
 	// mostRow bounds a key as it is stored, in bytes.
 	mostRow = 16 << 10
@@ -150,7 +150,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if _, there := k.find(id); there {
 		return Key{}, "", taken(w.Name, id)
 	}
-	if err := k.room(w.Tenant); err != nil {
+	if err := k.space(w.Tenant); err != nil {
 		return Key{}, "", err
 	}
 	secret := newSecret(id)
@@ -169,8 +169,8 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	return k.told(&row, revision), secret, nil
 }
 
-// room returns why a tenant can have no more keys. How many others have is not told.
-func (k *Keys) room(tenant schema.TenantID) error {
+// space returns why a tenant can have no more keys. How many others have is not told.
+func (k *Keys) space(tenant schema.TenantID) error {
 	all, own := k.table.All(), 0
 	for i := range all {
 		if all[i].Tenant.Is(tenant) {
@@ -181,7 +181,7 @@ func (k *Keys) room(tenant schema.TenantID) error {
 		return schema.Errorf(schema.KindConflict, "There are %d API keys of the tenant, which is the limit; revoke one first.", own)
 	}
 	if len(all) >= mostKeys {
-		return schema.Errorf(schema.KindConflict, "There is no room for more API keys; revoke one first.")
+		return schema.Errorf(schema.KindConflict, "There can be no more API keys; revoke one first.")
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 	return key, secret, nil
 }
 
-// formerOf are the secrets that are taken beside the next one, at the longest for grace: a
+// formerOf are the secrets that are taken next to the next one, at the longest for grace: a
 // shorter grace ends earlier secrets sooner than was said when they were replaced.
 func formerOf(row *keytable.Key, now time.Time, grace time.Duration) (former []keytable.Secret) {
 	if grace <= 0 {

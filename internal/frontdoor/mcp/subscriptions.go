@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/waits"
@@ -32,6 +33,7 @@ const maxListenTasks = 1000
 // subscriptions knows who listens to changes, and notifies them.
 type subscriptions struct {
 	log       *slog.Logger
+	keys      *callers.Callers
 	calls     *calls.Calls
 	want      func(bus.Resources) error // nil: nobody is notified of resources
 	waits     *waits.Limit
@@ -47,7 +49,7 @@ type subscriptions struct {
 
 func newSubscriptions(leaving context.Context, o Options, lists *lists, sessions *sessions, tasks *tasks) *subscriptions {
 	return &subscriptions{
-		log: o.Log, calls: o.Calls, want: o.Want, waits: o.Waits, heartbeat: o.Heartbeat, leaving: leaving, lists: lists, sessions: sessions, tasks: tasks,
+		log: o.Log, keys: o.Keys, calls: o.Calls, want: o.Want, waits: o.Waits, heartbeat: o.Heartbeat, leaving: leaving, lists: lists, sessions: sessions, tasks: tasks,
 		listeners: make(map[*listener]struct{}),
 	}
 }
@@ -94,8 +96,8 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	return &fault{silent: true}
 }
 
-// follow sends what a listener is notified of, until the client leaves, ctx or over ends, or
-// the front door is shutting down: then it returns true.
+// follow sends what a listener is notified of, until the client leaves, its credential is no
+// longer valid, ctx or over ends, or the front door is shutting down: then it returns true.
 func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, over <-chan struct{}, send func(method string, params []byte) error) (leaving bool) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
@@ -109,6 +111,9 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 		case <-s.leaving.Done():
 			return true
 		case <-beat.C:
+			if s.keys != nil && s.keys.Valid(x.principal.Name) != nil {
+				return false // the credential was revoked, or has expired
+			}
 			err = x.res.comment()
 		case <-l.wake:
 			err = l.each(send)

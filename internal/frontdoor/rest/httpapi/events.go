@@ -22,8 +22,8 @@ const (
 	Looked             // some time has passed
 )
 
-// Live is a stream of events that continues until its reader leaves, the front door drains, or
-// Tell says that there is no more to come.
+// Live is a stream of events that continues until its reader leaves, its credential is no longer
+// valid, the front door drains, or Tell says that there is no more to come.
 type Live struct {
 	Heartbeat time.Duration
 	Draining  func() bool
@@ -65,6 +65,9 @@ func (l Live) Follow(x *Exchange, r *http.Request) error {
 		case <-look.C:
 			if l.Draining() {
 				return nil
+			}
+			if c := x.shared.Callers; c != nil && c.Valid(x.Principal.Name) != nil {
+				return nil // the credential was revoked, or has expired
 			}
 			more, err = l.Tell(out, Looked)
 		}
