@@ -42,21 +42,23 @@ const (
 	// openFor bounds how long a start waits for the tables: NATS does not answer to what its
 	// permissions deny.
 	openFor = 10 * time.Second
+	// openFirst is how soon they are tried again, and openEvery how often in the end.
+	openFirst = time.Second
+	openEvery = 10 * time.Second
 )
 
 // Keys are the keys that were made over the API. It is safe for concurrent use; a nil *Keys
 // has none.
 type Keys struct {
-	o     Options
-	table *bus.Table[keytable.Key] // nil: NATS has none
-	uses  *bus.Table[keytable.Use] // nil as well then
-	fault error                    // why there is no table
-	mu    sync.RWMutex
-	seen  map[string]*entry // by id, of the keys that were used here
-	asks  *rate.Limiter
-	asked singleflight.Group // by id
-	stop  context.CancelFunc
-	work  sync.WaitGroup
+	o      Options
+	tables atomic.Pointer[tables] // nil: not open yet
+	fault  error                  // why they were not open at the start
+	mu     sync.RWMutex
+	seen   map[string]*entry // by id, of the keys that were used here
+	asks   *rate.Limiter
+	asked  singleflight.Group // by id
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 }
 
 // entry is whom a key stands for. But for the use it is never changed.
@@ -66,37 +68,85 @@ type entry struct {
 	used      atomic.Int64 // minute of the last use
 }
 
+// tables are where keys are kept, and their last uses.
+type tables struct {
+	keys *bus.Table[keytable.Key]
+	uses *bus.Table[keytable.Use]
+}
+
 // Open opens the keys. Where NATS has no table for them, because `callyard init` did not run
-// since an update, there are none, and none can be made.
+// since an update, or it is away, there are none, and none can be made, until they can be
+// opened.
 func Open(ctx context.Context, o Options) *Keys {
 	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
-	opening, cancel := context.WithTimeout(ctx, openFor)
-	defer cancel()
-	if k.table, k.fault = keytable.Open(opening, o.Conn); k.fault == nil {
-		if k.uses, k.fault = keytable.OpenUses(opening, o.Conn); k.fault != nil {
-			k.table.Close()
-			k.table = nil
-		}
-	}
-	if k.fault != nil {
+	if k.fault = k.open(ctx); k.fault != nil {
 		o.Log.Warn("API keys that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", k.fault)
-		return k
 	}
 	running, stop := context.WithCancel(context.Background())
 	k.stop = stop
-	k.work.Go(func() { k.noteUses(running) })
+	k.work.Go(func() {
+		if k.openLater(running) {
+			k.noteUses(running)
+		}
+	})
 	return k
 }
 
+// open opens both tables, or none.
+func (k *Keys) open(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, openFor)
+	defer cancel()
+	var t tables
+	if t.keys, err = keytable.Open(ctx, k.o.Conn); err != nil {
+		return err
+	}
+	if t.uses, err = keytable.OpenUses(ctx, k.o.Conn); err != nil {
+		t.keys.Close()
+		return err
+	}
+	k.tables.Store(&t)
+	return nil
+}
+
+// openLater tries until the tables are open; false: ctx ended before.
+func (k *Keys) openLater(ctx context.Context) bool {
+	for wait := openFirst; k.tables.Load() == nil; wait = min(2*wait, openEvery) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+		if err := k.open(ctx); err != nil {
+			k.o.Log.Debug("the tables of API keys cannot be opened", "error", err)
+			continue
+		}
+		k.o.Log.Info("API keys that were made over the API are known here now")
+	}
+	return true
+}
+
+// table is that of the keys; nil: it could not be opened yet.
+func (k *Keys) table() *bus.Table[keytable.Key] {
+	if t := k.tables.Load(); t != nil {
+		return t.keys
+	}
+	return nil
+}
+
+// uses is the table of the last uses. It is there where that of the keys is.
+func (k *Keys) uses() *bus.Table[keytable.Use] { return k.tables.Load().uses }
+
 // Close notes the last uses and ends what Open began.
 func (k *Keys) Close() {
-	if k == nil || k.table == nil {
+	if k == nil || k.stop == nil {
 		return
 	}
 	k.stop()
 	k.work.Wait()
-	k.uses.Close()
-	k.table.Close()
+	if t := k.tables.Load(); t != nil {
+		t.uses.Close()
+		t.keys.Close()
+	}
 }
 
 // Authenticate returns whose key a credential is that [Looks] like one. The error is of
@@ -107,16 +157,16 @@ func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Prin
 	if !ok {
 		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The API key is damaged: its checksum is wrong. Copy the complete key again.")
 	}
-	if k.table == nil {
+	if k.table() == nil {
 		return schema.Principal{}, k.away(k.fault)
 	}
 	sum, now := sha256.Sum256([]byte(credential)), time.Now()
-	row, revision, ok := k.table.Revision(keytable.Row(id))
+	row, revision, ok := k.table().Revision(keytable.Row(id))
 	if !ok || !matches(&row, &sum, now) {
 		if err := k.refresh(ctx, id); err != nil {
 			return schema.Principal{}, err
 		}
-		if row, revision, ok = k.table.Revision(keytable.Row(id)); !ok || !matches(&row, &sum, now) {
+		if row, revision, ok = k.table().Revision(keytable.Row(id)); !ok || !matches(&row, &sum, now) {
 			return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The API key is unknown, or was revoked. Ask the operator for a new one.")
 		}
 	}
@@ -175,7 +225,7 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // it is the answer of all who wait
 		defer cancel()
-		if _, _, err := k.table.Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
+		if _, _, err := k.table().Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return nil, k.away(err)
 		}
 		return nil, nil
@@ -207,10 +257,10 @@ func expired(row *keytable.Key) error {
 // Valid tells of the key with that name whether its calls may run; known is false where
 // there is none. The error is of KindUnauthenticated.
 func (k *Keys) Valid(name string) (known bool, err error) {
-	if k == nil || k.table == nil {
+	if k == nil || k.table() == nil {
 		return false, nil
 	}
-	row, ok := k.table.Get(keytable.Row(IDOf(name)))
+	row, ok := k.table().Get(keytable.Row(IDOf(name)))
 	if !ok || row.Name != name {
 		return false, nil
 	}
@@ -221,4 +271,4 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 }
 
 // Some reports whether keys were made.
-func (k *Keys) Some() bool { return k != nil && k.table != nil && k.table.Some() }
+func (k *Keys) Some() bool { return k != nil && k.table() != nil && k.table().Some() }

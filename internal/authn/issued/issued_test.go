@@ -401,3 +401,25 @@ func TestAKeyIsNotLargerThanARow(t *testing.T) {
 	_, err = k.Update(t.Context(), everything, key.ID, key.Revision, func(now *Wish) { now.Tools = w.Tools })
 	kindOf(t, err, schema.KindInvalidRequest)
 }
+
+func TestTablesThatWereAwayAtTheStartAreOpenedLater(t *testing.T) {
+	srv := bustest.Start(t)
+	_, secret := open(t, srv).must(t, "ci", scope.ReadTools)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	k := Open(ended, Options{Conn: srv.Connect(t, "frontdoor"), Log: slog.New(slog.DiscardHandler)})
+	defer k.Close()
+	_, err := k.Authenticate(t.Context(), secret)
+	kindOf(t, err, schema.KindUnavailable)
+	late := time.After(10 * time.Second)
+	for {
+		if _, err = k.Authenticate(t.Context(), secret); err == nil {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatal(err)
+		case <-time.Tick(10 * time.Millisecond):
+		}
+	}
+}

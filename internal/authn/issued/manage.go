@@ -68,8 +68,8 @@ func sees(by *schema.Principal, row *keytable.Key) bool {
 // List returns the keys that by may know of, by name.
 func (k *Keys) List(by *schema.Principal) []Key {
 	all := k.configured()
-	if k != nil && k.table != nil {
-		for _, row := range k.table.All() {
+	if k != nil && k.table() != nil {
+		for _, row := range k.table().All() {
 			if key, ok := k.find(row.ID); ok {
 				all = append(all, key)
 			}
@@ -95,10 +95,10 @@ func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
 }
 
 func (k *Keys) find(id string) (Key, bool) {
-	if k == nil || k.table == nil {
+	if k == nil || k.table() == nil {
 		return Key{}, false
 	}
-	row, revision, ok := k.table.Revision(keytable.Row(id))
+	row, revision, ok := k.table().Revision(keytable.Row(id))
 	if !ok || row.ID != id {
 		return Key{}, false
 	}
@@ -159,7 +159,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if err := small(&row); err != nil {
 		return Key{}, "", err
 	}
-	revision, err := k.table.Create(ctx, row)
+	revision, err := k.table().Create(ctx, row)
 	if errors.Is(err, bus.ErrConflict) {
 		return Key{}, "", taken(w.Name, id)
 	}
@@ -171,7 +171,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 
 // space returns why a tenant can have no more keys. How many others have is not told.
 func (k *Keys) space(tenant schema.TenantID) error {
-	all, own := k.table.All(), 0
+	all, own := k.table().All(), 0
 	for i := range all {
 		if all[i].Tenant.Is(tenant) {
 			own++
@@ -284,7 +284,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := k.changeable(by, id); err != nil {
 		return Key{}, err
 	}
-	row, now, ok := k.table.Revision(keytable.Row(id))
+	row, now, ok := k.table().Revision(keytable.Row(id))
 	if !ok || now != revision {
 		return Key{}, ErrChanged
 	}
@@ -294,7 +294,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := small(&row); err != nil {
 		return Key{}, err
 	}
-	next, err := k.table.Replace(ctx, row, revision)
+	next, err := k.table().Replace(ctx, row, revision)
 	if err := stored(err); err != nil {
 		return Key{}, err
 	}
@@ -307,10 +307,10 @@ func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revi
 	if err := k.changeable(by, id); err != nil {
 		return err
 	}
-	if err := stored(k.table.Remove(ctx, keytable.Row(id), revision)); err != nil {
+	if err := stored(k.table().Remove(ctx, keytable.Row(id), revision)); err != nil {
 		return err
 	}
-	if err := k.uses.Delete(ctx, keytable.Row(id)); err != nil {
+	if err := k.uses().Delete(ctx, keytable.Row(id)); err != nil {
 		k.o.Log.Warn("the last use of a revoked API key cannot be removed", "id", id, "error", err)
 	}
 	return nil
@@ -318,7 +318,7 @@ func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revi
 
 // storable returns why keys cannot be stored.
 func (k *Keys) storable() error {
-	if k == nil || k.table == nil {
+	if k == nil || k.table() == nil {
 		return schema.Errorf(schema.KindUnavailable, "API keys cannot be stored here: run `callyard init`, and update NATS to the permissions of this version.")
 	}
 	return nil

@@ -38,17 +38,17 @@ func (k *Keys) noteUses(ctx context.Context) {
 func (k *Keys) flush(ctx context.Context) {
 	k.mu.Lock()
 	seen := maps.Clone(k.seen)
-	maps.DeleteFunc(k.seen, func(id string, _ *entry) bool { _, there := k.table.Get(keytable.Row(id)); return !there })
+	maps.DeleteFunc(k.seen, func(id string, _ *entry) bool { _, there := k.table().Get(keytable.Row(id)); return !there })
 	k.mu.Unlock()
 	for id, e := range seen {
 		row, minute := keytable.Row(id), e.used.Load()
-		if _, there := k.table.Get(row); !there {
+		if _, there := k.table().Get(row); !there {
 			continue
 		}
-		if stored, _ := k.uses.Get(row); stored.Minute >= minute {
+		if stored, _ := k.uses().Get(row); stored.Minute >= minute {
 			continue
 		}
-		if err := k.uses.Put(ctx, keytable.Use{ID: id, Minute: minute}); err != nil {
+		if err := k.uses().Put(ctx, keytable.Use{ID: id, Minute: minute}); err != nil {
 			k.o.Log.Warn("when API keys were last used cannot be stored", "error", err)
 			return // the next try is a minute from now
 		}
@@ -57,7 +57,7 @@ func (k *Keys) flush(ctx context.Context) {
 
 // lastUsed is when a key was last used, to the minute; zero: it was not.
 func (k *Keys) lastUsed(row *keytable.Key) time.Time {
-	stored, _ := k.uses.Get(keytable.Row(row.ID))
+	stored, _ := k.uses().Get(keytable.Row(row.ID))
 	minute := stored.Minute
 	k.mu.RLock()
 	if e := k.seen[row.ID]; e != nil {
