@@ -166,7 +166,8 @@ type choice struct {
 }
 
 // task picks the task. Without an index it depends on the seed alone: seed modulo the number
-// of tasks of the split, or the first one.
+// of tasks of the split, or the first one. With a snapshot it must be named, unless there is
+// only one.
 func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
 	if c.TaskID != "" {
 		return env.TaskByID(c.TaskID)
@@ -178,6 +179,10 @@ func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
 	list, err := env.Tasks(split)
 	if err != nil {
 		return nil, err
+	}
+	if c.Snapshot != "" && (len(list) > 1 || c.Split == "" && len(env.Splits()) > 1) {
+		// A snapshot has no task: any other than its own has the wrong prompt and the wrong reward.
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A reset with a snapshot must name its task; send task_id, or split and index.")
 	}
 	at := 0
 	if c.Seed != nil {

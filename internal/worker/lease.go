@@ -71,7 +71,7 @@ type leases struct {
 	wanted chan struct{} // a word when a warm one was taken
 
 	mu        sync.Mutex
-	open      map[string]*lease
+	open      map[string]*lease // nil while its process starts
 	warm      []*lease
 	count     int               // with those that start and end
 	snapshots map[string]string // directories by digest
@@ -235,16 +235,18 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
 	}
 	l.sweeps.Do(func() { l.work.Go(l.sweep) })
-	if l.open[id] != nil {
+	if _, there := l.open[id]; there {
 		l.mu.Unlock()
 		return schema.Errorf(schema.KindConflict, "There is a lease with this id already.")
 	}
-	var dead []*lease // they ended while they waited
-	defer func() {
+	var dead []*lease // they ended while they waited, or give up their place
+	endDead := func() {
 		for _, one := range dead {
 			l.end(one)
 		}
-	}()
+		dead = nil
+	}
+	defer endDead()
 	for len(l.warm) > 0 && q.Snapshot == "" {
 		one := l.warm[0]
 		l.warm = l.warm[1:]
@@ -257,17 +259,25 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		}
 		dead = append(dead, one)
 	}
-	if l.count >= l.set.Max {
+	if q.Snapshot != "" && l.count >= l.set.Max && len(l.warm) > 0 { // it has the wrong state, and its place is needed
+		dead = append(dead, l.warm[0])
+		l.warm = l.warm[1:]
+	}
+	if l.count-len(dead) >= l.set.Max {
 		l.mu.Unlock()
 		e := schema.Errorf(schema.KindUnavailable, "All %d processes of the server %q are leased; try again a little later, or raise state.episodes.", l.set.Max, l.served.Session.Spec.ID)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}
 	l.count++
+	l.open[id] = nil
 	l.mu.Unlock()
+	endDead()
 	one, err := l.begin(l.ctx, q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_, wanted := l.open[id]
+	delete(l.open, id)
 	if err != nil {
 		l.count--
 		l.want()
@@ -281,11 +291,16 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		dead = append(dead, one)
 		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
 	}
+	if !wanted { // its holder gave up, and nobody else would end it
+		dead = append(dead, one)
+		return schema.Errorf(schema.KindServerFailed, "The lease was closed while its process started.")
+	}
 	l.open[id] = one
 	return nil
 }
 
-// give ends a lease; one that is not there is none.
+// give ends a lease; one that is not there is none. A process that starts for it ends when it
+// has started.
 func (l *leases) give(id string) {
 	l.mu.Lock()
 	one := l.open[id]
@@ -372,7 +387,7 @@ func (l *leases) sweep() {
 			l.mu.Lock()
 			var idle []string
 			for id, one := range l.open {
-				if one.busy == 0 && now.Sub(one.used) > l.set.Idle {
+				if one != nil && one.busy == 0 && now.Sub(one.used) > l.set.Idle {
 					idle = append(idle, id)
 				}
 			}
@@ -392,7 +407,9 @@ func (l *leases) close() {
 	all := l.warm
 	l.warm = nil
 	for id, one := range l.open {
-		all = append(all, one)
+		if one != nil {
+			all = append(all, one)
+		}
 		delete(l.open, id)
 	}
 	l.mu.Unlock()
