@@ -23,10 +23,12 @@ func (ep *Episode) lease(ctx context.Context) error {
 	ep.leases = make(map[schema.ServerID]schema.Lease, len(ep.table.servers))
 	for _, server := range ep.table.servers {
 		l, err := ep.leaseOf(ctx, server)
+		if err == nil || l.ID != "" { // one that may be open is closed by release
+			ep.leases[server] = l
+		}
 		if err != nil {
 			return err
 		}
-		ep.leases[server] = l
 	}
 	return nil
 }
@@ -58,6 +60,7 @@ func NoSessions(transport string) string {
 // leaseOf binds the episode to a worker that has the server ready. Episodes are spread over
 // the workers by their keys; a worker without a free process passes the episode on. The error
 // is of KindConflict for a server that cannot give the episode what its isolation promises.
+// A lease that is returned with an error may be open.
 func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.Lease, error) {
 	holders := slices.DeleteFunc(ep.m.o.Catalog.Holders(server), func(w schema.Worker) bool {
 		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
@@ -87,8 +90,8 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	var err error
 	for i := range holders {
 		l := schema.Lease{Worker: holders[(first+i)%len(holders)].ID, ID: ep.key}
-		if _, err = ep.ask(ctx, bus.MethodOpenLease, server, l); err == nil {
-			return l, nil
+		if _, err = ep.ask(ctx, bus.MethodOpenLease, server, l); err == nil || ctx.Err() != nil || schema.KindOf(err) == schema.KindOutcomeUnknown {
+			return l, err
 		}
 	}
 	return schema.Lease{}, err

@@ -6,6 +6,15 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	oraclePause = 50 * time.Millisecond // before an oracle looks for a free process again
+	maxOracles  = 10_000                // states that are kept; there is one for each seed
 )
 
 // oracles are the states after the labelled calls of tasks, each of which is found once.
@@ -42,6 +51,9 @@ func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error
 	}
 	o := m.oracles.known[key]
 	if o == nil {
+		if len(m.oracles.known) >= maxOracles {
+			clear(m.oracles.known)
+		}
 		o = &oracle{}
 		m.oracles.known[key] = o
 	}
@@ -61,7 +73,7 @@ func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error
 
 // replay makes the labelled calls in an episode of their own and returns the state.
 func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
-	ep, err := m.begin(ctx, of.env, Begin{Task: of.task, Seed: of.seed, Principal: of.who}, true)
+	ep, err := m.beginOracle(ctx, of)
 	if err != nil {
 		return "", err
 	}
@@ -78,4 +90,21 @@ func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
 		}
 	}
 	return ep.digest(ctx)
+}
+
+// beginOracle begins the episode of a replay. While all processes are taken it waits, for at
+// most [leaseTime] and until of is closed.
+func (m *Manager) beginOracle(ctx context.Context, of *Episode) (*Episode, error) {
+	waiting, cancel := context.WithTimeout(ctx, leaseTime)
+	defer cancel()
+	defer context.AfterFunc(of.ctx, cancel)()
+	for {
+		ep, err := m.begin(ctx, of.env, Begin{Task: of.task, Seed: of.seed, Principal: of.who}, true)
+		if err == nil {
+			return ep, nil
+		}
+		if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || !sleep.For(oraclePause, waiting.Done()) {
+			return nil, err
+		}
+	}
 }

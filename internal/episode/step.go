@@ -362,6 +362,9 @@ func (ep *Episode) judge(ctx context.Context, item *reward.Item) (err error) {
 		if item.State, err = ep.digest(ctx); err != nil {
 			return err
 		}
+		// The oracle needs processes too: an episode that kept its own could wait for ever.
+		ep.release()
+		clear(ep.leases)
 		if item.ExpectedState, err = ep.m.expectedState(ctx, ep); err != nil {
 			return err
 		}
