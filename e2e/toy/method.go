@@ -1,6 +1,9 @@
 package toy
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Methods of learning. All compare the samples of a group, which answer one question.
 const (
@@ -71,8 +74,10 @@ func (g *group) equal() bool {
 type beta struct{ alpha, beta float64 }
 
 // betaOf fits a beta distribution to the mean rewards of the groups, by their moments, and
-// returns what BNPO makes of its parameters a and b: 1+a/3 and 1+b/3.
+// returns what BNPO makes of its parameters a and b: 1+a/3 and 1+b/3. Groups whose samples are
+// all masked have no mean.
 func betaOf(groups []*group) beta {
+	groups = slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return len(g.kept()) == 0 })
 	mean, variance := 0.0, 0.0
 	for _, g := range groups {
 		m, _ := g.meanAndDeviation()

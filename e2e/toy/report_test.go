@@ -101,3 +101,21 @@ func TestEachMethodRaisesWhatItRewards(t *testing.T) {
 		}
 	}
 }
+
+func TestMaskedEpisodesCountNowhere(t *testing.T) {
+	p, lost := pointOf(3, []bool{true, false, false, true}, []bool{false, false, true, false})
+	if p.Step != 3 || p.Right != 2 || p.Of != 3 || lost != 1 {
+		t.Errorf("%+v, %d lost", p, lost)
+	}
+	of := func(rewards ...float64) *group {
+		g := &group{}
+		for _, r := range rewards {
+			g.samples = append(g.samples, sample{reward: r, masked: r < 0})
+		}
+		return g
+	}
+	groups := []*group{of(0.2, 0.4), of(0.6, 0.8), of(0.5, 0.6)}
+	if got, want := betaOf(append(groups, of(-1, -1))), betaOf(groups); got != want || got == (beta{1, 1}) {
+		t.Errorf("with a masked group %v, without it %v", got, want)
+	}
+}

@@ -227,27 +227,46 @@ func over(conns []*trainer.Conn, each []func(c *trainer.Conn) error) error {
 // evaluate has the policy answer each held-out question once.
 func (r *run) evaluate(step int) (Point, error) {
 	draw := rand.New(rand.NewPCG(r.set.Seed, uint64(step)+1000))
-	right := make([]bool, len(r.held))
+	right, masked := make([]bool, len(r.held)), make([]bool, len(r.held))
 	each := make([]func(c *trainer.Conn) error, len(r.held))
 	for i, t := range r.held {
 		made := r.policy.sample(featuresOf(t.Question), draw)
 		each[i] = func(c *trainer.Conn) error {
 			seen, err := r.play(c, t, made)
-			right[i] = err == nil && seen.Metadata.Components["success"] == 1
-			return err
+			if err != nil {
+				return err
+			}
+			masked[i] = seen.Reward == nil
+			right[i] = seen.Metadata.Components["success"] == 1
+			return nil
 		}
 	}
 	if err := over(r.judging, each); err != nil {
 		return Point{}, fmt.Errorf("evaluating after step %d: %w", step, err)
 	}
-	p := Point{Step: step, Of: len(right)}
-	for _, yes := range right {
-		if yes {
-			p.Right++
-		}
+	p, lost := pointOf(step, right, masked)
+	if r.masked += lost; p.Of == 0 {
+		return Point{}, fmt.Errorf("evaluating after step %d: all %d episodes were masked", step, lost)
 	}
 	p.Low, p.High = wilson(p.Right, p.Of)
 	return p, nil
+}
+
+// pointOf counts the right answers among those of episodes that were not masked, which say
+// nothing about the policy; lost is the number of the masked ones.
+func pointOf(step int, right, masked []bool) (p Point, lost int) {
+	p.Step = step
+	for i := range right {
+		switch {
+		case masked[i]:
+			lost++
+			continue
+		case right[i]:
+			p.Right++
+		}
+		p.Of++
+	}
+	return p, lost
 }
 
 // wilson is the 95 % interval of a share, after Wilson (1927).

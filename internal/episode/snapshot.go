@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxSnapshots bounds the snapshots of a manager.
+// maxSnapshots bounds the snapshots of a manager. The oldest makes room for another one.
 const maxSnapshots = 10_000
 
 // snapshot is the state of an episode's servers at some step.
@@ -44,11 +44,12 @@ func (s *snapshot) worker(server schema.ServerID) schema.WorkerID {
 type snapshots struct {
 	mu    sync.Mutex
 	known map[string]*snapshot
+	names []string // of known, the oldest first
 }
 
 // Snapshot keeps the files of the episode as they are between two steps, and returns the name
 // of what was kept, which depends on the files alone. Episodes can begin with it until the
-// worker ends; see [Begin].Snapshot. The error is a *schema.Error: KindConflict after the end
+// worker ends or has kept 256 later ones; see [Begin].Snapshot. The error is a *schema.Error: KindConflict after the end
 // of the episode, and for one without files of its own.
 func (ep *Episode) Snapshot(ctx context.Context) (string, error) {
 	if ep.env.Isolation != IsolationProcess {
@@ -75,20 +76,25 @@ func (ep *Episode) Snapshot(ctx context.Context) (string, error) {
 		s.servers[server] = stored{l.Worker, sum}
 		whole += string(server) + " " + sum + "\n"
 	}
-	return ep.m.snapshots.add(schema.Digest([]byte(whole)), s)
+	name := schema.Digest([]byte(whole))
+	ep.m.snapshots.add(name, s)
+	return name, nil
 }
 
-func (t *snapshots) add(name string, s *snapshot) (string, error) {
+func (t *snapshots) add(name string, s *snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
 		t.known = make(map[string]*snapshot)
 	}
-	if t.known[name] == nil && len(t.known) >= maxSnapshots {
-		return "", schema.Errorf(schema.KindUnavailable, "There are %d snapshots, the most that are kept.", maxSnapshots)
+	switch i := slices.Index(t.names, name); {
+	case i >= 0:
+		t.names = slices.Delete(t.names, i, i+1)
+	case len(t.names) >= maxSnapshots:
+		delete(t.known, t.names[0])
+		t.names = slices.Delete(t.names, 0, 1)
 	}
-	t.known[name] = s
-	return name, nil
+	t.known[name], t.names = s, append(t.names, name)
 }
 
 // find returns the snapshot of an environment; nil for the name "". The error is of

@@ -75,6 +75,7 @@ type leases struct {
 	warm      []*lease
 	count     int               // with those that start and end
 	snapshots map[string]string // directories by digest
+	kept      []string          // digests of snapshots, the oldest first
 }
 
 // lease is a process with its directory.
@@ -186,7 +187,11 @@ func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err 
 		}
 	}
 	if from != "" {
-		if err := dirstate.Copy(from, dir); err != nil {
+		err := dirstate.Copy(from, dir)
+		if q.Snapshot != "" && !l.keeps(q.Snapshot, from) { // it was removed meanwhile: the copy may be a part of it
+			return nil, errNoSnapshot(l.served)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("copying the state directory: %w", err)
 		}
 	}

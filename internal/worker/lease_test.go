@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -78,5 +81,37 @@ func TestALeaseThatIsClosedWhileItsProcessStartsKeepsNoPlace(t *testing.T) {
 	}
 	if n := l.taken(); n != 0 {
 		t.Errorf("%d places are taken, want none", n)
+	}
+}
+
+func TestTheOldestSnapshotMakesRoomForAnotherOne(t *testing.T) {
+	l := leasesOf(t, nil)
+	base := t.TempDir()
+	dir := func(n int) string { return filepath.Join(base, strconv.Itoa(n)) }
+	keep := func(n int) string {
+		t.Helper()
+		if err := os.Mkdir(dir(n), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		unused, err := l.keep(strconv.Itoa(n), dir(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return unused
+	}
+	for n := range mostSnapshots {
+		if unused := keep(n); unused != "" {
+			t.Fatalf("after %d snapshots %s is to be removed", n+1, unused)
+		}
+	}
+	if unused, err := l.keep("0", "again"); unused != "again" || err != nil { // it is the newest now
+		t.Errorf("the same state again: %q, %v", unused, err)
+	}
+	if unused := keep(mostSnapshots); unused != dir(1) || l.keeps("1", dir(1)) || !l.keeps("0", dir(0)) {
+		t.Errorf("%s made room, want %s", unused, dir(1))
+	}
+	l.stop()
+	if unused, err := l.keep("late", "late"); unused != "late" || err == nil {
+		t.Errorf("after the end: %q, %v", unused, err)
 	}
 }
