@@ -270,6 +270,9 @@ func (e *environments) lease() error {
 			if err := isolates(one, s); err != nil {
 				return err
 			}
+			if one.Isolation == episode.IsolationSession && one.Uses(string(id)) { // it lasts as long as its episode
+				s.SessionIdle = max(s.SessionIdle, one.Limits.Idle+time.Minute)
+			}
 			if one.Isolation != episode.IsolationProcess || !one.Uses(string(id)) {
 				continue
 			}

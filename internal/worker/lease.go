@@ -53,8 +53,8 @@ const (
 	leaseSweep = 5 * time.Second
 	leasePause = time.Second // after a process that did not start
 
-	mostDialed = 10_000 // sessions of holders with one server
-	dialedIdle = 20 * time.Minute
+	mostDialed = 10_000           // sessions of holders with one server
+	dialedIdle = 20 * time.Minute // without a call, at least
 )
 
 // leases are the leased processes of one server, or sessions with it.
@@ -94,7 +94,7 @@ func openLeases(w *Worker, s *Served) *leases {
 	case s.Leases != nil:
 		l.set, l.solo = *s.Leases, session.NewSolo(s.Session, w.log)
 	case session.Dialed(s.Session.Spec.Type) && s.Adapt == nil:
-		l.set, l.dialed, l.solo = Leases{Max: mostDialed, Idle: dialedIdle}, true, session.NewDialed(s.Session, w.log)
+		l.set, l.dialed, l.solo = Leases{Max: mostDialed, Idle: max(dialedIdle, s.SessionIdle)}, true, session.NewDialed(s.Session, w.log)
 	default:
 		return nil
 	}

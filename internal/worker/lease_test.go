@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -84,7 +85,7 @@ func TestALeaseThatIsClosedWhileItsProcessStartsKeepsNoPlace(t *testing.T) {
 	}
 }
 
-func TestTheOldestSnapshotMakesRoomForAnotherOne(t *testing.T) {
+func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 	l := leasesOf(t, nil)
 	base := t.TempDir()
 	dir := func(n int) string { return filepath.Join(base, strconv.Itoa(n)) }
@@ -113,5 +114,17 @@ func TestTheOldestSnapshotMakesRoomForAnotherOne(t *testing.T) {
 	l.stop()
 	if unused, err := l.keep("late", "late"); unused != "late" || err == nil {
 		t.Errorf("after the end: %q, %v", unused, err)
+	}
+}
+
+func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
+	served := Served{Session: session.Config{Spec: launch.Spec{ID: "s", Type: "http", URL: "http://127.0.0.1:1"}}}
+	for given, want := range map[time.Duration]time.Duration{0: dialedIdle, time.Minute: dialedIdle, time.Hour: time.Hour} {
+		served.SessionIdle = given
+		l := openLeases(&Worker{log: slog.New(slog.DiscardHandler)}, &served)
+		if l.set.Idle != want {
+			t.Errorf("with %s a session lasts %s, want %s", given, l.set.Idle, want)
+		}
+		l.close()
 	}
 }

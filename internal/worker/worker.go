@@ -57,6 +57,9 @@ type Served struct {
 	SafeTools        []string
 	// Leases says how processes of the server are kept for single holders; nil: none are.
 	Leases *Leases
+	// SessionIdle is how long, at a server that is reached over the network, the session of a
+	// single holder may be without a call before it is ended; the least is 20 minutes.
+	SessionIdle time.Duration
 }
 
 // Options says what a worker is.
