@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -19,13 +20,16 @@ import (
 )
 
 const (
-	// early is how long before its end a token is renewed.
+	// early is how long before its end a token is renewed; a tenth of its life if that is less.
 	early = time.Minute
 	// leased is how long a process has for one renewal; another takes over after that.
 	leased = 45 * time.Second
 	// redeeming bounds the request of a renewal: less than leased, so that nobody else has
 	// taken over when it stores.
 	redeeming = 30 * time.Second
+	// storing bounds the storing of what a renewal got. The refresh token before it is spent by
+	// then, so that it is tried again until shortly before another process may take over.
+	storing = 10 * time.Second
 	// again is between two looks at a renewal that another process makes.
 	again = 50 * time.Millisecond
 )
@@ -40,6 +44,9 @@ type Server struct {
 	Scopes []string      // to ask for; nil: those that the server names
 }
 
+// errClosed ends what waits when the book is closed.
+var errClosed = errors.New("the process is stopping")
+
 func (s *Server) origin() string { return Origin(s.URL) }
 
 // Book is what people have connected. It is safe for concurrent use.
@@ -50,6 +57,11 @@ type Book struct {
 	connect string // the address where people connect
 	flight  singleflight.Group
 	now     func() time.Time
+
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{}  // closed with the book
+	work    sync.WaitGroup // one for each flight
 }
 
 // Open opens the book. connect is the address of the page where people connect.
@@ -58,18 +70,27 @@ func Open(ctx context.Context, c *bus.Conn, keys *Keys, servers []*Server, conne
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{keys: keys, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now}
+	b := &Book{keys: keys, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, closing: make(chan struct{})}
 	for _, s := range servers {
 		b.servers[s.ID] = s
 	}
 	return b, nil
 }
 
-// Close ends the connections to authorization servers.
+// Close waits for the renewals under way, which lose their grant where what they get is not
+// stored, and ends the connections to authorization servers. It comes before the end of the
+// connection to NATS, and takes less than a minute.
 func (b *Book) Close() {
 	if b == nil {
 		return
 	}
+	b.mu.Lock()
+	if !b.closed {
+		b.closed = true
+		close(b.closing)
+	}
+	b.mu.Unlock()
+	b.work.Wait()
 	for _, s := range b.servers {
 		if s.OAuth != nil {
 			s.OAuth.HTTP.CloseIdleConnections()
@@ -77,11 +98,12 @@ func (b *Book) Close() {
 	}
 }
 
-// Person is who a principal is here: the person or team behind it, in its tenant.
+// Person is who a principal is here: the person or team behind it, in its tenant. A key
+// without an owner is nobody's but its own, even where it is called as a person.
 func Person(p *schema.Principal) string {
-	name := p.Owner
-	if name == "" {
-		name = p.Name
+	name := "name\x00" + p.Name
+	if p.Owner != "" {
+		name = "owner\x00" + p.Owner
 	}
 	if p.Tenant.Is(schema.DefaultTenant) {
 		return name
@@ -103,6 +125,7 @@ type row struct {
 	Value     string       `json:"value,omitempty"` // a secret of the person's own
 	Token     *oauth.Token `json:"token,omitempty"`
 	Grant     *oauth.Grant `json:"grant,omitempty"`
+	Got       time.Time    `json:"got,omitzero"` // when Token was issued
 	// Renewing is until when a process renews the token.
 	Renewing time.Time `json:"renewing,omitzero"`
 }
@@ -115,6 +138,14 @@ func (r *row) version() uint64 {
 	}
 	sum := sha256.Sum256([]byte(value))
 	return binary.BigEndian.Uint64(sum[:]) | 1
+}
+
+// margin is how long before its end the token is renewed: nothing where it cannot be.
+func (r *row) margin() time.Duration {
+	if r.Grant == nil || r.Grant.Refresh == "" || r.Token == nil || r.Token.Expires.IsZero() {
+		return 0
+	}
+	return max(0, min(early, r.Token.Expires.Sub(r.Got)/10))
 }
 
 // Credential is what a call needs. It is not shown when it is printed.
@@ -180,6 +211,16 @@ func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, r
 		return Credential{}, schema.Errorf(schema.KindServerFailed, "Server %q requires a credential of each person, and \"credentials.servers\" does not list it. The call did not start.", server)
 	}
 	got := b.flight.DoChan(fmt.Sprint(server, "\x00", person, "\x00", refused), func() (any, error) {
+		b.mu.Lock()
+		closed := b.closed
+		if !closed {
+			b.work.Add(1)
+		}
+		b.mu.Unlock()
+		if closed {
+			return nil, unavailable(s, errClosed)
+		}
+		defer b.work.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*leased)
 		defer cancel()
 		return b.get(ctx, s, person, refused)
@@ -208,31 +249,44 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 			return Credential{}, b.required(s)
 		}
 		now := b.now()
-		version := r.version()
-		current := version != refused
+		current := r.version() != refused
 		switch {
 		case r.Grant == nil && !current:
 			return Credential{}, b.required(s)
 		case r.Grant == nil:
-			return Credential{Header: s.Header, Value: prefixed(s.Scheme, r.Value), Version: version}, nil
-		case current && now.Before(r.Renewing) && usable(r.Token, now, 0), current && usable(r.Token, now, early):
-			return Credential{Header: s.Header, Value: prefixed(s.Scheme, r.Token.Access), Version: version}, nil
+			return s.credential(r), nil
+		case current && now.Before(r.Renewing) && usable(r.Token, now, 0), current && usable(r.Token, now, r.margin()):
+			return s.credential(r), nil
 		case now.Before(r.Renewing): // somebody is at it
 			select {
 			case <-ctx.Done():
 				return Credential{}, unavailable(s, ctx.Err())
+			case <-b.closing:
+				return Credential{}, unavailable(s, errClosed)
 			case <-time.After(again):
 			}
 			continue
 		}
+		before := *r
 		done, err := b.renew(ctx, s, person, r, revision)
-		if err != nil {
+		switch {
+		case done: // whatever its life: another renewal would give no better one
+			return s.credential(r), nil
+		case schema.KindOf(err) == schema.KindUnavailable && current && usable(before.Token, b.now(), 0):
+			return s.credential(&before), nil
+		case err != nil:
 			return Credential{}, err
 		}
-		if done {
-			refused = 0
-		}
 	}
+}
+
+// credential is what a call needs of the row.
+func (s *Server) credential(r *row) Credential {
+	value := prefixed(s.Scheme, r.Value)
+	if r.Token != nil {
+		value = prefixed(s.Scheme, r.Token.Access)
+	}
+	return Credential{Header: s.Header, Value: value, Version: r.version()}
 }
 
 func usable(t *oauth.Token, now time.Time, margin time.Duration) bool {
@@ -247,7 +301,8 @@ func prefixed(scheme, value string) string {
 }
 
 // renew redeems the refresh token, if no other process was faster. The lease is written
-// first, so that no two redeem the same token; the new pair is stored before it is used.
+// first, so that no two redeem the same token; the new pair is stored before it is used. With
+// done the row has the new pair; without, and without an error, it is to be read again.
 func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
 	key := credentialtable.Key(s.ID, person)
 	if r.Grant.Refresh == "" || s.OAuth == nil {
@@ -268,7 +323,7 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 	redeem, cancel := context.WithTimeout(ctx, redeeming)
 	token, grant, err := s.OAuth.Refresh(redeem, r.Grant)
 	cancel()
-	if oauth.Ended(err) {
+	if s.OAuth.Ended(err, r.Grant) {
 		return false, b.forget(ctx, s, key, revision)
 	}
 	r.Renewing = time.Time{}
@@ -276,21 +331,59 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 		if sealed, sealing := b.seal(s, person, r); sealing == nil {
 			_, _ = b.rows.Replace(ctx, key, sealed, revision)
 		}
+		if errors.Is(err, oauth.ErrOtherServer) {
+			return false, b.required(s) // and the grant stays: the settings may be wrong
+		}
 		return false, unavailable(s, err)
 	}
-	r.Token, r.Grant = token, grant
-	if sealed, err = b.seal(s, person, r); err == nil {
-		_, err = b.rows.Replace(ctx, key, sealed, revision)
-	}
-	if err != nil && !errors.Is(err, bus.ErrConflict) { // with a conflict the person has connected again, or disconnected
-		return false, unavailable(s, err)
-	}
-	return true, nil
+	r.Token, r.Grant, r.Got = token, grant, b.now().UTC()
+	return b.keep(ctx, s, person, r, revision)
 }
 
-// forget removes a credential of which nothing can be made, and asks the person to connect.
+// keep stores what a renewal got, in the place of the row that it began with.
+func (b *Book) keep(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
+	defer cancel()
+	sealed, err := b.seal(s, person, r)
+	if err != nil {
+		return false, unavailable(s, err)
+	}
+	for {
+		_, err = b.rows.Replace(ctx, credentialtable.Key(s.ID, person), sealed, revision)
+		if err == nil {
+			return true, nil
+		}
+		if errors.Is(err, bus.ErrConflict) {
+			return b.lost(ctx, s, person, r)
+		}
+		select {
+		case <-ctx.Done():
+			return false, unavailable(s, err)
+		case <-time.After(again):
+		}
+	}
+}
+
+// lost looks at what stands in the place of what a renewal got: that itself, where the answer
+// to an earlier try was lost, a new connection of the person, or nothing.
+func (b *Book) lost(ctx context.Context, s *Server, person string, r *row) (done bool, err error) {
+	now, _, err := b.read(ctx, s, person)
+	switch {
+	case err != nil:
+		return false, nil //nolint:nilerr // it is read again
+	case now == nil: // the person has disconnected, which did not end this pair
+		_ = s.OAuth.Revoke(ctx, r.Grant, r.Token)
+	}
+	return now != nil && now.version() == r.version(), nil
+}
+
+// forget removes a credential of which nothing can be made, and asks the person to connect. It
+// returns nil where another one stands there now.
 func (b *Book) forget(ctx context.Context, s *Server, key string, revision uint64) error {
-	if err := b.rows.Remove(ctx, key, revision); err != nil && !errors.Is(err, bus.ErrConflict) {
+	switch err := b.rows.Remove(ctx, key, revision); {
+	case errors.Is(err, bus.ErrConflict):
+		return nil
+	case err != nil:
 		return unavailable(s, err)
 	}
 	return b.required(s)
@@ -309,7 +402,7 @@ func (b *Book) ConnectURL(server schema.ServerID) string {
 }
 
 func unavailable(s *Server, err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The caller's credential for server %q cannot be had at the moment: %w. The call did not start.", s.ID, err)
+	e := schema.Errorf(schema.KindUnavailable, "The caller's credential for server %q is not available now: %w. The call did not start.", s.ID, err)
 	e.Retryable = true
 	return e
 }

@@ -79,7 +79,7 @@ func (b *Book) Finish(ctx context.Context, server schema.ServerID, person string
 	if err != nil {
 		return schema.Errorf(schema.KindForbidden, "You are not connected to server %q: %w.", server, err)
 	}
-	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Token: token, Grant: grant})
+	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Token: token, Grant: grant, Got: b.now().UTC()})
 }
 
 // SetSecret stores a secret of the person's own, such as an API key.
@@ -111,7 +111,7 @@ func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person st
 		return unavailable(s, err)
 	}
 	if r != nil && r.Grant != nil && s.OAuth != nil {
-		_ = s.OAuth.Revoke(ctx, r.Grant)
+		_ = s.OAuth.Revoke(ctx, r.Grant, r.Token)
 	}
 	return nil
 }
@@ -133,6 +133,7 @@ func (b *Book) Metadata() []byte {
 type Flow struct {
 	Server  schema.ServerID `json:"server"`
 	Person  string          `json:"person"`
+	Owner   string          `json:"owner"` // the person in the log
 	Until   time.Time       `json:"until"`
 	Request *oauth.Request  `json:"request"`
 }

@@ -3,6 +3,7 @@ package setup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,7 +57,10 @@ func credentialServer(e *settings.CredentialServer, connect string) *credential.
 	if file := e.ClientSecretFile; file != "" {
 		s.OAuth.Secret = func() (string, error) {
 			text, err := os.ReadFile(file)
-			return strings.TrimRight(string(text), "\r\n"), err
+			if err != nil { // people see the error: nothing of our disk is in it
+				return "", errors.New("the client secret of the server cannot be read")
+			}
+			return strings.TrimRight(string(text), "\r\n"), nil
 		}
 	}
 	return s

@@ -20,6 +20,8 @@ const (
 	// fresh is the age below which a token that the server refuses is not replaced: another
 	// one would be refused too.
 	fresh = 5 * time.Second
+	// mostScopes bounds what servers that name ever more scopes can make us ask for.
+	mostScopes = 100
 )
 
 // tokens keeps one access token and fetches the next, once for everybody who waits. It is
@@ -47,11 +49,17 @@ func (t *tokens) get(ctx context.Context) (*oauth.Token, error) {
 	return t.fetchOne(ctx)
 }
 
-// fetchOne joins the fetch under way, or begins one. It ends with ctx, and the fetch does not.
+// fetchOne joins the fetch under way with the scopes asked for so far, or begins one.
 func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 	t.mu.Lock()
 	scopes := slices.Clone(t.scopes)
 	t.mu.Unlock()
+	return t.fetchWith(ctx, scopes)
+}
+
+// fetchWith joins the fetch under way with these scopes, or begins one. It ends with ctx, and
+// the fetch does not.
+func (t *tokens) fetchWith(ctx context.Context, scopes []string) (*oauth.Token, error) {
 	got := t.flight.DoChan(strings.Join(scopes, " "), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()
@@ -59,7 +67,7 @@ func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.keep(token)
+		t.keep(token, scopes)
 		return token, nil
 	})
 	select {
@@ -73,15 +81,20 @@ func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 	}
 }
 
-func (t *tokens) keep(token *oauth.Token) {
+// keep keeps a token, and the scopes with which it was got, unless one with more scopes came
+// meanwhile.
+func (t *tokens) keep(token *oauth.Token, scopes []string) {
 	now := time.Now()
 	var until time.Time
 	if life := token.Expires.Sub(now); !token.Expires.IsZero() {
 		until = token.Expires.Add(-min(early, life/10))
 	}
 	t.mu.Lock()
-	t.now, t.since, t.until = token, now, until
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	if len(scopes) < len(t.scopes) {
+		return
+	}
+	t.now, t.since, t.until, t.scopes = token, now, until, scopes
 }
 
 // refused says that the server does not take the token sent. It reports whether there is
@@ -100,21 +113,21 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	return err == nil, err
 }
 
-// widen asks for more scopes. It reports whether there is another token now: not where all
-// of them were asked for before.
+// widen asks for more scopes, and for them ever after where the server grants a token. It
+// reports whether there is another token now: not where all of them were asked for before.
 func (t *tokens) widen(ctx context.Context, more []string) (bool, error) {
 	t.mu.Lock()
-	known := len(t.scopes)
+	scopes := slices.Clone(t.scopes)
+	t.mu.Unlock()
+	known := len(scopes)
 	for _, s := range more {
-		if !slices.Contains(t.scopes, s) {
-			t.scopes = append(t.scopes, s)
+		if !slices.Contains(scopes, s) && len(scopes) < mostScopes {
+			scopes = append(scopes, s)
 		}
 	}
-	wider := len(t.scopes) > known
-	t.mu.Unlock()
-	if !wider {
+	if len(scopes) == known {
 		return false, nil
 	}
-	_, err := t.fetchOne(ctx)
+	_, err := t.fetchWith(ctx, scopes)
 	return err == nil, err
 }

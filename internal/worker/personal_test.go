@@ -111,6 +111,9 @@ func personalFront(t *testing.T, srv *bustest.Server, keys *credential.Keys, add
 	return r, c, book
 }
 
+// of is the person as the book knows them.
+func of(owner string) string { return credential.Person(&schema.Principal{Owner: owner}) }
+
 func whoami(ctx context.Context, r *dispatch.Router, person string) (string, error) {
 	res, err := r.Do(ctx, &schema.Call{
 		ID: schema.NewCallID(), Server: "accounts", Tool: "whoami", Arguments: []byte(`{}`), Timeout: 20 * time.Second, Principal: schema.Principal{Name: "key of " + person, Owner: person},
@@ -150,7 +153,7 @@ func TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther(t *testing.T) {
 	for i := range people {
 		person := fmt.Sprint("person", i)
 		mcp.set("canary-"+person, person)
-		if err := book.SetSecret(t.Context(), "accounts", person, "canary-"+person); err != nil {
+		if err := book.SetSecret(t.Context(), "accounts", of(person), "canary-"+person); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +185,7 @@ func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
 	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
 	await(t, c, "accounts is ready", hasTools(c, "accounts"))
 	mcp.set("canary-ada", "ada")
-	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-ada"); err != nil {
+	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-ada"); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := whoami(t.Context(), r, "ada"); got != "ada" || err != nil {
@@ -203,7 +206,7 @@ func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
 	asked("somebody else", "bob")
 	// The person gets another key at the server, and the old one ends there.
 	mcp.set("canary-new", "ada again")
-	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-new"); err != nil {
+	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-new"); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := whoami(t.Context(), r, "ada"); got != "ada again" || err != nil {
@@ -214,7 +217,7 @@ func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
 	mcp.mu.Unlock()
 	asked("a key that the server refuses", "ada")
 	mcp.set("canary-new", "ada")
-	if err := book.Disconnect(t.Context(), "accounts", "ada"); err != nil {
+	if err := book.Disconnect(t.Context(), "accounts", of("ada")); err != nil {
 		t.Fatal(err)
 	}
 	asked("after disconnecting", "ada")
@@ -230,7 +233,7 @@ func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
 	defer stop(t, w)
 	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
 	await(t, c, "accounts is ready", hasTools(c, "accounts"))
-	if err := book.SetSecret(t.Context(), "accounts", "ada", "canary-ada"); err != nil {
+	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-ada"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := whoami(t.Context(), r, "ada"); schema.KindOf(err) != schema.KindServerFailed || thief.count() != 0 {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"strings"
@@ -61,6 +62,9 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 	return g.site.render(w, http.StatusOK, "connect", v, view{Title: "Connections", Here: credential.ConnectPath, Page: p})
 }
 
+// shownAs is how the log names a visitor.
+func shownAs(v visitor) string { return cmp.Or(v.who.Owner, v.who.Name) }
+
 func (g *connectPages) flowCookie() string {
 	if g.site.access.https {
 		return "__Host-callyard-connect"
@@ -79,7 +83,7 @@ func (g *connectPages) setFlow(w http.ResponseWriter, value string, age int) {
 // start sends the person to the authorization server of an MCP server.
 func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
 	book := g.site.o.Credentials
-	f := &credential.Flow{Server: schema.ServerID(r.PostForm.Get("server")), Person: credential.Person(&v.who), Until: time.Now().Add(connectFor)}
+	f := &credential.Flow{Server: schema.ServerID(r.PostForm.Get("server")), Person: credential.Person(&v.who), Owner: shownAs(v), Until: time.Now().Add(connectFor)}
 	var err error
 	if f.Request, err = book.Begin(r.Context(), f.Server); err != nil {
 		return err
@@ -122,7 +126,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 		g.site.o.fault(r.Context(), r.Pattern, err)
 		return refuse(err)
 	}
-	g.site.o.Log.Info("a person connected to a server", "name", f.Person, "server", f.Server)
+	g.site.o.Log.Info("a person connected to a server", "name", f.Owner, "server", f.Server)
 	next := credential.ConnectPath + "?done=connect"
 	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + ui.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
 }
@@ -133,7 +137,7 @@ func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) er
 	if err := g.site.o.Credentials.SetSecret(r.Context(), server, person, strings.TrimSpace(r.PostForm.Get("key"))); err != nil {
 		return err
 	}
-	g.site.o.Log.Info("a person connected to a server", "name", person, "server", server)
+	g.site.o.Log.Info("a person connected to a server", "name", shownAs(v), "server", server)
 	http.Redirect(w, r, credential.ConnectPath+"?done=connect", http.StatusSeeOther)
 	return nil
 }
@@ -143,7 +147,7 @@ func (g *connectPages) disconnect(w http.ResponseWriter, r *http.Request, v visi
 	if err := g.site.o.Credentials.Disconnect(r.Context(), server, person); err != nil {
 		return err
 	}
-	g.site.o.Log.Info("a person disconnected from a server", "name", person, "server", server)
+	g.site.o.Log.Info("a person disconnected from a server", "name", shownAs(v), "server", server)
 	http.Redirect(w, r, credential.ConnectPath+"?done=disconnect", http.StatusSeeOther)
 	return nil
 }

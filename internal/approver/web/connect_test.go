@@ -97,7 +97,7 @@ func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {
 	if a := f.do(ada, "GET", "/connect/callback?"+query, ""); a.status != http.StatusForbidden {
 		t.Errorf("a second time: %d", a.status)
 	}
-	if _, err := book.Get(t.Context(), "crm", "ada@x", 0); err != nil {
+	if _, err := book.Get(t.Context(), "crm", credential.Person(&schema.Principal{Owner: "ada@x"}), 0); err != nil {
 		t.Errorf("ada: %v", err)
 	}
 	if _, err := book.Get(t.Context(), "crm", "bob", 0); schema.KindOf(err) != schema.KindConnectRequired {
@@ -110,7 +110,7 @@ func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {
 	if a := f.post(ada, "/connect/disconnect", url.Values{"token": {formToken(t, page.body, "/connect/disconnect")}, "server": {"crm"}}); a.status != http.StatusSeeOther {
 		t.Errorf("disconnecting: %d", a.status)
 	}
-	if _, err := book.Get(t.Context(), "crm", "ada@x", 0); schema.KindOf(err) != schema.KindConnectRequired {
+	if _, err := book.Get(t.Context(), "crm", credential.Person(&schema.Principal{Owner: "ada@x"}), 0); schema.KindOf(err) != schema.KindConnectRequired {
 		t.Errorf("after disconnecting: %v", err)
 	}
 }

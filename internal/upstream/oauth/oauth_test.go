@@ -91,13 +91,13 @@ func TestAPersonConnectsAndTheGrantIsRefreshed(t *testing.T) {
 	if err != nil || !as.Takes(next.Access) || after.Refresh == grant.Refresh {
 		t.Fatalf("refreshed: %v", err)
 	}
-	if _, _, err := c.Refresh(t.Context(), grant); !oauth.Ended(err) {
+	if _, _, err := c.Refresh(t.Context(), grant); !c.Ended(err, grant) {
 		t.Errorf("the old refresh token: %v", err)
 	}
-	if err := c.Revoke(t.Context(), after); err != nil {
+	if err := c.Revoke(t.Context(), after, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Refresh(t.Context(), after); !oauth.Ended(err) {
+	if _, _, err := c.Refresh(t.Context(), after); !c.Ended(err, after) {
 		t.Errorf("after it was revoked: %v", err)
 	}
 }

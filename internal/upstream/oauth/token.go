@@ -44,10 +44,19 @@ func (r *Refused) Error() string {
 	return "the authorization server refused"
 }
 
-// Ended reports whether an error means that a grant is of no use any more.
-func Ended(err error) bool {
+// ErrOtherServer says that a grant is not of the authorization server that is configured, which
+// alone gets the configured secret.
+var ErrOtherServer = errors.New("the grant is of another authorization server than the configured one")
+
+// Ended reports whether the error of a refresh means that the grant is of no use any more. That
+// the client is unknown means it for one that the server registered itself: a configured client
+// can be repaired.
+func (c *Client) Ended(err error, g *Grant) bool {
 	var r *Refused
-	return errors.As(err, &r) && slices.Contains([]string{"invalid_grant", "access_denied", "unauthorized_client", "invalid_client"}, r.Code)
+	if !errors.As(err, &r) {
+		return false
+	}
+	return r.Code == "invalid_grant" || r.Code == "invalid_client" && g.Client.ID != c.ID && g.Client.ID != c.MetadataURL
 }
 
 // codes are the error codes that are repeated: those of the OAuth parameters registry that
@@ -94,7 +103,14 @@ func set(form url.Values, key, value string) {
 // authenticate adds what proves the client.
 func (c *Client) authenticate(reg Registration, endpoint string, form url.Values, h http.Header) error {
 	secret := reg.Secret
-	if secret == "" && c.Secret != nil && reg.ID == c.ID && (reg.Method == methodBasic || reg.Method == methodPost) {
+	if reg.Method == methodKey || secret == "" && (reg.Method == methodBasic || reg.Method == methodPost) {
+		// What proves the configured client is for the configured server, whatever an older
+		// grant names.
+		if reg.ID != c.ID || c.Issuer != "" && !sameIssuer(c.Issuer, reg.Issuer) {
+			return ErrOtherServer
+		}
+	}
+	if secret == "" && c.Secret != nil && (reg.Method == methodBasic || reg.Method == methodPost) {
 		var err error
 		if secret, err = c.Secret(); err != nil {
 			return err
@@ -194,12 +210,16 @@ func readToken(status int, text []byte, now time.Time) (*Token, error) {
 }
 
 // Revoke tells the authorization server that a grant is not used any more (RFC 7009), where
-// it wants to know.
-func (c *Client) Revoke(ctx context.Context, g *Grant) error {
-	if g.Revocation == "" || g.Refresh == "" {
+// it wants to know: its refresh token, or the access token where there is none.
+func (c *Client) Revoke(ctx context.Context, g *Grant, t *Token) error {
+	form := url.Values{"token": {g.Refresh}, "token_type_hint": {"refresh_token"}}
+	if g.Refresh == "" && t != nil {
+		form = url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}}
+	}
+	if g.Revocation == "" || form.Get("token") == "" {
 		return nil
 	}
-	status, _, err := c.post(ctx, g.Client, g.Revocation, url.Values{"token": {g.Refresh}, "token_type_hint": {"refresh_token"}})
+	status, _, err := c.post(ctx, g.Client, g.Revocation, form)
 	if err == nil && status != http.StatusOK {
 		err = &Refused{Status: status}
 	}
