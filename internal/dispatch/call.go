@@ -127,6 +127,7 @@ type attempt struct {
 	final  chan bus.ReplyFrame
 	parts  chan bus.ReplyFrame // made when a large result begins
 	ended  atomic.Bool         // the slot was given back
+	asked  atomic.Int32        // questions for a credential
 	async  *AsyncCall          // takes the final frame, where it is set
 }
 

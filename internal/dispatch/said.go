@@ -31,9 +31,16 @@ func (a *attempt) said(f *bus.ReplyFrame) {
 	})
 }
 
+// mostAsked is how often a worker may ask during one attempt: again where the server refused the
+// first credential.
+const mostAsked = 2
+
 // credential answers a worker that asks for the credential of the person behind the call. Who
 // that is the router knows, whatever the worker says.
 func (a *attempt) credential(f *bus.ReplyFrame) {
+	if a.asked.Add(1) > mostAsked {
+		return
+	}
 	worker, seq, message := f.Worker, f.Seq, slices.Clone(f.Payload)
 	call, server, person := a.call.ID, a.call.Server, credential.Person(&a.call.Principal)
 	r := a.router

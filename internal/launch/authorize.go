@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 )
@@ -18,6 +19,10 @@ type Authorizer interface {
 	// leave the body of the answer alone.
 	Refused(ctx context.Context, answer Refusal) (again bool, err error)
 }
+
+// ErrRefused is in the error of an [Authorizer] that has no other credential for the server: the
+// server is there, and answers others.
+var ErrRefused = errors.New("the server refused the caller's credential")
 
 // A Refusal is an answer with the status 401 or 403.
 type Refusal struct {

@@ -111,6 +111,26 @@ func (r *Running) Cancel() {
 	r.finish(o)
 }
 
+// CancelWaiting is Cancel for a call that no session has taken yet, and does nothing to any
+// other. It reports whether the call has ended, or ends by this.
+func (r *Running) CancelWaiting() bool {
+	if r.pool == nil {
+		return r.ended.Load()
+	}
+	r.pool.mu.Lock()
+	won := r.on == nil && r.ended.CompareAndSwap(false, true)
+	r.pool.mu.Unlock()
+	if !won {
+		return r.ended.Load()
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.leave()
+	r.finish(Outcome{Err: &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}})
+	return true
+}
+
 // expire is what the timer of a call runs.
 func (r *Running) expire() {
 	if !r.ended.CompareAndSwap(false, true) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -307,7 +308,7 @@ func (s *session) check(ctx context.Context) error {
 		method = mcpwire.MethodDiscover
 	}
 	_, err := s.ask(ctx, method, nil)
-	if schema.KindOf(err) == schema.KindProtocol {
+	if schema.KindOf(err) == schema.KindProtocol || errors.Is(err, launch.ErrRefused) {
 		return nil
 	}
 	return err

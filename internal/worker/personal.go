@@ -21,6 +21,8 @@ const (
 	// personalIdle is how long an unused one stays.
 	personalIdle  = 2 * time.Minute
 	personalSweep = 15 * time.Second
+	// personalAnswer bounds the wait for a credential: longer than a renewal takes.
+	personalAnswer = 35 * time.Second
 	// personalClose bounds the end of one that has no calls.
 	personalClose = 5 * time.Second
 )
@@ -37,6 +39,7 @@ type personal struct {
 
 	mu       sync.Mutex
 	sessions map[personKey]*personSession
+	freed    chan struct{} // closed when a session gets idle; nil where nobody waits for one
 }
 
 // personKey names a person at one server; the version is that of the credential.
@@ -77,7 +80,7 @@ func (a *personAuth) Refused(_ context.Context, r launch.Refusal) (bool, error) 
 		a.refused.Store(true)
 		close(a.told)
 	})
-	return false, launch.Failed("Server %q refused the caller's credential. The call did not start.", a.server)
+	return false, launch.Failed("Server %q: %w. The call did not start.", a.server, launch.ErrRefused)
 }
 
 // openPersonal returns what runs the calls; no session is opened yet.
@@ -116,9 +119,9 @@ func (p *personal) run(ctx context.Context, j *job, principal string, deadline t
 			j.done(&j.request, session.Outcome{Err: p.word(j, err)})
 			return
 		}
-		s, err := p.take(personKey{principal, c.Version}, c)
+		s, err := p.take(ctx, personKey{principal, c.Version}, c)
 		if err != nil {
-			j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
+			j.done(&j.request, session.Outcome{Err: p.word(j, err)})
 			return
 		}
 		out := p.send(ctx, j, s, deadline)
@@ -145,11 +148,15 @@ func (p *personal) ask(ctx context.Context, j *job, refused uint64) (credential.
 	if !p.w.listener.Said(j.to, j.seq, bus.CredentialNumber, q.Message) {
 		return credential.Credential{}, launch.Failed("The question for the credential is too large. The call did not start.")
 	}
+	late := time.NewTimer(personalAnswer)
+	defer late.Stop()
 	select {
 	case object := <-answer:
 		return q.Open(object)
 	case <-ctx.Done():
 		return credential.Credential{}, ctx.Err()
+	case <-late.C:
+		return credential.Credential{}, launch.Unavailable("The front door did not answer the question for the caller's credential. The call did not start.")
 	}
 }
 
@@ -185,34 +192,61 @@ func (p *personal) send(ctx context.Context, j *job, s *personSession, deadline 
 		running.Cancel()
 		return <-over
 	}
-	// A call that is on its way ends by itself: its own request, if it is the refused one.
-	select {
-	case out := <-over:
-		return out
-	case <-time.After(personalRefusal):
-		running.Cancel()
-		out := <-over
-		if !out.Started && !j.ended.Load() {
-			out.Err = launch.Failed("Server %q refused the caller's credential. The call did not start.", p.cfg.Spec.ID)
+	// A call that is on its way ends by itself, and may well succeed: it was another request that
+	// the server refused. One that waits for a session waits in vain.
+	tick := time.NewTicker(personalRefusal)
+	defer tick.Stop()
+	for {
+		select {
+		case out := <-over:
+			return out
+		case <-ctx.Done():
+			running.Cancel()
+			return <-over
+		case <-tick.C:
+			if !running.CancelWaiting() {
+				continue
+			}
+			out := <-over
+			if !out.Started && out.Err != nil && out.Err.Kind == schema.KindCanceled && !j.ended.Load() {
+				out.Err = launch.Failed("Server %q: %w. The call did not start.", p.cfg.Spec.ID, launch.ErrRefused)
+			}
+			return out
 		}
-		return out
 	}
 }
 
-// personalRefusal is how long a call waits for its own end after its session was refused.
+// personalRefusal is how often a call whose session was refused looks whether it still waits.
 const personalRefusal = 100 * time.Millisecond
 
-// take returns the session of the key, a new one where there is none.
-func (p *personal) take(key personKey, c credential.Credential) (*personSession, error) {
-	p.mu.Lock()
-	s := p.sessions[key]
-	if s != nil && !s.auth.refused.Load() {
-		s.use++
-		p.mu.Unlock()
-		return s, nil
+// take returns the session of the key, a new one where there is none. Where all are in use it
+// waits until ctx ends. The caller is one of p.work.
+func (p *personal) take(ctx context.Context, key personKey, c credential.Credential) (*personSession, error) {
+	for {
+		s, freed := p.tryTake(key, c)
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, launch.Unavailable("All %d sessions of people with server %q are in use; the call did not start.", mostPersonal, p.cfg.Spec.ID)
+		}
 	}
+}
+
+// tryTake is take without waiting; with no session, freed is closed when it is worth another try.
+func (p *personal) tryTake(key personKey, c credential.Credential) (s *personSession, freed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var old *personSession
-	if len(p.sessions) >= mostPersonal {
+	switch s = p.sessions[key]; {
+	case s != nil && !s.auth.refused.Load():
+		s.use++
+		return s, nil
+	case s != nil && s.use == 0:
+		old = s
+	case s == nil && len(p.sessions) >= mostPersonal:
 		var oldest personKey
 		for k, o := range p.sessions {
 			if o.use == 0 && (old == nil || o.idle.Before(old.idle)) {
@@ -220,18 +254,21 @@ func (p *personal) take(key personKey, c credential.Credential) (*personSession,
 			}
 		}
 		if old == nil {
-			p.mu.Unlock()
-			return nil, launch.Unavailable("All %d sessions of people with server %q are in use; the call did not start.", mostPersonal, p.cfg.Spec.ID)
+			if p.freed == nil {
+				p.freed = make(chan struct{})
+			}
+			return nil, p.freed
 		}
 		delete(p.sessions, oldest)
+	}
+	if old != nil {
+		p.work.Go(func() { p.end(old) })
 	}
 	cfg := p.cfg
 	auth := &personAuth{server: cfg.Spec.ID, header: c.Header, value: c.Value, told: make(chan struct{})}
 	cfg.Spec.Auth = auth
 	s = &personSession{pool: session.Open(cfg, p.w.launcher, p.w.log, func() {}), auth: auth, use: 1}
 	p.sessions[key] = s
-	p.mu.Unlock()
-	p.end(old)
 	return s, nil
 }
 
@@ -240,13 +277,17 @@ func (p *personal) release(key personKey, s *personSession) {
 	p.mu.Lock()
 	s.use--
 	s.idle = time.Now()
+	if s.use == 0 && p.freed != nil {
+		close(p.freed)
+		p.freed = nil
+	}
 	ends := s.use == 0 && (s.auth.refused.Load() || p.sessions[key] != s)
 	if ends && p.sessions[key] == s {
 		delete(p.sessions, key)
 	}
 	p.mu.Unlock()
 	if ends {
-		p.end(s)
+		p.work.Go(func() { p.end(s) }) // the call that gives it back does not wait
 	}
 }
 
@@ -284,9 +325,11 @@ func (p *personal) endIdle(since time.Time) {
 		}
 	}
 	p.mu.Unlock()
+	var ending sync.WaitGroup
 	for _, s := range old {
-		p.end(s)
+		ending.Go(func() { p.end(s) })
 	}
+	ending.Wait()
 }
 
 // close takes no more calls, lets those that it has run until ctx ends, and closes the

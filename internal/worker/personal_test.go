@@ -28,11 +28,13 @@ type accounts struct {
 	mu    sync.Mutex
 	keys  map[string]string // accounts by key
 	calls int
+	begun chan struct{} // takes a word when a slow call runs
+	hold  chan struct{} // ends it
 }
 
 func newAccounts(t *testing.T) *accounts {
 	t.Helper()
-	a := &accounts{keys: map[string]string{}}
+	a := &accounts{keys: map[string]string{}, begun: make(chan struct{}, 1), hold: make(chan struct{})}
 	a.Server = httptest.NewServer(a)
 	t.Cleanup(a.Close)
 	return a
@@ -52,6 +54,16 @@ func (a *accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	answer := func(result string) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result) }
 	key := r.Header.Get("X-Api-Key")
+	if strings.Contains(string(body), `"slow":true`) {
+		a.begun <- struct{}{}
+		select {
+		case <-a.hold:
+		case <-r.Context().Done():
+			return
+		}
+		answer(`{"resultType":"complete","content":[{"type":"text","text":"slow"}]}`)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, known := a.keys[key]; key != "" && !known {
@@ -238,5 +250,51 @@ func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
 	}
 	if _, err := whoami(t.Context(), r, "ada"); schema.KindOf(err) != schema.KindServerFailed || thief.count() != 0 {
 		t.Errorf("%v, %d calls", err, thief.count())
+	}
+}
+
+// TestARefusedRequestEndsNoOtherCallOfThePerson has a key that ends at the server while a call
+// runs that the server took with it.
+func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
+	srv, mcp := bustest.Start(t), newAccounts(t)
+	keys, err := credential.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, srv, "w", false, userEntry(mcp.URL+"/mcp"))
+	defer stop(t, w)
+	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
+	await(t, c, "accounts is ready", hasTools(c, "accounts"))
+	mcp.set("canary-ada", "ada")
+	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-ada"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Do(t.Context(), &schema.Call{
+			ID: schema.NewCallID(), Server: "accounts", Tool: "whoami", Arguments: []byte(`{"slow":true}`), Timeout: 20 * time.Second, Principal: schema.Principal{Name: "key of ada", Owner: "ada"},
+		})
+		ended <- err
+	}()
+	select {
+	case <-mcp.begun:
+	case err := <-ended:
+		t.Fatalf("the slow call did not begin: %v", err)
+	}
+	mcp.mu.Lock()
+	delete(mcp.keys, "canary-ada")
+	mcp.mu.Unlock()
+	if _, err := whoami(t.Context(), r, "ada"); schema.KindOf(err) != schema.KindConnectRequired {
+		t.Errorf("with the key that ended: %v", err)
+	}
+	select { // some looks at waiting calls later it still runs
+	case err := <-ended:
+		t.Errorf("the running call ended: %v", err)
+		return
+	case <-time.After(300 * time.Millisecond):
+	}
+	close(mcp.hold)
+	if err := <-ended; err != nil {
+		t.Errorf("the running call: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ const wantFor = 90 * time.Second
 
 // want has changes of resources told that somebody wants to hear of.
 func (w *Worker) want(r bus.Resources) {
-	if h := w.servers.find(r.Server); h != nil && h.pool != nil {
+	if h := w.servers.find(r.Server); h != nil && h.pool != nil && h.personal == nil { // a person's resources are not those of the shared session
 		h.pool.Watch(r.URIs, time.Now().Add(wantFor))
 	}
 }
