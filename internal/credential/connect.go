@@ -18,9 +18,16 @@ import (
 // Paths of the pages where people connect.
 const (
 	ConnectPath  = "/connect"
-	CallbackPath = "/connect/callback"
+	CallbackPath = "/connect/callback"    // and the name of the server
 	ClientPath   = "/connect/client.json" // the client's metadata document
 )
+
+// CallbackURL is where authorization servers lead people back from one server. Each has one of
+// its own, so that no authorization server gets the code of another (RFC 9700, section 4.4.2.2).
+// connect is the address of the pages.
+func CallbackURL(connect string, server schema.ServerID) string {
+	return connect + CallbackPath + "/" + url.PathEscape(string(server))
+}
 
 // maxSecret bounds a secret that a person stores.
 const maxSecret = 8 << 10
@@ -119,8 +126,14 @@ func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person st
 // Metadata is the client's metadata document (draft-ietf-oauth-client-id-metadata-document),
 // which authorization servers read at [ClientPath].
 func (b *Book) Metadata() []byte {
+	back := []string{}
+	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
+		if b.servers[id].OAuth != nil {
+			back = append(back, b.servers[id].OAuth.RedirectURL)
+		}
+	}
 	text, err := json.Marshal(map[string]any{
-		"client_id": b.connect + ClientPath, "client_name": "Callyard", "client_uri": b.connect, "redirect_uris": []string{b.connect + CallbackPath},
+		"client_id": b.connect + ClientPath, "client_name": "Callyard", "client_uri": b.connect, "redirect_uris": back,
 		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "token_endpoint_auth_method": "none",
 	})
 	if err != nil {
@@ -141,9 +154,12 @@ type Flow struct {
 const flowPlace = "a flow in a browser"
 
 // SealFlow returns the flow as the browser keeps it: any approver with the same keys can
-// open it.
+// open it. What Finish does not need is left out: the browser keeps little.
 func (b *Book) SealFlow(f *Flow) ([]byte, error) {
-	plain, err := json.Marshal(f)
+	small, request := *f, *f.Request
+	request.URL, request.Grant.Scopes = "", nil
+	small.Request = &request
+	plain, err := json.Marshal(&small)
 	if err != nil {
 		return nil, err
 	}

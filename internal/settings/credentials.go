@@ -80,6 +80,8 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 	}
 	oauth := s.Kind == CredentialOAuth
 	switch {
+	case oauth && strings.HasPrefix(s.URL, "wss://"):
+		add("kind", "%q needs an https URL: what a server publishes of its authorization server is read there.", s.Kind)
 	case !oauth && s.Kind != CredentialKey:
 		add("kind", "must be %q or %q.", CredentialOAuth, CredentialKey)
 	case !oauth && (s.Issuer != "" || s.ClientID != "" || s.ClientSecretFile != "" || len(s.Scopes) > 0):

@@ -50,7 +50,7 @@ func credentialServer(e *settings.CredentialServer, connect string) *credential.
 		return s
 	}
 	s.Scheme, s.Scopes = "Bearer", e.Scopes
-	s.OAuth = &oauth.Client{ID: e.ClientID, Issuer: e.Issuer, RedirectURL: connect + credential.CallbackPath, Name: "Callyard", HTTP: oauth.NewHTTPClient(e.URL, e.Issuer)}
+	s.OAuth = &oauth.Client{ID: e.ClientID, Issuer: e.Issuer, RedirectURL: credential.CallbackURL(connect, s.ID), Name: "Callyard", HTTP: oauth.NewHTTPClient(e.URL, e.Issuer)}
 	if strings.HasPrefix(connect, "https://") {
 		s.OAuth.MetadataURL = connect + credential.ClientPath
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // New returns what gives the requests to the server at address their credential; nil where
-// a is nil. Of the mode "user" it is what the list of tools is read with. It reads no file and sends nothing before the first request.
+// a is nil. With mode user it is for the list of tools only. It reads no file and sends nothing before the first request.
 func New(server schema.ServerID, address string, a *config.Auth) launch.Authorizer {
 	switch {
 	case a == nil, a.Mode == config.AuthUser && a.Value.IsZero():

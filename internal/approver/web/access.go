@@ -161,7 +161,7 @@ func (a *access) checkForm(r *http.Request) error {
 	cookie := a.cookie(r)
 	token := r.PostForm.Get("token")
 	if cookie == "" || !hmac.Equal([]byte(token), []byte(a.formToken(cookie, r.URL.Path))) {
-		return schema.Errorf(schema.KindForbidden, "This form has expired, or belongs to another session; no decision was recorded. Reload the page and try again.")
+		return schema.Errorf(schema.KindForbidden, "This form has expired, or belongs to another session; nothing was recorded. Reload the page and try again.")
 	}
 	return nil
 }

@@ -16,6 +16,9 @@ import (
 // connectFor is how long a person has at the authorization server.
 const connectFor = 10 * time.Minute
 
+// maxConnectFlow bounds the value of the cookie of a flow: browsers drop cookies of over 4096 bytes.
+const maxConnectFlow = 3800
+
 // connectPages are where a person connects to MCP servers that want to know who they are.
 type connectPages struct{ site *site }
 
@@ -27,7 +30,7 @@ func (g *connectPages) register() {
 	g.site.visited("POST "+credential.ConnectPath+"/start", g.start)
 	g.site.visited("POST "+credential.ConnectPath+"/key", g.key)
 	g.site.visited("POST "+credential.ConnectPath+"/disconnect", g.disconnect)
-	g.site.html("GET "+credential.CallbackPath, g.arrive)
+	g.site.html("GET "+credential.CallbackPath+"/{server}", g.arrive)
 	g.site.routes.HandleFunc("GET "+credential.ClientPath, g.metadata)
 }
 
@@ -89,15 +92,18 @@ func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) 
 		return err
 	}
 	to := f.Request.URL
-	f.Request.URL = "" // the cookie is small
 	sealed, err := book.SealFlow(f)
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "The connection cannot start: %w", err)
 	}
-	g.setFlow(w, base64.RawURLEncoding.EncodeToString(sealed), int(connectFor.Seconds()))
+	value := base64.RawURLEncoding.EncodeToString(sealed)
+	if len(value) > maxConnectFlow {
+		return schema.Errorf(schema.KindServerFailed, "The connection cannot start: what the authorization server registered is too large for a cookie. Configure a client_id for this server.")
+	}
+	g.setFlow(w, value, int(connectFor.Seconds()))
 	// Browsers do not let a form redirect to another site under our policy; a page that
 	// continues there does.
-	page := message{Text: "You continue at the authorization server of " + ui.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
+	page := message{Text: "You continue at " + ui.Escaped([]byte(credential.Origin(to))) + ", the authorization server of " + ui.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
 	return g.site.render(w, http.StatusOK, "message", v, view{Title: "Connect", Go: to, Page: page})
 }
 
@@ -118,7 +124,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 			f, _ = g.site.o.Credentials.OpenFlow(sealed)
 		}
 	}
-	if f == nil {
+	if f == nil || r.PathValue("server") != string(f.Server) {
 		return refuse(schema.Errorf(schema.KindForbidden, "This connection was not started in this browser, or it has expired. Start again."))
 	}
 	g.setFlow(w, "", -1) // one flow, one try

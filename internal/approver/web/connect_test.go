@@ -35,7 +35,7 @@ func openWithCredentials(t *testing.T, keys []authn.Key) (*fabric, *credential.B
 	}
 	var book *credential.Book
 	f := open(t, keys, func(o *web.Options) {
-		client := &oauth.Client{RedirectURL: "http://page" + credential.CallbackPath, Name: "Callyard", HTTP: oauth.NewHTTPClient(mcp.URL)}
+		client := &oauth.Client{RedirectURL: credential.CallbackURL("http://page", "crm"), Name: "Callyard", HTTP: oauth.NewHTTPClient(mcp.URL)}
 		book, err = credential.Open(t.Context(), bustest.Start(t).Connect(t, "approver"), wrapping, []*credential.Server{
 			{ID: "crm", URL: mcp.URL + "/mcp", Header: "Authorization", Scheme: "Bearer", OAuth: client}, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"},
 		}, "http://page")
@@ -79,8 +79,9 @@ func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	query := f.beginConnect(ada)
 	for what, a := range map[string]answer{
-		"in another browser":     f.do(bob, "GET", "/connect/callback?"+query, ""),
-		"in a browser of nobody": f.do(f.browser(), "GET", "/connect/callback?"+query, ""),
+		"in another browser":     f.do(bob, "GET", "/connect/callback/crm?"+query, ""),
+		"in a browser of nobody": f.do(f.browser(), "GET", "/connect/callback/crm?"+query, ""),
+		"of another server":      f.do(ada, "GET", "/connect/callback/jira?"+query, ""),
 		"without a token":        f.post(ada, "/connect/start", url.Values{"server": {"crm"}}),
 		"from another page":      f.post(ada, "/connect/disconnect", url.Values{"server": {"crm"}}, "Sec-Fetch-Site", "cross-site"),
 	} {
@@ -91,10 +92,10 @@ func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {
 	if as.Issued() != 0 {
 		t.Error("a code was redeemed")
 	}
-	if a := f.do(ada, "GET", "/connect/callback?"+query, ""); a.status != http.StatusOK || !strings.Contains(a.body, "You are connected to crm") {
+	if a := f.do(ada, "GET", "/connect/callback/crm?"+query, ""); a.status != http.StatusOK || !strings.Contains(a.body, "You are connected to crm") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if a := f.do(ada, "GET", "/connect/callback?"+query, ""); a.status != http.StatusForbidden {
+	if a := f.do(ada, "GET", "/connect/callback/crm?"+query, ""); a.status != http.StatusForbidden {
 		t.Errorf("a second time: %d", a.status)
 	}
 	if _, err := book.Get(t.Context(), "crm", credential.Person(&schema.Principal{Owner: "ada@x"}), 0); err != nil {

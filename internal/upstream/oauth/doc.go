@@ -1,7 +1,7 @@
 // Package oauth is the OAuth 2.1 client of the MCP specification, revision 2026-07-28
 // (basic/authorization): it finds the authorization server of an MCP server, makes itself
 // known to it, sends a person there with PKCE, redeems the code, and refreshes.
-// Machines get tokens with the client credentials grant and with token exchange.
+// Machines get tokens with the client credentials grant.
 //
 // # What it promises
 //
