@@ -370,7 +370,7 @@ func (b *Book) lost(ctx context.Context, s *Server, person string, r *row) (done
 	now, _, err := b.read(ctx, s, person)
 	switch {
 	case err != nil:
-		return false, nil //nolint:nilerr // it is read again
+		return false, nil // it is read again
 	case now == nil: // the person has disconnected, which did not end this pair
 		_ = s.OAuth.Revoke(ctx, r.Grant, r.Token)
 	}
