@@ -3,6 +3,9 @@ package console
 // Back is the page that somebody is led to.
 func Back(text string) string { return back(text) }
 
+// Pretty is JSON with line breaks.
+func Pretty(raw string) string { return string(pretty([]byte(raw))) }
+
 // ReadMetrics reads metrics twice, and takes figures between them.
 func ReadMetrics(text []byte) {
 	c := readCounters(text)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -126,7 +127,7 @@ func (c toolPages) viewTool(ctx context.Context, v Visit, server, name string) (
 			page.Hints = append(page.Hints, hint{h.label, map[bool]string{true: "yes", false: "no"}[string(value) == "true"]})
 		}
 	}
-	page.Try.Token = v.Token(Root + "/tool")
+	page.Try.Token, page.Try.Once = v.Token(Root+"/tool"), rand.Text()
 	return page, nil
 }
 

@@ -78,6 +78,42 @@ func TestATriedCallIsSentExactlyAsTheEditorHasIt(t *testing.T) {
 	}
 }
 
+func TestACallThatIsSentTwiceFromAPageIsOneCall(t *testing.T) {
+	d := toolDoor(t, `{"content":[]}`)
+	k := openDesk(t, d, nil)
+	once := func(p page) string {
+		return regexp.MustCompile(`name="once" value="([^"]*)"`).FindStringSubmatch(p.body)[1]
+	}
+	var pages []page
+	key := func(once, arguments string) string {
+		pages = append(pages, k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "once", once, "arguments", arguments))
+		return d.last("POST /servers/demo/tools/a%2Fb").header.Get("Idempotency-Key")
+	}
+	first := once(k.get("/console/tool?server=demo&tool=a%2Fb"))
+	one := key(first, "{}")
+	if one == "" || key(first, "{}") != one || key(first, `{"n":1}`) == one {
+		t.Errorf("the key of a page is %q", one)
+	}
+	if next := once(pages[0]); next == first || next == "" || key(next, "{}") == one {
+		t.Error("the page with the result cannot run the call again")
+	}
+	for _, bad := range []string{"", "a\nb", strings.Repeat("A", 65)} {
+		if got := key(bad, "{}"); got != "" {
+			t.Errorf("%q makes the key %q", bad, got)
+		}
+	}
+}
+
+func TestJSONHasLineBreaksWithoutGrowingOutOfProportion(t *testing.T) {
+	if got := console.Pretty(`{"a":"<&>","n":1e2}`); got != "{\n  \"a\": \"<&>\",\n  \"n\": 1e2\n}" {
+		t.Errorf("it is %s", got)
+	}
+	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
+	if got := console.Pretty(deep); got != deep {
+		t.Errorf("%d bytes became %d", len(deep), len(got))
+	}
+}
+
 func TestARefusedAndAHeldCallAreTold(t *testing.T) {
 	d := toolDoor(t, "!invalid-arguments The arguments are wrong.")
 	k := openDesk(t, d, nil)

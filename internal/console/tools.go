@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -175,10 +176,15 @@ func (c *Console) sets(ctx context.Context, v Visit) ([]callyard.SetItem, error)
 	return list.Sets, err
 }
 
-// pretty returns JSON with line breaks, or the text as it is where it is none.
+// maxNesting bounds how deep JSON with line breaks may nest: each level indents all that is
+// within it, so that a few kilobytes of brackets would become hundreds of megabytes.
+const maxNesting = 64
+
+// pretty returns JSON with line breaks, or the text as it is where it is none or nests too deep.
 func pretty(raw json.RawMessage) []byte {
-	if b, err := json.MarshalIndent(raw, "", "  "); err == nil && len(raw) > 0 {
-		return b
+	var b bytes.Buffer
+	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil {
+		return raw
 	}
-	return raw
+	return bytes.TrimSpace(b.Bytes())
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 // tryView is the part of a tool's page on which people call it.
 type tryView struct {
 	Token     string
+	Once      string // another one for each page: what is sent twice from it is one call
 	Form      *form.Form
 	Arguments string // exactly what would be sent
 	Faults    []form.Fault
@@ -71,7 +73,7 @@ func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) erro
 	case "fill":
 		status = page.Try.fill(page.Input, values)
 	default:
-		status = c.run(r.Context(), v, page, values)
+		status = c.run(r.Context(), v, page, values, f.Get("once"))
 	}
 	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script asks for what the form makes
 		return sendComposed(w, &page.Try)
@@ -114,7 +116,7 @@ func (t *tryView) fill(input json.RawMessage, before form.Values) int {
 
 // run calls the tool with exactly what the editor has, in the way in which every caller does:
 // policy, approval, limits and records apply. It returns the status of the page.
-func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form.Values) int {
+func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form.Values, once string) int {
 	t := &page.Try
 	if t.Form = form.New(page.Input, values); len(values) == 0 {
 		if filled, _ := form.Fill(page.Input, json.RawMessage(t.Arguments)); len(filled) > 0 {
@@ -127,8 +129,9 @@ func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form
 	}
 	began := c.o.Now()
 	prefer := fmt.Sprintf("wait=%d", waitFor/time.Second)
+	params := callyard.CallToolParams{Prefer: &prefer, IdempotencyKey: onceKey(once, t.Arguments)}
 	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.CallToolWithBody(ctx, page.Server, page.Name, &callyard.CallToolParams{Prefer: &prefer}, "application/json", bytes.NewReader([]byte(t.Arguments)))
+		return client.CallToolWithBody(ctx, page.Server, page.Name, &params, "application/json", bytes.NewReader([]byte(t.Arguments)))
 	})
 	took := c.o.Now().Sub(began)
 	t.CallID = a.callID
@@ -144,6 +147,17 @@ func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form
 		t.CallID = t.Result.CallID
 	}
 	return http.StatusOK
+}
+
+// onceKey makes a double click, or a reload of the result, the same call: the page that was
+// filled in, and the arguments. It is nil where the form does not name its page.
+func onceKey(once, arguments string) *string {
+	if once == "" || len(once) > 64 || strings.Trim(once, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" { // what rand.Text makes
+		return nil
+	}
+	digest := sha256.Sum256([]byte(arguments))
+	key := fmt.Sprintf("%s-%x", once, digest[:8])
+	return &key
 }
 
 // sendComposed answers the script with what the form makes, and what is wrong.

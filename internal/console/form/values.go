@@ -28,12 +28,19 @@ func (f *Form) JSON() (json.RawMessage, []Fault) {
 	if !ok {
 		compact = []byte("{}")
 	}
+	if rawjson.Deeper(compact, maxNesting) {
+		return compact, w.faults
+	}
 	var b bytes.Buffer
 	if json.Indent(&b, compact, "", "  ") != nil {
 		return json.RawMessage("{}"), append(w.faults, Fault{f.Root.Name, f.Root.Label, "cannot be written as JSON."})
 	}
 	return b.Bytes(), w.faults
 }
+
+// maxNesting bounds how deep a document with line breaks may nest: each level indents all
+// within it. A deeper one has none.
+const maxNesting = 64
 
 type writer struct{ faults []Fault }
 

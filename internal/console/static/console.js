@@ -18,32 +18,44 @@
   const faults = form && form.querySelector("#faults");
   if (!form || !form.querySelector(".try-fields [name^='f.']")) return;
   // The server makes the JSON, so that it is the same with and without this script.
-  let timer = 0, asked = 0;
+  // dirty says that the form has something that is not in the editor yet.
+  let timer = 0, asked = 0, dirty = false;
   const compose = async () => {
     const n = ++asked;
     const body = new URLSearchParams(new FormData(form));
     body.set("do", "compose");
     const answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", credentials: "same-origin", headers: { "X-Callyard-Part": "arguments" }, body });
-    if (!answer.ok || n !== asked) return;
+    if (!answer.ok) throw new Error(answer.statusText);
     const made = await answer.json();
+    if (n !== asked) return;
+    dirty = false;
     editor.value = made.arguments;
     faults.textContent = made.faults.join(" ");
     faults.hidden = made.faults.length === 0;
   };
   form.addEventListener("input", (event) => {
+    if (event.target === editor) { // what is written there stands
+      clearTimeout(timer);
+      asked++;
+      dirty = false;
+    }
     if (!event.target.name || !event.target.name.startsWith("f.")) return;
     clearTimeout(timer);
-    timer = setTimeout(() => { timer = 0; compose().catch(() => {}); }, 150);
+    asked++;
+    dirty = true;
+    timer = setTimeout(() => compose().catch(() => {}), 150);
   });
-  // What was typed last is in the editor before the form is sent.
+  // What was typed last is in the editor before the form is sent, or nothing is sent.
   form.addEventListener("submit", (event) => {
-    if (!timer || !event.submitter || event.submitter.value !== "run") return;
+    if (!dirty || !event.submitter || event.submitter.value !== "run") return;
     event.preventDefault();
     clearTimeout(timer);
-    timer = 0;
-    compose().catch(() => {}).finally(() => form.requestSubmit(event.submitter));
+    compose().then(() => { if (!dirty) form.requestSubmit(event.submitter); }).catch(() => {
+      faults.textContent = "The JSON could not be updated from the form. Nothing was sent.";
+      faults.hidden = false;
+    });
   });
   for (const select of form.querySelectorAll(".variant select")) {
-    select.addEventListener("change", () => { clearTimeout(timer); timer = 0; form.requestSubmit(select.parentElement.querySelector("[data-rebuild]")); });
+    select.addEventListener("change", () => { clearTimeout(timer); form.requestSubmit(select.parentElement.querySelector("[data-rebuild]")); });
   }
 })();

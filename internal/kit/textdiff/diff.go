@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // A difference is shown line by line. Nothing of what changed is left out; of what
@@ -180,11 +182,14 @@ func JSON(before, after []byte) []Line {
 	return compared(before, after) // no JSON, or other spacing only
 }
 
+// maxNesting bounds how deep JSON with line breaks may nest: each level indents all within it.
+const maxNesting = 64
+
 // indented returns JSON with line breaks; nil where the text is no JSON, or would grow out
 // of all proportion.
 func indented(raw []byte) []byte {
 	var b bytes.Buffer
-	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
+	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
 		return nil
 	}
 	return b.Bytes()
