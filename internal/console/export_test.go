@@ -1,5 +1,7 @@
 package console
 
+import "time"
+
 // Back is the page that somebody is led to.
 func Back(text string) string { return back(text) }
 
@@ -19,3 +21,17 @@ func Copies(frontDoor, server, tool, arguments string) (all []string) {
 	}
 	return all
 }
+
+// Cache keeps answers of the front door.
+type Cache struct{ c *cache }
+
+// NewCache returns a cache with a clock.
+func NewCache(now func() time.Time) Cache { return Cache{newCache(now)} }
+
+// Ask asks a question unless there is an answer.
+func (c Cache) Ask(of string, ask func()) {
+	_, _ = cached(c.c, Visit{}, of, func() (int, error) { ask(); return 0, nil })
+}
+
+// Len is the number of answers.
+func (c Cache) Len() int { return len(c.c.by) }

@@ -30,12 +30,18 @@ const (
 
 // client returns the client of the front door with the key of the person.
 func (c *Console) client(v Visit) (*callyard.ClientWithResponses, error) {
-	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport}), callyard.WithRetries(0))
+	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport, CheckRedirect: stay}), callyard.WithRetries(0))
 }
+
+// stay follows no redirect: the key is for the configured address only.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // refusal turns what a request to the front door came to into an error for people: nil for
 // an answer below 400.
 func (c *Console) refusal(res *http.Response, body []byte, err error) error {
+	if err == nil && res.StatusCode >= http.StatusMultipleChoices && res.StatusCode < http.StatusBadRequest {
+		return schema.Errorf(schema.KindUnavailable, "The front door redirects to another address; set approver.console.front_door to that address.")
+	}
 	if err == nil {
 		err = callyard.Check(res, body)
 	}
@@ -101,7 +107,7 @@ type question struct {
 
 type answer struct {
 	mu    sync.Mutex // held while it is being asked for
-	at    time.Time
+	until time.Time  // it serves before that; zero where there is none
 	value any
 	err   error
 }
@@ -118,6 +124,15 @@ func (c *cache) entry(q question) *answer {
 	if len(c.by) >= maxCached {
 		clear(c.by) // what is being asked for is asked for to its end, for those who wait for it
 	}
+	now := c.now()
+	for other, a := range c.by { // or the answers of people who left would stay
+		if a.mu.TryLock() {
+			if !now.Before(a.until) {
+				delete(c.by, other)
+			}
+			a.mu.Unlock()
+		}
+	}
 	a := new(answer)
 	c.by[q] = a
 	return a
@@ -126,14 +141,24 @@ func (c *cache) entry(q question) *answer {
 // cached returns the answer to a question with the key of a person: one that is fresh, or a
 // new one.
 func cached[T any](c *cache, v Visit, of string, ask func() (T, error)) (T, error) {
+	return cachedFor(c, v, of, fresh, ask)
+}
+
+// cachedFor is like cached, with the time for which an answer serves. An error serves no longer
+// than those of other questions.
+func cachedFor[T any](c *cache, v Visit, of string, lasts time.Duration, ask func() (T, error)) (T, error) {
 	a := c.entry(question{sha256.Sum256([]byte(v.Key)), of})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now := c.now(); a.at.IsZero() || now.Sub(a.at) >= fresh {
+	if !c.now().Before(a.until) {
 		value, err := ask()
-		a.value, a.err, a.at = value, err, now
+		if err != nil {
+			lasts = fresh
+		}
+		// From now on, not from before: those who waited for a slow answer do not ask again.
+		a.value, a.err, a.until = value, err, c.now().Add(lasts)
 		if errors.Is(err, context.Canceled) {
-			a.at = time.Time{} // who asked left; the next one asks again
+			a.until = time.Time{} // who asked left; the next one asks again
 		}
 	}
 	value, _ := a.value.(T)
