@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -69,17 +70,15 @@ func at(path string, pairs ...string) string {
 
 // deref returns the text behind a pointer of a generated type; empty for nil.
 func deref(p any) string {
-	switch p := p.(type) {
-	case *string:
-		if p != nil {
-			return *p
-		}
-	case *int64:
-		if p != nil {
-			return ui.Number(*p)
-		}
+	v := reflect.ValueOf(p)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return ""
 	}
-	return ""
+	switch v = reflect.Indirect(v); v.Kind() {
+	case reflect.Int, reflect.Int64:
+		return ui.Number(v.Int())
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // label returns a state as it begins a line: with a capital letter.

@@ -90,7 +90,8 @@ type failure struct {
 type batchPage struct {
 	V        batchView
 	Failures []failure
-	Partial  bool // only the first results were read
+	Partial  bool   // only the first results were read
+	Note     string // why there are no failures
 	Held     []callyard.HeldCall
 	HeldMore int
 	Token    string
@@ -102,6 +103,9 @@ const (
 	// maxResults is how many results are read to group the failures of a batch.
 	maxResults = 2000
 	maxHeld    = 20
+	// failuresFor is how long the failures of a batch serve all who look at it: they take many
+	// results to find.
+	failuresFor = 10 * time.Second
 )
 
 func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error {
@@ -118,8 +122,11 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	page := batchPage{V: viewBatch(b, c.o.Now()), Token: v.Token(Root + "/batch"), Done: doneOf(r), Results: at(Root+"/batch/results", "id", id)}
 	if n := b.Counts; n.Failed+n.Denied+n.Expired+n.Canceled+n.Unknown+n.ToolErrors > 0 {
-		if page.Failures, page.Partial, err = c.failures(r.Context(), v, id, b.Calls); err != nil {
-			return err
+		found, err := cachedFor(c.cache, v, "failures "+id, failuresFor, func() (failures, error) {
+			return c.failures(r.Context(), v, id, b.Calls)
+		})
+		if page.Failures, page.Partial = found.groups, found.partial; err != nil {
+			page.Note = "The failures could not be read; download the results."
 		}
 	}
 	if b.Counts.Held > 0 {
@@ -134,14 +141,21 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "batch", view{Title: "Batch " + id, Here: Root + "/batches", Live: page.V.Open, Page: page})
 }
 
+// failures are groups of calls without a good result.
+type failures struct {
+	groups  []failure
+	partial bool // of the first results
+}
+
 // failures groups the results that are no success by the kind of their error.
-func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (groups []failure, partial bool, err error) {
+func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (f failures, err error) {
+	var groups []failure
 	limit := maxResults
 	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetBatchResults(ctx, id, &callyard.GetBatchResultsParams{Limit: &limit})
 	})
 	if err != nil {
-		return nil, false, err
+		return f, err
 	}
 	read := 0
 	for line := range bytes.Lines(a.body) {
@@ -169,7 +183,7 @@ func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64
 		groups[i].N++
 	}
 	slices.SortStableFunc(groups, func(a, b failure) int { return b.N - a.N })
-	return groups, read >= maxResults && int64(read) < calls, nil
+	return failures{groups, read >= maxResults && int64(read) < calls}, nil
 }
 
 func (c callPages) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {

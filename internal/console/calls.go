@@ -65,7 +65,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		return c.orKey(w, r, err)
 	}
 	page.Calls = list.Calls
-	if next := text(list.Next); next != "" && len(list.Calls) == callRows {
+	if next := text(list.Next); next != "" { // a page with few calls, or none, may have more behind it
 		q.Set("cursor", next)
 		page.Older = Root + "/calls?" + q.Encode()
 	}
@@ -171,7 +171,7 @@ func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*cal
 				return &list.Calls[i], nil
 			}
 		}
-		if params.Cursor = list.Next; params.Cursor == nil || len(list.Calls) < limit {
+		if params.Cursor = list.Next; params.Cursor == nil {
 			break
 		}
 	}

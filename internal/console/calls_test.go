@@ -27,6 +27,20 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 	k.get("/console/calls?server=demo").says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
 }
 
+func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /calls": `{"calls":[]}`, "GET /calls?state=failed&limit=50": `{"calls":[],"next":"c1"}`,
+		"GET /calls/call_1": `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
+	})
+	k := openDesk(t, d, nil)
+	k.get("/console/calls?state=failed").says(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
+	k.get("/console/calls?state=denied").says(t, "No calls match these filters.")
+	k.get("/console/call?id=call_1").says(t, "not found in the execution log")
+	of := "GET /calls?" + d.last("GET /calls").query
+	d.answers[of], d.answers["GET /calls"] = `{"calls":[],"next":"c2"}`, `{"calls":[`+aRecord+`]}` // any other cursor
+	k.get("/console/call?id=call_1").says(t, "sha256:a")
+}
+
 func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /calls":                `{"calls":[` + aRecord + `]}`,
@@ -85,14 +99,23 @@ func TestABatchShowsRateTimeLeftAndFailuresByKind(t *testing.T) {
 	}
 }
 
+func TestABatchIsShownThoughItsResultsAreNotRead(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /batches/batch_1": `{"id":"batch_1","state":"running","calls":9,"counts":{"waiting":0,"held":0,"succeeded":0,"tool_errors":0,"failed":9,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-27T02:00:00Z"}`,
+	})
+	openDesk(t, d, nil).get("/console/batch?id=batch_1").says(t, "The failures could not be read; download the results.", "Cancel the batch")
+}
+
 func TestThePolicyPageChecksTools(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /configuration": `{"processes":[{"id":"worker_1","role":"worker","parts":[{"part":"policy","version":"v7","outcome":"loaded","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z"}]}],"disagreements":[]}`,
-		"GET /preflight":     `{"ready":false,"tools":[{"server":"a","tool":"x","state":"denied","ready":false,"pinned":false,"risk":"high","decision":"deny","reason":"No <one> may."},{"server":"a","tool":"y","state":"missing","ready":false,"pinned":false}]}`,
+		"GET /preflight":     `{"ready":false,"tools":[{"server":"a","tool":"x","state":"denied","ready":false,"pinned":false,"risk":"medium","decision":"hold","reason":"No <one> may."},{"server":"a","tool":"y","state":"missing","ready":false,"pinned":false}]}`,
 	})
 	k := openDesk(t, d, nil)
 	k.get("/console/policy").says(t, "v7", "worker_1")
-	k.get("/console/policy?tools=a%2Fx%0Aa%2Fy").says(t, "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
+	p := k.get("/console/policy?tools=a%2Fx%0Aa%2Fy")
+	p.hides(t, "0xc")
+	p.says(t, "Held for approval", "Medium", "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
 	if got := d.last("GET /preflight").query; got != "tool=a%2Fx&tool=a%2Fy" {
 		t.Errorf("asked %q", got)
 	}

@@ -73,7 +73,7 @@ func New(o Options) (*Console, error) {
 	}
 	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{now: o.Now}, closed: make(chan struct{})}
 	if o.Transport == nil {
-		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second}
+		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 30 * time.Second}
 		c.o.Transport = c.own
 	}
 	var err error

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -16,6 +17,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// consoleWithin is how long a page of the console may ask the front door.
+const consoleWithin = time.Minute
+
 // consolePages serve the console to those who may see it, behind the same sign-in and in
 // one navigation with the approvals.
 type consolePages struct {
@@ -28,6 +32,16 @@ func (p *consolePages) register() {
 			if !p.site.o.seesConsole(v) {
 				return schema.Errorf(schema.KindForbidden, "You are in no group that may use the console. An operator sets approver.console.groups.")
 			}
+			if r.URL.Path != console.Root+"/events" && r.URL.Path != console.Root+"/batch/results" { // these set their own times
+				ctx, cancel := context.WithTimeout(r.Context(), consoleWithin)
+				defer cancel()
+				r = r.WithContext(ctx)
+			}
+			// A page waits for the front door: the time to read the request, which is here, must
+			// not end it.
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Time{})
+			_ = control.SetWriteDeadline(time.Now().Add(2 * consoleWithin)) // a recorder of a test has none
 			return route.Serve(w, r, p.visit(v))
 		})
 	}
