@@ -101,6 +101,7 @@ type builder struct {
 	reader
 	values Values // nil: the defaults
 	count  int
+	lost   bool // a text has what may stand for a character that is none
 }
 
 // field makes the field of a shape. given is the default that something around it gives.
@@ -140,7 +141,8 @@ func (b *builder) field(name, label string, s shape, required bool, depth int, g
 		}
 	case Text:
 		if fresh {
-			f.Value, _ = rawjson.Text(given)
+			text, _ := rawjson.Text(given)
+			f.Value = asControl(text)
 		}
 	default:
 		if fresh && string(given) != "null" {

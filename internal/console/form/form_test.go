@@ -167,6 +167,7 @@ func TestAFormTellsWhatItCannotHold(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"}}}`)
 	for document, want := range map[string]bool{
 		`{"a":"x","n":1}`: true, `{"n":1, "a":"x"}`: true, `{"a":"x","other":1}`: false, `{"a":1}`: false, `[]`: false, `{`: false, `{"a":""}`: false, `{"n":1.0}`: true,
+		`{"a":"x\ny"}`: true, `{"a":"x\r\ny"}`: false, `{"a":"x\ry"}`: false, `{"a":"\u0000"}`: false, `{"a":"\ud800"}`: false,
 	} {
 		if _, whole := form.Fill(schema, json.RawMessage(document)); whole != want {
 			t.Errorf("%s is held whole: %v", document, whole)

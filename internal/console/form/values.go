@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/internal/kit/rawjson"
@@ -127,7 +128,7 @@ func Fill(schema, document json.RawMessage) (values Values, whole bool) {
 	}
 	b.fill(values, "a", s, plain.Bytes(), 0)
 	got, faults := New(schema, values).JSON()
-	return values, len(faults) == 0 && sameJSON(got, document)
+	return values, len(faults) == 0 && !b.lost && sameJSON(got, document)
 }
 
 // fill sets the controls of a shape to a value, in the way in which field reads them.
@@ -165,11 +166,21 @@ func (b *builder) fill(to Values, name string, s shape, value json.RawMessage, d
 	case Choice:
 		to[name] = chosen(s.enum, value, false)
 	case Text:
-		to[name], _ = rawjson.Text(value)
+		text, _ := rawjson.Text(value)
+		to[name] = asControl(text)
+		b.lost = b.lost || strings.ContainsRune(to[name], utf8.RuneError)
 	default:
 		to[name] = string(value)
 	}
 }
+
+// asControl is a text as the control of a page holds it: browsers make every line break a line
+// feed, and have no NUL.
+func asControl(text string) string {
+	return controls.Replace(text)
+}
+
+var controls = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\ufffd")
 
 // sameJSON says whether two documents mean the same; numbers are compared as they are
 // written.
