@@ -31,7 +31,7 @@ func FuzzAQuestionForTheListIsReadOrRefused(f *testing.F) {
 }
 
 func FuzzAfterASignInNobodyIsLedElsewhere(f *testing.F) {
-	for _, seed := range []string{"/a/appr_1", "/history", "//evil.example/a/x", "/a/..%2f..", "\\\\evil", "javascript:x", "/a/x?y#z", "https:///a/x", "/\t/evil.example"} {
+	for _, seed := range []string{"/a/appr_1", "/history", "//evil.example/a/x", "/a/..%2f..", "\\\\evil", "javascript:x", "/a/x?y#z", "https:///a/x", "/\t/evil.example", "/console/tool?server=a b&tool=c#d", "/console//x", "/console/%2e%2e/x", "/console/%5cx?%zz"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

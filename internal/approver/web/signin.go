@@ -46,10 +46,35 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == credential.ConnectPath || p == console.Root || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == credential.ConnectPath || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
 		return p
 	}
+	if ofConsole(u.Path) {
+		return nextOfConsole(u)
+	}
 	return "/"
+}
+
+// ofConsole says whether a path is one of the console.
+func ofConsole(path string) bool {
+	return path == console.Root || strings.HasPrefix(path, console.Root+"/")
+}
+
+// maxNextQuery bounds what a sign-in carries along.
+const maxNextQuery = 1000
+
+// nextOfConsole is the page of the console that an address names, with its query.
+func nextOfConsole(u *url.URL) string {
+	p := u.EscapedPath()
+	if p == console.Root+"/events" || !ofConsole(p) || strings.Contains(u.Path, "..") || strings.Contains(u.Path, "//") || strings.ContainsAny(p, "%\\ ") {
+		return console.Root // a stream is no page
+	}
+	q := u.Query()
+	q.Del("arrived")
+	if query := q.Encode(); query != "" && len(query) <= maxNextQuery {
+		return p + "?" + query
+	}
+	return p
 }
 
 func (s *signInPages) show(w http.ResponseWriter, r *http.Request) error {

@@ -138,7 +138,11 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	if v.cookie != "" || s.access.open() {
 		v = s.access.visit(w, r)
 	}
-	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: "/", Label: "Back to pending requests"}}
+	to, name := "/", "Back to pending requests"
+	if ofConsole(r.URL.Path) {
+		to, name = console.Root, "Back to the overview"
+	}
+	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name}}
 	if renderErr := s.render(w, d.Status, "message", v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
@@ -155,10 +159,16 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, err
 	if v.known {
 		return v, true, nil
 	}
-	if r.Method == http.MethodPost {
+	to := r.URL.Path
+	switch inConsole := ofConsole(to); {
+	case inConsole && r.Method == http.MethodPost:
+		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and try again.")
+	case inConsole:
+		to = nextOfConsole(r.URL)
+	case r.Method == http.MethodPost:
 		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; no decision was recorded. Sign in and try again.")
 	}
-	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
+	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(to), http.StatusSeeOther)
 	return v, false, nil
 }
 
