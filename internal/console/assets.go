@@ -137,6 +137,8 @@ func significant(x float64) string {
 	switch {
 	case x == 0:
 		return "0"
+	case x > 0 && x < 0.005: // two places would make it nothing
+		return "< 0.01"
 	case x >= 100:
 		return ui.Number(int64(math.Round(x)))
 	case x >= 10:

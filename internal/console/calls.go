@@ -140,7 +140,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	case page.R != nil && page.R.Error != nil:
 		page.Detail, page.Kind = page.R.Error.Detail, page.R.Error.Kind
 	}
-	if page.Result.HasImages() {
+	if page.Open || page.Result.HasImages() { // the result may arrive on the open page
 		allowImages(w)
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})

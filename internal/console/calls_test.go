@@ -56,6 +56,9 @@ func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
 	p.hides(t, "Cancel the call", "It has run", "data-live")
 	p = k.get("/console/call?id=call_2")
 	p.says(t, "Now running", "Cancel the call", "not found in the execution log", "data-live")
+	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp, "img-src 'self' data:") {
+		t.Errorf("an image of the result that is to come is blocked by %q", csp)
+	}
 	if p = k.post("/console/call", "id", "call_2", "do", "cancel"); p.status != http.StatusSeeOther || d.last("POST /calls/call_2/cancel").route == "" {
 		t.Errorf("canceling: %d", p.status)
 	}
