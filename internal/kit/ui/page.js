@@ -88,19 +88,24 @@
     const fresh = await load();
     if (!fresh) return;
     await release();
-    const now = document.createElement("div");
+    // What somebody opened or closed is no change.
+    const content = (root) => {
+      const copy = root.cloneNode(true);
+      for (const d of copy.querySelectorAll("details")) d.removeAttribute("open");
+      return copy.innerHTML;
+    };
+    const key = (d, i) => d.id || i;
     for (const el of fresh.querySelectorAll("[data-part]")) {
       const old = main.querySelector(`[data-part="${CSS.escape(el.dataset.part)}"]`);
       if (!old) continue;
       zone(el);
-      now.replaceChildren(...[...old.cloneNode(true).childNodes]);
-      if (now.innerHTML === el.innerHTML) continue;
-      const open = new Set([...old.querySelectorAll("details[open]")].map((d) => d.id).filter(Boolean));
-      const name = (e) => e.getAttribute("href") || e.name || e.id;
+      if (content(old) === content(el)) continue;
+      const open = new Map([...old.querySelectorAll("details")].map((d, i) => [key(d, i), d.open]));
+      const name = (e) => e.getAttribute("href") || e.name || e.id || e.getAttribute("aria-label");
       const at = old.contains(document.activeElement) ? name(document.activeElement) : null;
       old.replaceChildren(...el.childNodes);
-      for (const d of old.querySelectorAll("details")) if (open.has(d.id)) d.open = true;
-      if (at) for (const e of old.querySelectorAll("a, input, button, summary")) if (name(e) === at) { e.focus({ preventScroll: true }); break; }
+      [...old.querySelectorAll("details")].forEach((d, i) => { if (open.has(key(d, i))) d.open = open.get(key(d, i)); });
+      if (at) for (const e of old.querySelectorAll("a, input, button, summary, [tabindex]")) if (name(e) === at) { e.focus({ preventScroll: true }); break; }
     }
     tick();
   };
