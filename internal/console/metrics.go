@@ -24,6 +24,7 @@ const (
 // counters is what the console reads of a front door's metrics.
 type counters struct {
 	at                                time.Time
+	began                             float64 // when the front door started, in Unix seconds; 0 where it does not say
 	ended, failed, toolErrors         float64 // calls
 	buckets                           map[float64]float64
 	inFlight, held, workers, batches  float64 // negative where the front door does not say
@@ -39,6 +40,8 @@ func readCounters(text []byte) counters {
 			continue
 		}
 		switch strings.TrimPrefix(name, "callyard") {
+		case "process_start_time_seconds":
+			c.began = value
 		case "_calls_total":
 			c.ended += value
 			switch outcome := labelOf(labels, "outcome"); outcome {
@@ -128,14 +131,14 @@ type meter struct {
 	samples []counters
 }
 
-// add keeps a sample. A front door that started again has smaller counters: what was kept of
-// the one before says nothing of it.
+// add keeps a sample. What was kept of another front door, or of the one before it started
+// again, says nothing of this one; nor does what is older than the window.
 func (m *meter) add(c counters) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.samples); n > 0 {
 		last := m.samples[n-1]
-		if c.ended < last.ended {
+		if c.ended < last.ended || c.began != last.began || c.at.Sub(last.at) > window {
 			m.samples = nil
 		} else if c.at.Sub(last.at) < between {
 			return

@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,24 @@ func figureOf(t *testing.T, p page, label string) string {
 		t.Fatalf("there is no figure %q in:\n%s", label, p.body)
 	}
 	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")
+}
+
+func TestRatesAreOfOneFrontDoor(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`})
+	var at atomic.Int64
+	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
+	for i, c := range []struct {
+		at          int64
+		began, want string
+	}{{1000, "1", "unknown"}, {1010, "2", "unknown"}, {1020, "2", "10"}, {1200, "2", "unknown"}} {
+		at.Store(c.at)
+		d.mu.Lock()
+		d.answers["GET /metrics"] = "process_start_time_seconds " + c.began + "\n" + metricsText(strconv.Itoa(100+100*i))
+		d.mu.Unlock()
+		if got := figureOf(t, k.get("/console"), "Calls per second"); got != c.want {
+			t.Errorf("at %d: %s", c.at, got)
+		}
+	}
 }
 
 func TestTheOverviewShowsWhatTheFrontDoorSaysAndTheRestAsUnknown(t *testing.T) {

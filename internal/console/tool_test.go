@@ -3,6 +3,8 @@ package console_test
 import (
 	"html"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,6 +113,23 @@ func TestJSONHasLineBreaksWithoutGrowingOutOfProportion(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	if got := console.Pretty(deep); got != deep {
 		t.Errorf("%d bytes became %d", len(deep), len(got))
+	}
+}
+
+func TestTheScriptIsAnsweredFromTheSchemaAlone(t *testing.T) {
+	d := toolDoor(t, "")
+	k := openDesk(t, d, nil)
+	form := url.Values{"token": {"token of /console/tool"}, "server": {"demo"}, "tool": {"a/b"}, "do": {"compose"}, "f.a.0": {"hi"}}
+	for range 2 {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/tool", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-Callyard-Part", "arguments")
+		if p := k.do(r); p.body != `{"arguments":"{\n  \"message\": \"hi\"\n}","faults":[]}` {
+			t.Errorf("%d %s", p.status, p.body)
+		}
+	}
+	if len(d.asked) != 1 {
+		t.Errorf("the front door was asked %d times", len(d.asked))
 	}
 }
 

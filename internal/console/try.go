@@ -14,6 +14,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/console/form"
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -53,6 +54,9 @@ func (t *tryView) start(input json.RawMessage) {
 // what the editor has.
 func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
+	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script asks for what the form makes
+		return c.composeOnly(w, r, v)
+	}
 	page, err := c.viewTool(r.Context(), v, f.Get("server"), f.Get("tool"))
 	if err != nil {
 		return err
@@ -75,10 +79,23 @@ func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) erro
 	default:
 		status = c.run(r.Context(), v, page, values, f.Get("once"))
 	}
-	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script asks for what the form makes
-		return sendComposed(w, &page.Try)
-	}
 	return c.renderTool(w, v, status, page)
+}
+
+// composeOnly answers the script, which asks while somebody types: it needs no more than the
+// schema of the tool.
+func (c toolPages) composeOnly(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	server, name := f.Get("server"), f.Get("tool")
+	found, err := cached(c.cache, v, "tool "+server+"/"+name, func() (callyard.ToolItem, error) {
+		return c.findTool(r.Context(), v, server, name)
+	})
+	if err != nil {
+		return err
+	}
+	t := tryView{Arguments: f.Get("arguments")}
+	t.compose(rawjson.Get(found.Definition, "inputSchema"), valuesOf(f))
+	return sendComposed(w, &t)
 }
 
 // valuesOf returns the controls of the form among all that was sent.
@@ -162,7 +179,7 @@ func onceKey(once, arguments string) *string {
 
 // sendComposed answers the script with what the form makes, and what is wrong.
 func sendComposed(w http.ResponseWriter, t *tryView) error {
-	var wrong []string
+	wrong := []string{} // a list for the script, also where nothing is wrong
 	for _, f := range t.Faults {
 		wrong = append(wrong, f.Label+" "+f.Message)
 	}
