@@ -80,7 +80,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 // ratesOf returns the figures that are taken over a time.
 func ratesOf(r rates) []figure {
 	calls := figure{Label: "Calls per second", To: Root + "/calls"}
-	errors := figure{Label: "Errors per second", To: Root + "/calls?state=failed"}
+	errors := figure{Label: "Errors per second", To: Root + "/calls"}
 	p50, p99 := figure{Label: "Latency p50", To: Root + "/calls"}, figure{Label: "Latency p99", To: Root + "/calls"}
 	if r.Over == 0 {
 		all := []figure{calls, errors, p50, p99}
@@ -90,12 +90,12 @@ func ratesOf(r rates) []figure {
 		return all
 	}
 	calls.Value = significant(r.Calls)
-	errors.Value = significant(r.Failed)
+	errors.Value, errors.Note = significant(r.Failed), "failed, denied or canceled"
 	if r.Failed > 0 {
 		errors.Tone = "danger"
 	}
 	if r.ToolError > 0 {
-		errors.Note = "and " + significant(r.ToolError) + " tool errors"
+		errors.Note += ", and " + significant(r.ToolError) + " tool errors"
 	}
 	for f, s := range map[*figure]float64{&p50: r.P50, &p99: r.P99} {
 		if f.Value = seconds(s); s < 0 {
