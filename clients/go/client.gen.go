@@ -1364,7 +1364,7 @@ type APIKeyRequest struct {
 	Name string  `json:"name"`
 	Note *string `json:"note,omitempty"`
 
-	// Owner The person or team behind the key. Absent: the name.
+	// Owner The person or team behind the key. Absent: the owner of the credential that makes it.
 	Owner *string `json:"owner,omitempty"`
 
 	// Scopes Not more than your own credential has.

@@ -1079,7 +1079,7 @@ export interface components {
             /** @example ci */
             name: string;
             note?: string;
-            /** @description The person or team behind the key. Absent: the name. */
+            /** @description The person or team behind the key. Absent: the owner of the credential that makes it. */
             owner?: string;
             /**
              * @description Not more than your own credential has.

@@ -100,7 +100,7 @@ class APIKeyRequestDict(TypedDict):
     groups: NotRequired[Sequence[str]]
     note: NotRequired[str]
     owner: NotRequired[str]
-    """The person or team behind the key. Absent: the name."""
+    """The person or team behind the key. Absent: the owner of the credential that makes it."""
     tenant: NotRequired[str]
     """The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."""
     tools: NotRequired[Sequence[str]]

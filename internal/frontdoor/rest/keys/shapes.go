@@ -50,7 +50,7 @@ type APIKeyList struct {
 // APIKeyRequest is the body of POST /keys.
 type APIKeyRequest struct {
 	Name    string          `json:"name" minLength:"1" maxLength:"128" example:"ci"`
-	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the name."`
+	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the owner of the credential that makes it."`
 	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
 	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64"`
 	Scopes  []string        `json:"scopes" nullable:"false" minItems:"1" maxItems:"256" doc:"Not more than your own credential has." example:"[\"tools:read\",\"tools:call:files\"]"`

@@ -25,7 +25,7 @@ class APIKeyRequest:
         expires_at (datetime.datetime | Unset): When the key ends; absent: in 90 days. At most 5 years.
         groups (list[str] | Unset):
         note (str | Unset):
-        owner (str | Unset): The person or team behind the key. Absent: the name.
+        owner (str | Unset): The person or team behind the key. Absent: the owner of the credential that makes it.
         tenant (str | Unset): The tenant of the principal. Absent: yours. Only credentials of the default tenant make
             keys of others.
         tools (list[str] | Unset): Patterns of SERVER/TOOL that limit what the scopes let call.
