@@ -126,7 +126,7 @@ func TestAKeyThatAPersonEntersIsStoredAndNeverShown(t *testing.T) {
 	if page = f.do(ada, "GET", "/connect", ""); strings.Contains(page.body, "canary") {
 		t.Error("the key is shown")
 	}
-	all, err := book.Connections(t.Context(), "ada@x")
+	all, err := book.Connections(t.Context(), credential.Person(&schema.Principal{Owner: "ada@x"}))
 	if err != nil || all[1].Connected.IsZero() {
 		t.Errorf("%v, %v", all, err)
 	}

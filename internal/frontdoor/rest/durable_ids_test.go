@@ -58,6 +58,11 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 	if a := ann("GET", "/calls/"+string(line), ""); a.status != http.StatusOK {
 		t.Fatalf("a line of her batch: %d %s", a.status, a.body)
 	}
+	for _, end := range []answer{ann("GET", "/calls/"+string(hers)+"?wait=20", ""), bob("GET", "/calls/"+string(his)+"?wait=20", ""), ann("GET", "/calls/"+string(line)+"?wait=20", "")} {
+		if !strings.Contains(string(end.body), `"state":"succeeded"`) { // it is stored before NATS stops
+			t.Fatalf("%d %s", end.status, end.body)
+		}
+	}
 	if hers[:31] != his[:31] {
 		t.Fatalf("%s and %s are not of one lane", hers, his)
 	}
