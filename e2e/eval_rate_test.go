@@ -32,13 +32,17 @@ func evalTasks(t *testing.T, path string, n int, tool string, arguments func(i i
 }
 
 // TestAnEvaluationRunsCallsNearlyAsFastAsABatch compares `callyard eval run` with `callyard
-// batch` of the same calls, in turn, each three times: the median rate is at least 0.8 of it.
-// Another run needs no Callyard. CALLYARD_EVAL_EXECUTIONS is the number of calls, such as 100000; it
-// needs a machine on which nothing else runs, so that it is no part of the usual tests.
+// batch` of the same calls, in turn, each three times. Another run needs no Callyard. With
+// CALLYARD_EVAL_EXECUTIONS, a number of calls such as 100000, on a machine on which nothing else
+// runs, the median rate is at least 0.8 of that of the batch; otherwise the rates are only shown.
 func TestAnEvaluationRunsCallsNearlyAsFastAsABatch(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("CALLYARD_EVAL_EXECUTIONS"))
-	if err != nil || n < 1 {
-		t.Skip("CALLYARD_EVAL_EXECUTIONS gives no number of calls")
+	n, measured := 500, false
+	if text := os.Getenv("CALLYARD_EVAL_EXECUTIONS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			t.Fatalf("CALLYARD_EVAL_EXECUTIONS is %q, and no number of calls", text)
+		}
+		measured = true
 	}
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
@@ -66,7 +70,7 @@ func TestAnEvaluationRunsCallsNearlyAsFastAsABatch(t *testing.T) {
 		t.Logf("%d calls: evaluation %v (%.0f/s), batch %v (%.0f/s), ratio %.2f", n, ours, float64(n)/ours.Seconds(), plain, float64(n)/plain.Seconds(), ratios[i])
 	}
 	slices.Sort(ratios)
-	if ratios[1] < 0.8 {
+	if measured && ratios[1] < 0.8 {
 		t.Errorf("the median rate is %.2f of that of a batch, want at least 0.8", ratios[1])
 	}
 	d.stop(t)

@@ -128,10 +128,11 @@ func TestAConfirmedCallRunsOnceWithTheBytesThatWereHeld(t *testing.T) {
 	if e := schema.AsError(err); e.Kind != schema.KindNotFound || e.CallID != h.Approval.CallID {
 		t.Errorf("a second confirmation: %+v", e)
 	}
-	if _, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
+	ended, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if body, err := r.ledger.Result(ctx, a.ID); err != nil || string(body) != `{"n":1.0}` {
+	if body, err := r.ledger.Result(ctx, ended); err != nil || string(body) != `{"n":1.0}` {
 		t.Errorf("%s, %v", body, err)
 	}
 	if s := r.state(a.ID); s != ledger.Succeeded {

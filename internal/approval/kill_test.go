@@ -84,7 +84,11 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 			}
 			return h
 		}, ledger.Succeeded, func(t *testing.T, r *fixture, h *approval.Held) {
-			if b, err := r.ledger.Result(ctx, h.Approval.ID); err != nil || string(b) != `{"n":1.0}` {
+			ended, err := r.ledger.Current(ctx, h.Approval.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := r.ledger.Result(ctx, ended); err != nil || string(b) != `{"n":1.0}` {
 				t.Errorf("%s, %v", b, err)
 			}
 		}, ledger.Succeeded},

@@ -132,7 +132,7 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 	}
 	switch a.State {
 	case ledger.Succeeded:
-		rec.Body, err = h.l.o.Ledger.Result(ctx, a.ID)
+		rec.Body, err = h.l.o.Ledger.Result(ctx, a)
 		switch {
 		case schema.KindOf(err) == schema.KindUnavailable:
 			return rec, false, err

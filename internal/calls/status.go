@@ -188,7 +188,7 @@ func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	}
 	switch {
 	case s.approval != nil:
-		return c.o.Ledger.Result(ctx, s.approval.ID)
+		return c.o.Ledger.Result(ctx, s.approval)
 	case s.result != nil:
 		return c.o.Durable.Calls.ResultBody(ctx, s.ID, s.result)
 	}

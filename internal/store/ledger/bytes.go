@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -173,14 +174,18 @@ func (l *Ledger) put(ctx context.Context, at place, id schema.ApprovalID, kind s
 	return d, nil
 }
 
-// Result returns the exact bytes of the result, once ResultDigest is set.
-func (l *Ledger) Result(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
+// Result returns the exact bytes of the result of an approval as the caller has seen it. The
+// error is of KindNotFound where that has no ResultDigest.
+func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
+	id := seen.ID
+	if seen.ResultDigest == "" {
+		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, seen.State).WithCall(seen.CallID)
+	}
 	a, r, err := l.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if a.ResultDigest == "" {
-		// A replica that is behind may have answered, where the caller has seen the end.
+	if a.ResultDigest == "" { // a replica that is behind has answered
 		if r, err = l.store.Get(ctx, id, bus.Leader); err != nil {
 			return nil, readError(err, id)
 		}
@@ -188,8 +193,10 @@ func (l *Ledger) Result(ctx context.Context, id schema.ApprovalID) ([]byte, erro
 			return nil, err
 		}
 	}
-	if a.ResultDigest == "" {
-		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, a.State).WithCall(a.CallID)
+	if a.ResultDigest == "" { // so is the leader, which was elected a moment ago
+		e := schema.Errorf(schema.KindUnavailable, "The result of approval %s cannot be read yet: a server of NATS that has just become the leader does not have it. Read it again.", id)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e.WithCall(seen.CallID)
 	}
 	if r.Revision != 0 && len(r.Body) > 0 {
 		return matching(a, kindResult, r.Body, a.ResultDigest)
