@@ -211,7 +211,7 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
-	case a.TokenHash != confirm.Hash(token) || a.Binding.Requester.Name != who.Name || a.Spent == nil || a.Spent.Attempt != attempt:
+	case a.TokenHash != confirm.Hash(token) || !a.Binding.Of(&who) || a.Spent == nil || a.Spent.Attempt != attempt:
 		return nil, false, nil
 	}
 	return a, a.Runner != nil, nil
@@ -230,7 +230,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 		}
 	}
 	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
-		if a.CallID != callID || a.Binding.Requester.Name != who.Name {
+		if a.CallID != callID || !a.Binding.Of(&who) {
 			return none // nor is it said that there is one
 		}
 		if err := mayConfirm(a, who); err != nil {
@@ -261,7 +261,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 // mayConfirm is asked before the token is spent, so that a stranger's try does
 // not burn it.
 func mayConfirm(a *ledger.Approval, who schema.Principal) error {
-	if a.Binding.Requester.Name != who.Name {
+	if !a.Binding.Of(&who) {
 		return schema.Errorf(schema.KindNotFound, "The confirmation does not exist.")
 	}
 	rule, err := Rule(a)

@@ -37,7 +37,7 @@ func (d *Desk) Cancel(ctx context.Context, callID schema.CallID, who schema.Prin
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
-		case a.CallID != callID || a.Binding.Requester.Name != who.Name || !a.Binding.Tenant.Is(who.Tenant):
+		case a.CallID != callID || !a.Binding.Of(&who):
 			return none // nor is it said that there is one
 		case a.State == ledger.Running:
 			return schema.Errorf(schema.KindConflict, "The call is already running and cannot be withdrawn; GET /calls/%s returns its outcome.", a.CallID).WithCall(a.CallID)

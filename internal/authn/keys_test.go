@@ -208,7 +208,7 @@ func TestTheTableOfFailuresStaysBounded(t *testing.T) {
 			f.count("10." + itoa(i>>16) + "." + itoa(i>>8&255) + "." + itoa(i&255) + ":1")
 			time.Sleep(time.Microsecond)
 		}
-		if n := len(f.addresses); n > addressesKept {
+		if n := f.of.Len(); n > addressesKept {
 			t.Errorf("%d addresses are kept", n)
 		}
 	})

@@ -122,7 +122,7 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	if schema.KindOf(err) == schema.KindNotFound && b.o.lostBefore(id) {
 		return nil, journal.LostBatch()
 	}
-	if schema.KindOf(err) == schema.KindNotFound || err == nil && (m.Kind != journal.Batch || m.Principal.Name != who.Name || !m.Principal.Tenant.Is(who.Tenant)) {
+	if schema.KindOf(err) == schema.KindNotFound || err == nil && (m.Kind != journal.Batch || !m.Principal.Same(&who)) {
 		return nil, none
 	}
 	if err != nil {

@@ -178,7 +178,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	case s.Call.Principal.Name != "":
 		s.Principal = s.Call.Principal
 	}
-	if s.Principal.Name != who.Name || !s.Principal.Tenant.Is(who.Tenant) {
+	if !s.Principal.Same(&who) {
 		return nil, none
 	}
 	return s, nil

@@ -95,7 +95,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 	for {
 		a, _, err := c.o.Ledger.ByCall(ctx, id)
 		switch {
-		case schema.KindOf(err) == schema.KindNotFound, err == nil && a.Binding.Requester.Name != who.Name:
+		case schema.KindOf(err) == schema.KindNotFound, err == nil && !a.Binding.Of(&who):
 			return nil, none // somebody else's is answered like one that does not exist
 		case err != nil || a.State.Ended() || d <= 0:
 			return a, err

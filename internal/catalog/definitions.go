@@ -116,7 +116,8 @@ func (r *reader) run(ctx context.Context) {
 		case <-retry.C:
 		}
 		var reading sync.WaitGroup
-		for id, from := range r.missing() {
+		missing := r.missing()
+		for id, from := range missing {
 			reading.Go(func() {
 				if err := r.read(ctx, id, from); err != nil && ctx.Err() == nil {
 					c.log.Warn("reading the definitions of a server failed", "server", id, "worker", from, "error", err)
@@ -124,6 +125,9 @@ func (r *reader) run(ctx context.Context) {
 			})
 		}
 		reading.Wait()
+		if len(missing) > 0 {
+			embed(c)
+		}
 		pins.run(ctx)
 		c.Operator().spread(ctx)
 	}
@@ -161,7 +165,6 @@ func (r *reader) read(ctx context.Context, id schema.ServerID, worker schema.Wor
 	c.mu.Lock()
 	c.defs[defsKey(id, answer.Digest)] = d
 	c.rebuildLocked()
-	embedLocked(c)
 	c.mu.Unlock()
 	c.changes.notify()
 	return nil

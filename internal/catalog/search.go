@@ -57,7 +57,6 @@ type FoundTool struct {
 // KindNotFound for a server or a set that is not there. The work grows with the number of tools
 // that are found, hardly with those that are not.
 func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
-	meaning := c.finding.meaning(ctx, q.Text, &f)
 	var names map[toolName]string
 	if q.Set != "" {
 		view, err := c.Sets().View(q.Set)
@@ -70,11 +69,14 @@ func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
 			names[toolName{t.Server, t.Tool.Name}] = t.Name
 		}
 	}
+	if q.Server != "" {
+		if _, err := c.Server(q.Server); err != nil {
+			return f, err
+		}
+	}
+	meaning := c.finding.meaning(ctx, q.Text, &f) // outside of the lock: it asks an endpoint
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if q.Server != "" && c.servers[q.Server] == nil {
-		return f, c.noServer(q.Server)
-	}
 	in, of := partsLocked(c, &q, names, &f)
 	var r search.Result
 	if f.Hybrid {
@@ -105,11 +107,13 @@ func (by *Finding) meaning(ctx context.Context, text string, f *Found) (m search
 	return m
 }
 
-// embedLocked has the vectors made of the tools that there are; c.mu is held.
-func embedLocked(c *Catalog) {
+// embed has the vectors made of the tools that there are.
+func embed(c *Catalog) {
 	if c.finding.Vectors == nil {
 		return
 	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	var all []*schema.Tool
 	for _, s := range c.servers {
 		if s.defs != nil {

@@ -59,7 +59,7 @@ func (t *sessions) get(id string, who schema.Principal) (*session, error) {
 	t.mu.Lock()
 	s := t.known[id]
 	t.mu.Unlock()
-	if s == nil || s.who.Name != who.Name {
+	if s == nil || !s.who.Same(&who) {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no such session; it may have ended.")
 	}
 	s.touch()

@@ -1,9 +1,6 @@
 package settings
 
 import (
-	"os"
-	"strings"
-
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/telemetry"
 )
@@ -30,13 +27,7 @@ func EmbeddingsDefaults() Embeddings { return Embeddings{MinSimilarity: 0.4} }
 func (c Embeddings) Configured() bool { return c.URL != "" }
 
 // Secret returns the key; "" for none.
-func (c Embeddings) Secret() (string, error) {
-	if c.KeyFile == "" {
-		return c.Key.Reveal(), nil
-	}
-	b, err := os.ReadFile(c.KeyFile)
-	return strings.TrimSpace(string(b)), err
-}
+func (c Embeddings) Secret() (string, error) { return secret(c.Key, c.KeyFile) }
 
 func (c Embeddings) validate(faults *config.Collector) {
 	if !c.Configured() {

@@ -191,6 +191,11 @@ func (p *Principal) Identity() string {
 	return p.Grant.Identity()
 }
 
+// Same reports whether two principals are one: both the name and the tenant are the same.
+func (p *Principal) Same(other *Principal) bool {
+	return p.Name == other.Name && p.Tenant.Is(other.Tenant)
+}
+
 // Has reports whether the credential of the principal holds one of these scopes; no scopes
 // are always held. See [Grant].
 func (p *Principal) Has(scopes ...string) bool {

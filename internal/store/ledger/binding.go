@@ -34,6 +34,11 @@ type Binding struct {
 	ApprovalID schema.ApprovalID `json:"approval_id"`
 }
 
+// Of reports whether the principal asked for the call.
+func (b *Binding) Of(who *schema.Principal) bool {
+	return who.Same(&schema.Principal{Name: b.Requester.Name, Tenant: b.Tenant})
+}
+
 // bindingVersion begins the list, so that a digest of another form is another.
 const bindingVersion = "callyard approval binding 1"
 

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
@@ -67,7 +65,7 @@ type fixedHeaders struct {
 func NewShared(log *slog.Logger, budget *bodies.Budget, waiting *waits.Limit, draining func() bool) *Shared {
 	return &Shared{
 		Problems: &Problems{log}, bodies: budget, waits: waiting, draining: draining,
-		refusals: refusals{who: make(map[string]*rate.Limiter)},
+		refusals: newRefusals(),
 		fixed: fixedHeaders{
 			json: []string{"application/json"}, problem: []string{problem.MediaType},
 			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},

@@ -5,14 +5,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestRefusedActsOfAPrincipalAreRecordedWithinALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := refusals{who: make(map[string]*rate.Limiter)}
+		r := newRefusals()
 		ann, ben := &schema.Principal{Name: "ann"}, &schema.Principal{Name: "ben"}
 		for i := range refusalsBurst {
 			if err := r.record(ann); err != nil {
