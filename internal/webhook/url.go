@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/addresses"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -146,7 +147,7 @@ func lookAt(u *url.URL, rules Rules) (target, *schema.Error) {
 		return target{}, bad("points into the internal network: use a public receiver, or ask the operator to allow this host.")
 	case port != 80 && port != 443 && !rules.AllowPrivate && !slices.Contains(rules.Ports, port):
 		return target{}, bad("has a port other than 80 and 443: use one of these, or ask the operator to allow the host with its port.")
-	case u.Scheme == "http" && !(rules.AllowPrivate && (local || literal && private(ip))):
+	case u.Scheme == "http" && !(rules.AllowPrivate && (local || literal && addresses.Private(ip))):
 		return target{}, bad("does not begin with https://: plain http is only for hosts that the operator allowed.")
 	}
 	return target{url: u, receiver: net.JoinHostPort(host, strconv.Itoa(port))}, nil

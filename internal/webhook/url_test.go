@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/kit/addresses"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -115,7 +116,7 @@ func FuzzAURLThatIsTakenIsPublicAndPlain(f *testing.F) {
 		if p := u.Port(); p != "" && portNumber(p) != 443 && portNumber(p) != 80 {
 			t.Errorf("%q is taken with port %s", raw, p)
 		}
-		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (private(ip) || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()) {
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (addresses.Private(ip) || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()) {
 			t.Errorf("%q is taken and is inner", raw)
 		}
 		// What is stored is read again before each attempt: it must stay the same.

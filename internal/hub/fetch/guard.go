@@ -10,10 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"code.dny.dev/ssrf"
 
 	"github.com/callyard/callyard/internal/kit/addresses"
 )
@@ -31,7 +28,6 @@ type allowed struct {
 // guard judges URLs and addresses.
 type guard struct {
 	allow    []allowed
-	public   *ssrf.Guardian
 	resolver *net.Resolver // nil: the system's
 	// own returns the addresses of this machine.
 	own func() ([]netip.Addr, error)
@@ -41,7 +37,7 @@ type guard struct {
 }
 
 func newGuard(allow []string) (*guard, error) {
-	g := &guard{public: ssrf.New(ssrf.WithAnyPort()), own: addresses.Own}
+	g := &guard{own: addresses.Own}
 	for _, text := range allow {
 		a, err := parseAllowed(text)
 		if err != nil {
@@ -148,10 +144,7 @@ func (g *guard) judge(at netip.AddrPort, named bool) error {
 			return nil
 		}
 	}
-	if at.Port() != 80 && at.Port() != 443 {
-		return errAddress
-	}
-	if err := g.public.SafeAddr(ip); err != nil {
+	if at.Port() != 80 && at.Port() != 443 || !addresses.Public(ip) {
 		return errAddress
 	}
 	own, err := g.own()
@@ -175,11 +168,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, err
 	}
 	named := g.hostAllowed(host, uint16(port))
-	d := net.Dialer{Timeout: 10 * time.Second, Resolver: g.resolver, ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil || !strings.HasPrefix(network, "tcp") {
-			return errAddress
-		}
+	d := net.Dialer{Timeout: 10 * time.Second, Resolver: g.resolver, Control: addresses.Control(errAddress, func(at netip.AddrPort) error {
 		if err := g.judge(at, named); err != nil {
 			return err
 		}
@@ -187,6 +176,6 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 			return g.approved(at)
 		}
 		return nil
-	}}
+	})}
 	return d.DialContext(ctx, network, address)
 }

@@ -11,10 +11,8 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/addresses"
@@ -181,13 +179,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: dialTime, Resolver: p.o.Resolver, Control: func(network, address string, _ syscall.RawConn) error {
-		ip, err := netip.ParseAddrPort(address)
-		if err != nil || !strings.HasPrefix(network, "tcp") {
-			return errAddress
-		}
-		return safe(ip.Addr(), at.private, own)
-	}}
+	d := net.Dialer{Timeout: dialTime, Resolver: p.o.Resolver, Control: addresses.Control(errAddress, func(ip netip.AddrPort) error { return safe(ip.Addr(), at.private, own) })}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(normal(host), strconv.Itoa(int(port))))
 	if errors.Is(err, errAddress) {
 		p.decide(host, port, false, "its address is not allowed")

@@ -13,10 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"code.dny.dev/ssrf"
+	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
 const (
@@ -36,17 +35,12 @@ func NewHTTPClient(trusted ...string) *http.Client {
 		}
 	}
 	open := &net.Dialer{Timeout: dialTime}
-	outside := ssrf.New(ssrf.WithAnyPort())
-	guarded := &net.Dialer{Timeout: dialTime, Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err == nil {
-			err = outside.SafeAddr(at.Addr().Unmap().WithZone(""))
-		}
-		if err != nil {
+	guarded := &net.Dialer{Timeout: dialTime, Control: addresses.Control(errPrivate, func(at netip.AddrPort) error {
+		if !addresses.Public(at.Addr()) {
 			return errPrivate
 		}
 		return nil
-	}}
+	})}
 	known := func(host string) bool { return slices.Contains(hosts, strings.ToLower(host)) }
 	transport := &http.Transport{
 		Proxy: func(req *http.Request) (*url.URL, error) {

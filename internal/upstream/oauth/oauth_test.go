@@ -161,6 +161,7 @@ func TestAServerCannotSendASecretOrARequestElsewhere(t *testing.T) {
 		"a plain address":                    {named: of("http://login.example"), want: "not an https URL"},
 		"a private address":                  {named: of("https://10.0.0.7"), want: "not public"},
 		"the cloud":                          {named: of("https://169.254.169.254"), want: "not public"},
+		"another cloud":                      {named: of("https://168.63.129.16"), want: "not public"},
 		"another issuer in its metadata":     {named: of(as.URL), change: func(m map[string]any) { m["issuer"] = "https://else.example" }, want: "another issuer"},
 		"a plain token endpoint":             {named: of(as.URL), change: func(m map[string]any) { m["token_endpoint"] = "http://login.example/token" }, want: "not an https URL"},
 		"no PKCE":                            {named: of(as.URL), change: func(m map[string]any) { delete(m, "code_challenge_methods_supported") }, want: "PKCE"},
