@@ -92,6 +92,11 @@ type Running struct {
 	span   *telemetry.Span    // nil where there are no traces, or it was not sent
 }
 
+// CanceledEarly is how a call ends that was canceled before it was sent.
+func CanceledEarly() *schema.Error {
+	return &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+}
+
 // Cancel ends the call with kind canceled, where it has not ended yet, and tells
 // the server. It is safe at any time and from any goroutine.
 func (r *Running) Cancel() {
@@ -100,11 +105,9 @@ func (r *Running) Cancel() {
 	}
 	r.timer.Stop()
 	s, sent := r.leave()
-	o := Outcome{Started: sent, Took: r.took(), Err: &schema.Error{
-		Kind: schema.KindCanceled, Retryable: !sent,
-		Detail: "The call was canceled before it was sent to the server.",
-	}}
+	o := Outcome{Started: sent, Took: r.took(), Err: CanceledEarly()}
 	if sent {
+		o.Err.Retryable = false
 		o.Err.Detail = "The call was canceled while it was running; the server was notified and may have done part of it."
 		s.forget(r, "canceled")
 	}
@@ -127,7 +130,7 @@ func (r *Running) CancelWaiting() bool {
 		r.timer.Stop()
 	}
 	r.leave()
-	r.finish(Outcome{Err: &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}})
+	r.finish(Outcome{Err: CanceledEarly()})
 	return true
 }
 

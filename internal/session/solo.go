@@ -75,11 +75,7 @@ func (o *Solo) Dial(ctx context.Context) (*Single, error) {
 		p.cancel()
 		return nil, schema.Errorf(schema.KindServerFailed, "A session with the server %q could not be opened: %w.", o.cfg.Spec.ID, err)
 	}
-	p.mu.Lock()
-	p.live = []*session{s}
-	p.greeted(s)
-	p.mu.Unlock()
-	one := &Single{pool: p, s: s}
+	one := newSingle(p, s)
 	if l, ok := s.link.(*remoteLink); ok && l.id == "" {
 		one.Close()
 		return nil, schema.Errorf(schema.KindConflict, "The server %q gives no session ids, so it cannot keep state by session.", o.cfg.Spec.ID)
@@ -108,11 +104,7 @@ func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 		p.cancel()
 		return nil, err
 	}
-	p.mu.Lock()
-	p.live = []*session{s}
-	p.greeted(s)
-	p.mu.Unlock()
-	one := &Single{pool: p, s: s}
+	one := newSingle(p, s)
 	if !ended() {
 		one.Close()
 		return nil, ctx.Err()
@@ -151,6 +143,15 @@ type Single struct {
 	pool *Pool
 	s    *session
 	once sync.Once
+}
+
+// newSingle makes s the only session of a pool.
+func newSingle(p *Pool, s *session) *Single {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live = []*session{s}
+	p.greeted(s)
+	return &Single{pool: p, s: s}
 }
 
 // Snapshot returns the server as it stands.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/internal/session"
 )
 
 // apart runs calls that keep off the sessions that callers share, each on a goroutine
@@ -19,8 +21,15 @@ type apart struct {
 
 // begin has run called with the job's deadline, from now, and a context that ends then,
 // when the job is abandoned, and when calls are aborted. It reports false, and run is not
-// called, where nothing more is taken.
-func (a *apart) begin(j *job, timeout time.Duration, run func(ctx context.Context, deadline time.Time)) bool {
+// called, where nothing more is taken. usual is the time of a call that brings none.
+func (a *apart) begin(j *job, usual time.Duration, run func(ctx context.Context, deadline time.Time)) bool {
+	timeout := j.request.Timeout
+	if timeout <= 0 {
+		timeout = usual
+	}
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
 	deadline := time.Now().Add(timeout)
 	ctx, abandon := context.WithDeadline(a.calls, deadline)
 	a.mu.Lock()
@@ -43,4 +52,28 @@ func (a *apart) begin(j *job, timeout time.Duration, run func(ctx context.Contex
 		run(ctx, deadline)
 	}()
 	return true
+}
+
+// drain takes no more calls, lets those that run until ctx ends, and aborts the rest.
+func (a *apart) drain(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	stop := context.AfterFunc(ctx, a.cut)
+	a.work.Wait()
+	stop()
+	a.cut()
+}
+
+// send has a session run the request of the job, which may take until the deadline. It returns
+// what runs, and where its end comes.
+func (j *job) send(do func(*session.Request, func(*session.Request, session.Outcome)) *session.Running, deadline time.Time) (*session.Running, <-chan session.Outcome) {
+	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
+	over := make(chan session.Outcome, 1)
+	running := do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+	return running, over
 }

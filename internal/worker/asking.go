@@ -44,14 +44,7 @@ func (a *asking) takes(f *bus.CallFrame) bool {
 
 // do runs the call of the job; the job is told its end.
 func (a *asking) do(j *job, caller session.Caller) {
-	timeout := j.request.Timeout
-	if timeout <= 0 {
-		timeout = a.timeout
-	}
-	if timeout <= 0 {
-		timeout = time.Minute
-	}
-	if !a.begin(j, timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline, true) }) {
+	if !a.begin(j, a.timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline, true) }) {
 		j.done(&j.request, session.Outcome{Err: noSandbox("The sessions of the server %q are being closed; the call was not started.", a.id)})
 	}
 }
@@ -62,20 +55,14 @@ func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadlin
 	one, err := a.own.Take(ctx, caller)
 	if err != nil {
 		if j.ended.Load() {
-			err = &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+			err = session.CanceledEarly()
 		}
 		j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
 		return
 	}
 	j.own.Store(one)
 	j.request.Said = j.said
-	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
-	over := make(chan session.Outcome, 1)
-	running := one.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
-	j.running.Store(running)
-	if j.ended.Load() {
-		running.Cancel()
-	}
+	_, over := j.send(one.Do, deadline)
 	var out session.Outcome
 	select {
 	case out = <-over:
@@ -128,12 +115,6 @@ func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 // close takes no more calls, lets those that it has run until ctx ends, ends the rest, and
 // closes the sessions. The worker has waited for its calls before.
 func (a *asking) close(ctx context.Context) {
-	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
-	stop := context.AfterFunc(ctx, a.cut)
-	a.work.Wait()
-	stop()
-	a.cut()
+	a.drain(ctx)
 	a.own.Close()
 }

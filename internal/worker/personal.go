@@ -62,7 +62,6 @@ type personAuth struct {
 	value   string
 	refused atomic.Bool
 	told    chan struct{} // closed with the first refusal
-	once    sync.Once
 }
 
 // Authorize sets the header.
@@ -76,11 +75,14 @@ func (a *personAuth) Refused(_ context.Context, r launch.Refusal) (bool, error) 
 	if r.Status != http.StatusUnauthorized {
 		return false, nil
 	}
-	a.once.Do(func() {
-		a.refused.Store(true)
+	if a.refused.CompareAndSwap(false, true) {
 		close(a.told)
-	})
-	return false, launch.Failed("Server %q: %w. The call did not start.", a.server, launch.ErrRefused)
+	}
+	return false, a.error()
+}
+
+func (a *personAuth) error() *schema.Error {
+	return launch.Failed("Server %q: %w. The call did not start.", a.server, launch.ErrRefused)
 }
 
 // openPersonal returns what runs the calls; no session is opened yet.
@@ -94,20 +96,9 @@ func openPersonal(w *Worker, s *Served) *personal {
 
 // do runs the call of the job; the job is told its end.
 func (p *personal) do(j *job, principal string) {
-	timeout := j.request.Timeout
-	if timeout <= 0 {
-		timeout = p.cfg.CallTimeout
+	if !p.begin(j, p.cfg.CallTimeout, func(ctx context.Context, deadline time.Time) { p.run(ctx, j, principal, deadline) }) {
+		j.done(&j.request, session.Outcome{Err: launch.Unavailable("The sessions of server %q are being closed; the call was not started.", p.cfg.Spec.ID)})
 	}
-	if timeout <= 0 {
-		timeout = time.Minute
-	}
-	if !p.begin(j, timeout, func(ctx context.Context, deadline time.Time) { p.run(ctx, j, principal, deadline) }) {
-		j.done(&j.request, session.Outcome{Err: p.closing()})
-	}
-}
-
-func (p *personal) closing() *schema.Error {
-	return launch.Unavailable("The sessions of server %q are being closed; the call was not started.", p.cfg.Spec.ID)
 }
 
 // run runs the call, a second time with a new credential where the server refused the first.
@@ -163,7 +154,7 @@ func (p *personal) ask(ctx context.Context, j *job, refused uint64) (credential.
 // word is how a call ends for which there is no credential.
 func (p *personal) word(j *job, err error) *schema.Error {
 	if j.ended.Load() {
-		return &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+		return session.CanceledEarly()
 	}
 	e := schema.AsError(err)
 	if e.Kind == schema.KindInternal {
@@ -175,41 +166,27 @@ func (p *personal) word(j *job, err error) *schema.Error {
 // send runs the call on the session, and ends it early where the session cannot be opened
 // because the server refuses the credential.
 func (p *personal) send(ctx context.Context, j *job, s *personSession, deadline time.Time) session.Outcome {
-	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
-	over := make(chan session.Outcome, 1)
-	running := s.pool.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
-	j.running.Store(running)
-	if j.ended.Load() {
-		running.Cancel()
-	}
-	select {
-	case out := <-over:
-		return out
-	case <-s.auth.told:
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		running.Cancel()
-		return <-over
-	}
-	// A call that is on its way ends by itself, and may well succeed: it was another request that
-	// the server refused. One that waits for a session waits in vain.
-	tick := time.NewTicker(personalRefusal)
-	defer tick.Stop()
-	for {
+	running, over := j.send(s.pool.Do, deadline)
+	var look <-chan time.Time
+	for told := (<-chan struct{})(s.auth.told); ; {
 		select {
 		case out := <-over:
 			return out
 		case <-ctx.Done():
 			running.Cancel()
 			return <-over
-		case <-tick.C:
+		case <-told:
+			told, look = nil, time.After(personalRefusal)
+		case <-look:
+			// A call that is on its way ends by itself, and may well succeed: it was another request
+			// that the server refused. One that waits for a session waits in vain.
 			if !running.CancelWaiting() {
+				look = time.After(personalRefusal)
 				continue
 			}
 			out := <-over
 			if !out.Started && out.Err != nil && out.Err.Kind == schema.KindCanceled && !j.ended.Load() {
-				out.Err = launch.Failed("Server %q: %w. The call did not start.", p.cfg.Spec.ID, launch.ErrRefused)
+				out.Err = s.auth.error()
 			}
 			return out
 		}
@@ -335,13 +312,7 @@ func (p *personal) endIdle(since time.Time) {
 // close takes no more calls, lets those that it has run until ctx ends, and closes the
 // sessions.
 func (p *personal) close(ctx context.Context) {
-	p.apart.mu.Lock()
-	p.closed = true
-	p.apart.mu.Unlock()
-	stop := context.AfterFunc(ctx, p.cut)
-	p.work.Wait()
-	stop()
-	p.cut()
+	p.drain(ctx)
 	p.sweeper.Wait()
 	p.endIdle(time.Now().Add(time.Hour))
 }

@@ -186,20 +186,28 @@ func TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther(t *testing.T) {
 	}
 }
 
-func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
+// connectedAda is a server with a worker and a front door, where ada is connected with the key
+// canary-ada.
+func connectedAda(t *testing.T) (*accounts, *dispatch.Router, *credential.Book) {
+	t.Helper()
 	srv, mcp := bustest.Start(t), newAccounts(t)
 	keys, err := credential.NewKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := start(t, srv, "w", false, userEntry(mcp.URL+"/mcp"))
-	defer stop(t, w)
+	t.Cleanup(func() { stop(t, w) })
 	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
 	await(t, c, "accounts is ready", hasTools(c, "accounts"))
 	mcp.set("canary-ada", "ada")
 	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-ada"); err != nil {
 		t.Fatal(err)
 	}
+	return mcp, r, book
+}
+
+func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
+	mcp, r, book := connectedAda(t)
 	if got, err := whoami(t.Context(), r, "ada"); got != "ada" || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -256,19 +264,7 @@ func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
 // TestARefusedRequestEndsNoOtherCallOfThePerson has a key that ends at the server while a call
 // runs that the server took with it.
 func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
-	srv, mcp := bustest.Start(t), newAccounts(t)
-	keys, err := credential.NewKeys()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := start(t, srv, "w", false, userEntry(mcp.URL+"/mcp"))
-	defer stop(t, w)
-	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
-	await(t, c, "accounts is ready", hasTools(c, "accounts"))
-	mcp.set("canary-ada", "ada")
-	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-ada"); err != nil {
-		t.Fatal(err)
-	}
+	mcp, r, _ := connectedAda(t)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := r.Do(t.Context(), &schema.Call{

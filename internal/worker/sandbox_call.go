@@ -67,11 +67,7 @@ func noSandbox(format string, args ...any) *schema.Error {
 // do runs the call of the job in a container or sandbox of its own; the job is told its end.
 // v is how it was judged; it has no definition where the method is no call of a tool.
 func (b *sandboxed) do(j *job, principal string, v verdict) {
-	timeout := j.request.Timeout
-	if timeout <= 0 {
-		timeout = b.timeout
-	}
-	if !b.begin(j, timeout, func(ctx context.Context, deadline time.Time) { b.run(ctx, j, principal, v, deadline) }) {
+	if !b.begin(j, b.timeout, func(ctx context.Context, deadline time.Time) { b.run(ctx, j, principal, v, deadline) }) {
 		j.done(&j.request, session.Outcome{Err: b.ready()})
 	}
 }
@@ -81,7 +77,7 @@ func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict
 	use, err := b.take(ctx, principal, deadline)
 	if err != nil {
 		if j.ended.Load() {
-			err = &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+			err = session.CanceledEarly()
 		} else {
 			b.inDoubt()
 		}
@@ -99,13 +95,7 @@ func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict
 	b.mu.Lock()
 	b.running[use.session] = struct{}{}
 	b.mu.Unlock()
-	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
-	over := make(chan session.Outcome, 1)
-	running := use.session.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
-	j.running.Store(running)
-	if j.ended.Load() {
-		running.Cancel()
-	}
+	_, over := j.send(use.session.Do, deadline)
 	out := <-over
 	use.release()
 	b.mu.Lock()

@@ -86,7 +86,7 @@ func (v *servers) apply(servers []Served) {
 		return
 	}
 	wanted := make(map[schema.ServerID]bool, len(servers))
-	var gone []string
+	var gone []schema.ServerID
 	for _, s := range servers {
 		id := s.Session.Spec.ID
 		wanted[id] = true
@@ -107,12 +107,12 @@ func (v *servers) apply(servers []Served) {
 			v.dropArrivalLocked(id)
 			delete(v.held, id)
 			v.retireLocked(id, h)
-			gone = append(gone, string(id))
+			gone = append(gone, id)
 		}
 	}
 	w.mu.Unlock()
 	for _, id := range gone {
-		w.listener.Withdraw(schema.ServerID(id))
+		w.listener.Withdraw(id)
 	}
 	w.announcer.change()
 }
