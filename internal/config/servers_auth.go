@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -94,9 +95,8 @@ type authShape struct {
 // hasMode says that the block is more than the bearer token of before.
 func (d *draft) hasMode() bool {
 	s := d.shape.Auth
-	return d.has("auth") && (s.Mode != "" || s.Header != "" || s.Scheme != nil || s.Value != "" || s.ValueFile != "" || s.Issuer != "" || s.TokenURL != "" ||
-		s.ClientID != "" || s.ClientSecret != "" || s.ClientSecretFile != "" || s.ClientAuth != "" || s.PrivateKeyFile != "" || s.KeyID != "" || s.Algorithm != "" ||
-		s.Scopes != nil || s.Resource != nil || s.Audience != "" || s.AllowHTTP)
+	s.Bearer = ""
+	return d.has("auth") && !reflect.ValueOf(s).IsZero()
 }
 
 // authReader reads one auth block.
@@ -145,22 +145,26 @@ func (r *serverReader) auth(d *draft, e *ServerEntry, have map[string]bool) {
 	e.Auth = ar.a
 }
 
-func oneOf(values []string) string {
+// oneOf writes values as a list of alternatives.
+func oneOf[S ~string](values []S) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = quote(v)
+		quoted[i] = quote(string(v))
 	}
-	if len(quoted) == 1 {
-		return quoted[0]
-	}
-	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+	last := len(quoted) - 1
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 // unusedIn reports keys that mean nothing in the mode.
 func (r *authReader) unusedIn(keys map[string]bool) {
+	r.unused("with the mode "+quote(r.s.Mode), keys)
+}
+
+// unused reports those of the keys that are there: they mean nothing, and when says why.
+func (r *authReader) unused(when string, keys map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if keys[key] {
-			r.bad(key, "means nothing with the mode %s; remove it.", quote(r.s.Mode))
+			r.bad(key, "means nothing %s; remove it.", when)
 		}
 	}
 }
@@ -282,12 +286,12 @@ func (r *authReader) client() {
 	s, a := r.s, r.a
 	if s.PrivateKeyFile == "" {
 		a.ClientSecret = r.secret("client_secret", string(s.ClientSecret), s.ClientSecretFile)
-		r.unusedWithout("private_key_file", map[string]bool{"key_id": s.KeyID != "", "algorithm": s.Algorithm != ""})
+		r.unused(`without "private_key_file"`, map[string]bool{"key_id": s.KeyID != "", "algorithm": s.Algorithm != ""})
 	} else {
 		if s.ClientSecret != "" || s.ClientSecretFile != "" {
 			r.bad("private_key_file", "the client has a secret too; keep one of them.")
 		}
-		r.unusedWithout("client_secret", map[string]bool{"client_auth": s.ClientAuth != ""})
+		r.unused(`without "client_secret"`, map[string]bool{"client_auth": s.ClientAuth != ""})
 		a.PrivateKeyFile, a.KeyID, a.Algorithm = r.file("private_key_file", s.PrivateKeyFile), s.KeyID, s.Algorithm
 	}
 	algorithms := []string{"", "ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
@@ -297,14 +301,6 @@ func (r *authReader) client() {
 	a.ClientAuth = s.ClientAuth
 	if methods := []string{"", "client_secret_basic", "client_secret_post"}; !slices.Contains(methods, s.ClientAuth) {
 		r.bad("client_auth", "%s is not a known method; write %s.", quote(shorten(s.ClientAuth)), oneOf(methods[1:]))
-	}
-}
-
-func (r *authReader) unusedWithout(other string, keys map[string]bool) {
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if keys[key] {
-			r.bad(key, "means nothing without %q; remove it.", other)
-		}
 	}
 }
 

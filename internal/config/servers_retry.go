@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -107,7 +106,7 @@ func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.
 		kind := schema.RetryKind(word)
 		switch {
 		case !slices.Contains(known, kind):
-			bad("on", "%s is not a known kind of failure; write %s.", quote(shorten(word)), listOfKinds(known))
+			bad("on", "%s is not a known kind of failure; write %s.", quote(shorten(word)), oneOf(known))
 		case !slices.Contains(rule.On, kind):
 			rule.On = append(rule.On, kind)
 		}
@@ -116,14 +115,4 @@ func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.
 		bad("on", "is empty, so nothing is repeated; name failures, or remove it for the default.")
 	}
 	return rule
-}
-
-// listOfKinds writes the kinds as a list of alternatives.
-func listOfKinds(kinds []schema.RetryKind) string {
-	words := make([]string, len(kinds))
-	for i, kind := range kinds {
-		words[i] = quote(string(kind))
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -398,7 +398,7 @@ func (b *Book) required(s *Server) error {
 
 // ConnectURL is the address where people connect to a server.
 func (b *Book) ConnectURL(server schema.ServerID) string {
-	return b.connect + "/connect?server=" + url.QueryEscape(string(server))
+	return b.connect + ConnectPath + "?server=" + url.QueryEscape(string(server))
 }
 
 func unavailable(s *Server, err error) error {

@@ -39,7 +39,8 @@ func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 		schemes: make(map[string]*openapi3.SecurityScheme), ready: make(map[string]credential),
 		given: make(map[string]bool), taken: make(map[string]bool),
 	}
-	for name := range cfg.sent() {
+	sent := cfg.sent()
+	for name := range sent {
 		g.taken[place("header", name)] = true
 	}
 	if doc.Components != nil {
@@ -52,7 +53,7 @@ func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 			if s.Type == "apiKey" {
 				g.taken[place(s.In, s.Name)] = true
 			}
-			if s.Type == "apiKey" && s.In == "header" && has(cfg.sent(), s.Name) || s.Type != "apiKey" && s.Type != "mutualTLS" && has(cfg.sent(), "Authorization") {
+			if s.Type == "apiKey" && s.In == "header" && has(sent, s.Name) || s.Type != "apiKey" && s.Type != "mutualTLS" && has(sent, "Authorization") {
 				g.given[name] = true
 			}
 		}

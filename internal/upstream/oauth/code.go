@@ -118,9 +118,7 @@ func (c *Client) Refresh(ctx context.Context, g *Grant) (*Token, *Grant, error) 
 		return nil, nil, &Refused{Code: "invalid_grant"}
 	}
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}}
-	if g.Resource != "" {
-		form.Set("resource", g.Resource)
-	}
+	set(form, "resource", g.Resource)
 	t, err := c.token(ctx, g.Client, g.TokenEndpoint, form)
 	if err != nil {
 		return nil, nil, err
