@@ -84,18 +84,7 @@ func (w *world) connect(t *testing.T, b *Book, person string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer browser.CloseIdleConnections()
-	resp, err := browser.Get(req.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	back, err := resp.Location()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Finish(t.Context(), "crm", person, req, back.Query()); err != nil {
+	if err := b.Finish(t.Context(), "crm", person, req, oauthtest.Agree(t, req.URL)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -44,7 +44,7 @@ func (b *Book) Connections(ctx context.Context, person string) ([]Connection, er
 	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
 		s := b.servers[id]
 		r, _, err := b.read(ctx, s, person)
-		if err != nil && r == nil && !errors.Is(err, errUnreadable) {
+		if err != nil && !errors.Is(err, errUnreadable) {
 			return nil, unavailable(s, err)
 		}
 		c := Connection{Server: s}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -49,17 +50,24 @@ func (a *access) local() schema.Principal {
 // cookieBytes is how much chance a cookie holds.
 const cookieBytes = 32
 
-// cookieName has the prefix with which browsers accept the cookie over https
-// only, for this host only, where we are reached like that.
-func (a *access) cookieName() string {
+// Names of cookies, as [access.named] completes them.
+const (
+	sessionCookie = "callyard-session"
+	passageCookie = "callyard-passage" // a sign-in at a provider
+	connectCookie = "callyard-connect" // a connection to an MCP server
+)
+
+// named has the prefix with which browsers accept a cookie over https only, for this host
+// only, where we are reached like that.
+func (a *access) named(cookie string) string {
 	if a.https {
-		return "__Host-callyard-session"
+		return "__Host-" + cookie
 	}
-	return "callyard-session"
+	return cookie
 }
 
 func (a *access) cookie(r *http.Request) string {
-	c, err := r.Cookie(a.cookieName())
+	c, err := r.Cookie(a.named(sessionCookie))
 	if err != nil {
 		return ""
 	}
@@ -83,9 +91,28 @@ func (a *access) newCookie(w http.ResponseWriter) string {
 }
 
 func (a *access) setCookie(w http.ResponseWriter, value string, age int) {
+	a.set(w, sessionCookie, value, age, http.SameSiteStrictMode)
+}
+
+// setFlow keeps what is under way at another site in a cookie of its own. It is sent when that
+// site leads back, which the cookie of the session is not.
+func (a *access) setFlow(w http.ResponseWriter, cookie, value string, age int) {
+	a.set(w, cookie, value, age, http.SameSiteLaxMode)
+}
+
+func (a *access) set(w http.ResponseWriter, cookie, value string, age int, site http.SameSite) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come over https; on plain loopback it would sign nobody in
-		Name: a.cookieName(), Value: value, Path: "/", MaxAge: age, Secure: a.https, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: a.named(cookie), Value: value, Path: "/", MaxAge: age, Secure: a.https, HttpOnly: true, SameSite: site,
 	})
+}
+
+// getOnly refuses HEAD on a path where GET spends something.
+func getOnly(w http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodGet {
+		return nil
+	}
+	w.Header().Set("Allow", http.MethodGet)
+	return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
 }
 
 // visitor is who looks at a page.

@@ -68,21 +68,6 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 // shownAs is how the log names a visitor.
 func shownAs(v visitor) string { return cmp.Or(v.who.Owner, v.who.Name) }
 
-func (g *connectPages) flowCookie() string {
-	if g.site.access.https {
-		return "__Host-callyard-connect"
-	}
-	return "callyard-connect"
-}
-
-// setFlow keeps the flow in the browser. It is sent when the authorization server leads
-// back, which the cookie of the session is not.
-func (g *connectPages) setFlow(w http.ResponseWriter, value string, age int) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // as the cookie of the session
-		Name: g.flowCookie(), Value: value, Path: "/", MaxAge: age, Secure: g.site.access.https, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
-}
-
 // start sends the person to the authorization server of an MCP server.
 func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
 	book := g.site.o.Credentials
@@ -100,7 +85,7 @@ func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) 
 	if len(value) > maxConnectFlow {
 		return schema.Errorf(schema.KindServerFailed, "The connection cannot start: what the authorization server registered is too large for a cookie. Configure a client_id for this server.")
 	}
-	g.setFlow(w, value, int(connectFor.Seconds()))
+	g.site.access.setFlow(w, connectCookie, value, int(connectFor.Seconds()))
 	// Browsers do not let a form redirect to another site under our policy; a page that
 	// continues there does.
 	page := message{Text: "You continue at " + ui.Escaped([]byte(credential.Origin(to))) + ", the authorization server of " + ui.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
@@ -110,16 +95,15 @@ func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) 
 // arrive takes a person from the authorization server. The sealed cookie says who began, in
 // this browser; the state in it must be that of the answer.
 func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet { // HEAD spends nothing
-		w.Header().Set("Allow", http.MethodGet)
-		return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
+	if err := getOnly(w, r); err != nil {
+		return err
 	}
 	refuse := func(err error) error {
 		d := problem.Of(err)
 		return g.site.render(w, d.Status, "message", visitor{}, view{Title: "You are not connected", Page: message{Text: d.Detail, To: credential.ConnectPath, Label: "Connections"}})
 	}
 	var f *credential.Flow
-	if c, err := r.Cookie(g.flowCookie()); err == nil {
+	if c, err := r.Cookie(g.site.access.named(connectCookie)); err == nil {
 		if sealed, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
 			f, _ = g.site.o.Credentials.OpenFlow(sealed)
 		}
@@ -127,7 +111,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 	if f == nil || r.PathValue("server") != string(f.Server) {
 		return refuse(schema.Errorf(schema.KindForbidden, "This connection was not started in this browser, or it has expired. Start again."))
 	}
-	g.setFlow(w, "", -1) // one flow, one try
+	g.site.access.setFlow(w, connectCookie, "", -1) // one flow, one try
 	if err := g.site.o.Credentials.Finish(r.Context(), f.Server, f.Person, f.Request, r.URL.Query()); err != nil {
 		g.site.o.fault(r.Context(), r.Pattern, err)
 		return refuse(err)

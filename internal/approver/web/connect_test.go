@@ -60,18 +60,7 @@ func (f *fabric) beginConnect(c *http.Client) string {
 	if page.status != http.StatusOK || m == nil {
 		f.t.Fatalf("%d %s", page.status, page.body)
 	}
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer browser.CloseIdleConnections()
-	resp, err := browser.Get(strings.ReplaceAll(m[1], "&amp;", "&"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	resp.Body.Close()
-	back, err := resp.Location()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return back.RawQuery
+	return oauthtest.Agree(f.t, strings.ReplaceAll(m[1], "&amp;", "&")).Encode()
 }
 
 func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {

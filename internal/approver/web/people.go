@@ -46,22 +46,9 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-func (s *signInPages) flowCookie() string {
-	if s.site.access.https {
-		return "__Host-callyard-passage"
-	}
-	return "callyard-passage"
-}
-
-func (s *signInPages) setFlow(w http.ResponseWriter, value string, age int) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // as the cookie of the session
-		Name: s.flowCookie(), Value: value, Path: "/", MaxAge: age, Secure: s.site.access.https, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
-}
-
 // passage reads the sealed cookie; false where there is none of ours.
 func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
-	c, err := r.Cookie(s.flowCookie())
+	c, err := r.Cookie(s.site.access.named(passageCookie))
 	if err != nil || len(c.Value) > maxFlow {
 		return p, false
 	}
@@ -69,7 +56,7 @@ func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	open, err := s.seal.Open(nil, nil, sealed, []byte(s.flowCookie()))
+	open, err := s.seal.Open(nil, nil, sealed, []byte(s.site.access.named(passageCookie)))
 	return p, err == nil && json.Unmarshal(open, &p) == nil
 }
 
@@ -103,8 +90,8 @@ func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "The sign-in cannot start: %w", err)
 	}
-	sealed := s.seal.Seal(nil, nil, raw, []byte(s.flowCookie())) //nolint:gosec // the cipher makes a random nonce of its own
-	s.setFlow(w, base64.RawURLEncoding.EncodeToString(sealed), int(flowAge.Seconds()))
+	sealed := s.seal.Seal(nil, nil, raw, []byte(s.site.access.named(passageCookie))) //nolint:gosec // the cipher makes a random nonce of its own
+	s.site.access.setFlow(w, passageCookie, base64.RawURLEncoding.EncodeToString(sealed), int(flowAge.Seconds()))
 	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // the host is that of the provider in the configuration
 	return nil
 }
@@ -115,15 +102,14 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	if people == nil {
 		return schema.Errorf(schema.KindNotFound, "This approver has no identity provider; sign in with an API key.")
 	}
-	if r.Method != http.MethodGet { // HEAD spends nothing
-		w.Header().Set("Allow", http.MethodGet)
-		return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
+	if err := getOnly(w, r); err != nil {
+		return err
 	}
 	p, ok := s.passage(r)
 	if !ok {
 		return s.refuseArrival(w, schema.Errorf(schema.KindForbidden, "This sign-in was not started in this browser, or it has expired. Sign in again."))
 	}
-	s.setFlow(w, "", -1) // one flow, one try
+	s.site.access.setFlow(w, passageCookie, "", -1) // one flow, one try
 	person, err := people.Finish(r.Context(), p.Flow, r.URL.Query())
 	if err != nil {
 		s.site.o.fault(r.Context(), r.Pattern, err)

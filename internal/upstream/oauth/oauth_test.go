@@ -49,22 +49,6 @@ func httpClient(t *testing.T, trusted ...string) *http.Client {
 	return c
 }
 
-func browse(t *testing.T, address string) url.Values {
-	t.Helper()
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := browser.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer browser.CloseIdleConnections()
-	defer resp.Body.Close()
-	back, err := resp.Location()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return back.Query()
-}
-
 func TestAPersonConnectsAndTheGrantIsRefreshed(t *testing.T) {
 	as := oauthtest.New(t)
 	mcp := resource(t, of(as.URL))
@@ -80,7 +64,7 @@ func TestAPersonConnectsAndTheGrantIsRefreshed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, grant, err := c.Finish(t.Context(), req, browse(t, req.URL))
+	token, grant, err := c.Finish(t.Context(), req, oauthtest.Agree(t, req.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +108,7 @@ func TestAnAnswerThatIsNotThatOfTheRequestIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer := browse(t, req.URL)
+		answer := oauthtest.Agree(t, req.URL)
 		change(answer)
 		if _, _, err := c.Finish(t.Context(), req, answer); err == nil {
 			t.Errorf("%s: accepted", what)

@@ -28,8 +28,6 @@ type Server struct {
 	Life time.Duration
 	// Change, where it is set, changes the metadata before it is sent.
 	Change func(m map[string]any)
-	// Person returns whose subject_token an exchange has; nil refuses exchanges.
-	Person func(subjectToken string) (subject string, ok bool)
 
 	mu      sync.Mutex
 	clients map[string]client
@@ -122,6 +120,24 @@ func (s *Server) LastForm() url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.forms[len(s.forms)-1]
+}
+
+// Agree is a person who agrees to everything in a browser that is sent to address. It returns
+// the query with which the browser is led back.
+func Agree(t testing.TB, address string) url.Values {
+	t.Helper()
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer browser.CloseIdleConnections()
+	resp, err := browser.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back.Query()
 }
 
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
@@ -223,15 +239,6 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		old := form.Get("refresh_token")
 		g, ok = s.refresh[old]
 		delete(s.refresh, old)
-	case "urn:ietf:params:oauth:grant-type:token-exchange":
-		g = code{client: id, scope: form.Get("scope"), resource: form.Get("resource")}
-		if ok = s.Person != nil; ok {
-			g.user, ok = s.Person(form.Get("subject_token"))
-		}
-		if ok {
-			s.issue(w, g, false)
-			return
-		}
 	default:
 		refuse(w, "unsupported_grant_type")
 		return
@@ -247,7 +254,7 @@ func (s *Server) issue(w http.ResponseWriter, g code, refresh bool) {
 	access := "canary-access-" + rand.Text()
 	s.tokens[access] = issued{scope: g.scope, resource: g.resource, user: g.user, ends: time.Now().Add(s.Life)}
 	s.issued++
-	a := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.Life.Seconds()), "scope": g.scope, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"} //nolint:gosec // made for a test
+	a := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.Life.Seconds()), "scope": g.scope}
 	if refresh {
 		next := "canary-refresh-" + rand.Text()
 		s.refresh[next] = g
