@@ -5,17 +5,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Need is what an operation requires: one of the scopes. An empty one requires a valid
-// credential only.
-type Need []string
+// Need is what an operation requires. The zero value requires a valid credential only.
+type Need struct {
+	// Scopes are those of which one is enough.
+	Scopes []string
+	// DefaultTenant says that whoever asks must be of it, because the operation changes what
+	// all tenants share.
+	DefaultTenant bool
+}
 
 var (
 	nothing   = Need{}
-	readTools = Need{ReadTools}
-	callTools = Need{CallTools}
+	readTools = Need{Scopes: []string{ReadTools}}
+	callTools = Need{Scopes: []string{CallTools}}
 	// Whoever calls may see what became of it.
-	ownCalls = Need{ReadCalls, CallTools}
-	admin    = Need{Admin}
+	ownCalls = Need{Scopes: []string{ReadCalls, CallTools}}
+	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
+	// These concern only the tenant of whoever asks.
+	tenantAdmin = Need{Scopes: []string{Admin}}
 )
 
 // operations is what each operation of the REST API requires, by its id. Calls are judged
@@ -34,9 +41,10 @@ var operations = map[string]Need{
 
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
 
-	"settle-call": admin, "put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
-	"list-keys": admin, "get-key": admin, "create-key": admin, "update-key": admin, "rotate-key": admin, "revoke-key": admin,
+	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,
+
+	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,
 }
 
 // OfOperation returns what an operation of the REST API requires; ok is false for one that
@@ -44,16 +52,6 @@ var operations = map[string]Need{
 func OfOperation(id string) (need Need, ok bool) {
 	need, ok = operations[id]
 	return need, ok
-}
-
-// OwnTenant reports whether an operation that requires [Admin] concerns only the tenant of
-// whoever asks. The others change what all tenants share.
-func OwnTenant(id string) bool {
-	switch id {
-	case "list-keys", "get-key", "create-key", "update-key", "rotate-key", "revoke-key", "settle-call":
-		return true
-	}
-	return false
 }
 
 // OfMethod returns what a method of MCP requires. Methods that are not in the table are

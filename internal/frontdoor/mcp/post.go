@@ -44,7 +44,7 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 	if ep.o.Traces != nil {
 		ep.beginSpan(x, r)
 	}
-	if bad := x.allow(scope.OfMethod(x.msg.method)...); bad != nil && x.msg.request() {
+	if bad := x.allow(scope.OfMethod(x.msg.method).Scopes...); bad != nil && x.msg.request() {
 		x.fail(bad)
 		return
 	}

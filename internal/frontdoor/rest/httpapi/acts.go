@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -42,46 +40,59 @@ func digestOf(v any) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(body)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return schema.Digest(body)
 }
 
 // IsAct reports whether an operation that requires this changes something for operators.
 func IsAct(method string, need scope.Need) bool {
-	return method != http.MethodGet && slices.Contains(need, scope.Admin)
+	return method != http.MethodGet && slices.Contains(need.Scopes, scope.Admin)
 }
 
-// act records an act of the request; status 0: it is about to begin.
-func (x *Exchange) act(ctx context.Context, operation, path string, status int) error {
+// operation is one of the document, as requests are judged by it.
+type operation struct {
+	id   string
+	need scope.Need
+	act  bool // see [IsAct]
+}
+
+// permit runs do, and returns its error, where the credential has what the operation needs;
+// else it returns the error to answer with. do may have answered itself. Begin and end of an
+// act are recorded, also where it is refused; without the record of its begin it does not run.
+func (x *Exchange) permit(ctx context.Context, op *operation, path string, do func() error) error {
+	err := x.allow(&op.need)
+	if !op.act {
+		if err != nil {
+			return err
+		}
+		return do()
+	}
+	if err != nil {
+		if often := x.shared.refusals.record(&x.Principal); often != nil {
+			return often
+		}
+		_ = x.record(ctx, op, path, http.StatusForbidden) // it was refused, recorded or not
+		return err
+	}
+	if err := x.record(ctx, op, path, 0); err != nil {
+		return err
+	}
+	err = do()
+	status := x.Status
+	if err != nil {
+		status = x.shared.Problems.Of(err).Status
+	}
+	_ = x.record(ctx, op, path, status) // its begin is recorded
+	return err
+}
+
+// record records an act of the request, also when the client is gone; status 0: it is about to
+// begin.
+func (x *Exchange) record(ctx context.Context, op *operation, path string, status int) error {
 	if x.shared.Acts == nil {
 		return nil
 	}
 	if made := x.Header().Get("Location"); status != 0 && made != "" {
 		path = made // what was made, not only where
 	}
-	return x.shared.Acts(ctx, &Act{By: x.Principal, Operation: operation, Path: path, RequestID: x.ID, Status: status, Before: x.before, After: x.after})
-}
-
-// recorded is a handler of an act whose begin and end are recorded, also where it is
-// refused. Without the record of its begin it does not run.
-func recorded(operation string, need scope.Need, h Handler) Handler {
-	return func(x *Exchange, r *http.Request) error {
-		if err := x.allow(operation, need); err != nil {
-			if often := x.shared.refusals.record(&x.Principal); often != nil {
-				return often
-			}
-			_ = x.act(r.Context(), operation, r.URL.Path, http.StatusForbidden) // it was refused, recorded or not
-			return err
-		}
-		if err := x.act(r.Context(), operation, r.URL.Path, 0); err != nil {
-			return err
-		}
-		err := h(x, r)
-		status := x.Status
-		if err != nil {
-			status = x.shared.Problems.Of(err).Status
-		}
-		_ = x.act(context.WithoutCancel(r.Context()), operation, r.URL.Path, status) // its begin is recorded
-		return err
-	}
+	return x.shared.Acts(context.WithoutCancel(ctx), &Act{By: x.Principal, Operation: op.id, Path: path, RequestID: x.ID, Status: status, Before: x.before, After: x.after})
 }

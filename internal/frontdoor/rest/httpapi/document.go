@@ -63,7 +63,7 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	config.Transformers = []huma.Transformer{p.fromHuma}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", d.schemaName)
 	d.huma = humago.New(mux, config)
-	d.huma.UseMiddleware(withExchange, d.allowHuma, d.checkParameters)
+	d.huma.UseMiddleware(withExchange, permitHuma, d.checkParameters)
 	d.addProblems()
 	return d
 }
@@ -85,7 +85,7 @@ func Get[I, T any](d *Document, op huma.Operation, h func(context.Context, *I) (
 // Register registers an operation of Huma's whose answer may have headers as well: I and O are
 // inputs and outputs as Huma knows them.
 func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, *I) (*O, error)) {
-	d.need(op.OperationID)
+	d.operation(&op)
 	huma.Register(d.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
@@ -140,12 +140,7 @@ func HandleValue[T any](d *Document, op huma.Operation, description string, exam
 // returns the handler with the check of the parameters before it.
 func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
 	d.huma.OpenAPI().AddOperation(&op)
-	need := d.need(op.OperationID)
-	if h = checked(&op, h); IsAct(op.Method, need) {
-		h = recorded(op.OperationID, need, h)
-	} else {
-		h = allowed(op.OperationID, need, h)
-	}
+	h = permitted(d.operation(&op), checked(&op, h))
 	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
 	return h
 }
@@ -154,63 +149,46 @@ func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handle
 // included.
 func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
 	d.huma.OpenAPI().AddOperation(&op)
-	need := d.need(op.OperationID)
-	d.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*Exchange)
-		if err := x.allow(op.OperationID, need); err != nil {
-			x.Fail(err)
-			return
-		}
-		h.ServeHTTP(w, r)
+	serve := permitted(d.operation(&op), func(x *Exchange, r *http.Request) error {
+		h.ServeHTTP(x, r)
+		return nil
 	})
+	d.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, serve) })
 }
 
-// need returns what an operation requires. One that is not in the table stops the start.
-func (d *Document) need(id string) scope.Need {
-	need, ok := scope.OfOperation(id)
-	if !ok {
-		d.unknown = append(d.unknown, id)
+// operation returns how requests are judged by one. One that is not in the table of scopes
+// stops the start.
+func (d *Document) operation(op *huma.Operation) *operation {
+	of, known := operationOf(op)
+	if !known {
+		d.unknown = append(d.unknown, op.OperationID)
 	}
-	return need
+	return &of
 }
 
-// allowed is a handler for credentials that have what the operation needs.
-func allowed(operation string, need scope.Need, h Handler) Handler {
+func operationOf(op *huma.Operation) (of operation, known bool) {
+	need, known := scope.OfOperation(op.OperationID)
+	return operation{id: op.OperationID, need: need, act: IsAct(op.Method, need)}, known
+}
+
+// permitted is a handler for credentials that have what the operation needs.
+func permitted(op *operation, h Handler) Handler {
 	return func(x *Exchange, r *http.Request) error {
-		if err := x.allow(operation, need); err != nil {
-			return err
-		}
-		return h(x, r)
+		return x.permit(r.Context(), op, r.URL.Path, func() error { return h(x, r) })
 	}
 }
 
-// allowHuma is allowed for operations of Huma's.
-func (d *Document) allowHuma(ctx huma.Context, next func(huma.Context)) {
-	need, _ := scope.OfOperation(ctx.Operation().OperationID) // Finish refuses those that are not in the table
+// permitHuma is permitted for operations of Huma's.
+func permitHuma(ctx huma.Context, next func(huma.Context)) {
+	op, _ := operationOf(ctx.Operation()) // Finish refuses those that are not in the table
 	x, url := Of(ctx.Context()), ctx.URL()
-	act := func(status int) error {
-		if !IsAct(ctx.Operation().Method, need) {
-			return nil
-		}
-		return x.act(context.WithoutCancel(ctx.Context()), ctx.Operation().OperationID, url.Path, status)
-	}
-	if err := x.allow(ctx.Operation().OperationID, need); err != nil {
-		if IsAct(ctx.Operation().Method, need) {
-			if often := x.shared.refusals.record(&x.Principal); often != nil {
-				x.Fail(often)
-				return
-			}
-		}
-		_ = act(http.StatusForbidden) // it was refused, recorded or not
+	err := x.permit(ctx.Context(), &op, url.Path, func() error {
+		next(ctx)
+		return nil
+	})
+	if err != nil {
 		x.Fail(err)
-		return
 	}
-	if err := act(0); err != nil {
-		x.Fail(err)
-		return
-	}
-	next(ctx)
-	_ = act(x.Status) // its begin is recorded
 }
 
 // addProblems puts one response for each status of the table into the

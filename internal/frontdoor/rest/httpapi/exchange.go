@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -188,13 +187,13 @@ func (x *Exchange) Wait() (done func(), err error) {
 
 // allow returns nil where the credential has what the operation needs, else the error to
 // answer with.
-func (x *Exchange) allow(operation string, need scope.Need) error {
-	if !x.Principal.Has(need...) {
-		header, err := x.shared.Callers.Insufficient("", need...)
+func (x *Exchange) allow(need *scope.Need) error {
+	if !x.Principal.Has(need.Scopes...) {
+		header, err := x.shared.Callers.Insufficient("", need.Scopes...)
 		x.Set("Www-Authenticate", header)
 		return err
 	}
-	if slices.Contains(need, scope.Admin) && !scope.OwnTenant(operation) && !x.Principal.Tenant.Is(schema.DefaultTenant) {
+	if need.DefaultTenant && !x.Principal.Tenant.Is(schema.DefaultTenant) {
 		return schema.Errorf(schema.KindForbidden, "Only the default tenant changes what all tenants share.")
 	}
 	return nil
