@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -96,11 +95,7 @@ func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, er
 		return told, err
 	}
 	id := r.PathValue("id")
-	revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
-	if err != nil {
-		return told, err
-	}
-	before, err := h.keys.Get(&x.Principal, id)
+	before, revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
 		return told, err
 	}
@@ -133,11 +128,7 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 		return made, httpapi.BadMember("grace_seconds", graceIs)
 	}
 	id := r.PathValue("id")
-	revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
-	if err != nil {
-		return made, err
-	}
-	before, err := h.keys.Get(&x.Principal, id)
+	before, revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
 		return made, err
 	}
@@ -155,11 +146,7 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 // revoke is DELETE /keys/{id}.
 func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, error) {
 	x := httpapi.Of(ctx)
-	revision, err := h.condition(&x.Principal, in.ID, in.Match)
-	if err != nil {
-		return RevokedAPIKey{}, err
-	}
-	before, err := h.keys.Get(&x.Principal, in.ID)
+	before, revision, err := h.condition(&x.Principal, in.ID, in.Match)
 	if err != nil {
 		return RevokedAPIKey{}, err
 	}
@@ -171,26 +158,26 @@ func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, 
 	return RevokedAPIKey{Status: "revoked"}, nil
 }
 
-// condition returns the revision that a request with this header changes.
-func (h *handlers) condition(by *schema.Principal, id, match string) (revision uint64, err error) {
-	now, err := h.keys.Get(by, id)
+// condition returns the key as it is now, and the revision that a request with this header
+// changes.
+func (h *handlers) condition(by *schema.Principal, id, match string) (now issued.Key, revision uint64, err error) {
+	now, err = h.keys.Get(by, id)
 	match = strings.TrimSpace(match)
 	switch {
 	case err != nil:
-		return 0, err
+		return now, 0, err
 	case now.Configured:
-		return 0, nil // which is refused for that
+		return now, 0, nil // which is refused for that
 	case match == "*":
-		return now.Revision, nil
+		return now, now.Revision, nil
 	case match == "":
-		return 0, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the API key, %s, to change what you have seen.", tagOf(&now))
+		return now, 0, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the API key, %s, to change what you have seen.", httpapi.TagOf(now.Revision))
 	}
-	text, bad := strconv.Unquote(match)
-	revision, parse := strconv.ParseUint(text, 10, 64)
-	if bad != nil || parse != nil || revision == 0 {
-		return 0, changed(issued.ErrChanged) // a tag that we never gave
+	revision, ok := httpapi.RevisionOf(match)
+	if !ok {
+		return now, 0, changed(issued.ErrChanged) // a tag that we never gave
 	}
-	return revision, nil
+	return now, revision, nil
 }
 
 // changed makes a failed condition of the word of package issued for it.

@@ -2,10 +2,10 @@ package keys
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -88,7 +88,7 @@ func keyOf(k *issued.Key) APIKey {
 	if k.Configured {
 		return key
 	}
-	key.Origin, key.ETag = "api", tagOf(k)
+	key.Origin, key.ETag = "api", httpapi.TagOf(k.Revision)
 	key.CreatedAt, key.CreatedBy, key.ChangedAt, key.ChangedBy = timeOf(k.Created.Time()), k.CreatedBy, timeOf(k.Changed.Time()), k.ChangedBy
 	key.RotatedAt, key.LastUsed = timeOf(k.Rotated.Time()), timeOf(k.LastUsed)
 	now := time.Now()
@@ -106,9 +106,6 @@ func timeOf(t time.Time) *time.Time {
 	}
 	return &t
 }
-
-// tagOf is the entity tag of a key; see RFC 9110, section 8.8.3.
-func tagOf(k *issued.Key) string { return strconv.Quote(strconv.FormatUint(k.Revision, 10)) }
 
 // recordOf is a key as its digests in the audit record are made of: without what changes by
 // itself.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,12 +148,12 @@ func detailOf(view *catalog.SetView) SetDetail {
 	return d
 }
 
-// tagOf is the entity tag of a set; see RFC 9110, section 8.8.3.
+// tagOf is the entity tag of a set.
 func tagOf(s *catalog.Set) string {
 	if s.Configured {
 		return ""
 	}
-	return strconv.Quote(strconv.FormatUint(s.Revision, 10))
+	return httpapi.TagOf(s.Revision)
 }
 
 // put is PUT /sets/{name}.
@@ -163,18 +162,21 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 	if err != nil {
 		return item, err
 	}
-	revision, err := h.condition(set.Name, r.Header.Get("If-Match"), r.Header.Get("If-None-Match"))
+	var before *catalog.Set // nil: there is none
+	if now, err := h.sets.Get(set.Name); err == nil {
+		before = &now
+	}
+	revision, err := condition(set.Name, before, r.Header.Get("If-Match"), r.Header.Get("If-None-Match"))
 	if err != nil {
 		return item, err
 	}
-	before, missing := h.sets.Get(set.Name)
 	stored, err := h.sets.Put(r.Context(), set, revision, x.Principal.Name)
 	if err != nil {
 		return item, changed(err, set.Name)
 	}
 	h.log.Info("a set of tools was stored", "set", set.Name, "by", x.Principal.Name, "id", x.ID)
 	item = itemOf(&stored)
-	if missing == nil {
+	if before != nil {
 		x.Changes(&before.Set, &stored.Set)
 	} else {
 		x.Changes(nil, &stored.Set)
@@ -218,30 +220,28 @@ func pointerOf(path string) string {
 }
 
 // condition returns the revision that a request with these headers changes, 0 for a set
-// that is not there.
-func (h *handlers) condition(name, match, none string) (revision uint64, err error) {
-	now, missing := h.sets.Get(name)
+// that is not there: now is the set as it is, nil where there is none.
+func condition(name string, now *catalog.Set, match, none string) (revision uint64, err error) {
 	match, none = strings.TrimSpace(match), strings.TrimSpace(none)
 	switch {
 	case none != "" && none != "*":
 		return 0, schema.Errorf(schema.KindInvalidRequest, "If-None-Match must be *: the set is made only where there is none.")
 	case none != "" && match != "":
 		return 0, schema.Errorf(schema.KindInvalidRequest, "Send either If-Match or If-None-Match.")
-	case match == "*" && missing == nil:
+	case match == "*" && now != nil:
 		return now.Revision, nil
 	case match != "":
-		text, bad := strconv.Unquote(match)
-		revision, parse := strconv.ParseUint(text, 10, 64)
-		if bad != nil || parse != nil || revision == 0 {
+		revision, ok := httpapi.RevisionOf(match)
+		if !ok {
 			return 0, changed(catalog.ErrSetChanged, name) // a tag that we never gave
 		}
 		return revision, nil
-	case none == "*" || missing != nil:
+	case none == "*" || now == nil:
 		return 0, nil
 	case now.Configured:
 		return 0, nil // which is refused for that
 	}
-	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. Send If-Match with its ETag, %s, to change what you have seen.", name, tagOf(&now))
+	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. Send If-Match with its ETag, %s, to change what you have seen.", name, tagOf(now))
 }
 
 // changed makes a failed condition of the catalog's word for it.
@@ -255,10 +255,11 @@ func changed(err error, name string) error {
 // remove is DELETE /sets/{name}.
 func (h *handlers) remove(ctx context.Context, in *removeInput) (RemovedSet, error) {
 	name := in.Name
-	if _, err := h.sets.Get(name); err != nil {
+	now, err := h.sets.Get(name)
+	if err != nil {
 		return RemovedSet{}, err
 	}
-	revision, err := h.condition(name, in.Match, "")
+	revision, err := condition(name, &now, in.Match, "")
 	if err != nil {
 		return RemovedSet{}, err
 	}
