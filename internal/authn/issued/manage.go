@@ -59,10 +59,10 @@ type Wish struct {
 	Expires               time.Time       // zero: after [Lasts]
 }
 
-// sees reports whether whoever manages keys may know of one: those of the default tenant, who
-// operate the installation, see all, others those of their own tenant.
-func sees(by *schema.Principal, row *keytable.Key) bool {
-	return by.Tenant.Is(schema.DefaultTenant) || by.Tenant.Is(row.Tenant)
+// sees reports whether whoever manages keys may know of those of a tenant: those of the default
+// tenant, who operate the installation, of all, others of their own.
+func sees(by *schema.Principal, tenant schema.TenantID) bool {
+	return by.Tenant.Is(schema.DefaultTenant) || by.Tenant.Is(tenant)
 }
 
 // List returns the keys that by may know of, by name.
@@ -75,7 +75,7 @@ func (k *Keys) List(by *schema.Principal) []Key {
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(key Key) bool { return !sees(by, &key.Key) })
+	all = slices.DeleteFunc(all, func(key Key) bool { return !sees(by, key.Tenant) })
 	slices.SortFunc(all, func(a, b Key) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return all
 }
@@ -83,11 +83,11 @@ func (k *Keys) List(by *schema.Principal) []Key {
 // Get returns a key by its id. The error is of KindNotFound, also for one of which by may not
 // know.
 func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
-	if key, ok := k.find(id); ok && sees(by, &key.Key) {
+	if key, ok := k.find(id); ok && sees(by, key.Tenant) {
 		return key, nil
 	}
 	for _, key := range k.configured() {
-		if key.ID == id && sees(by, &key.Key) {
+		if key.ID == id && sees(by, key.Tenant) {
 			return key, nil
 		}
 	}
@@ -355,7 +355,7 @@ func notStored(err error) error {
 // mayGive returns nil where whoever makes a key has all that it gets, and is the person that
 // it acts for. had is what the key was, and may stay; nil: its maker holds the secret next.
 func mayGive(by *schema.Principal, w, had *Wish) error {
-	if !by.Tenant.Is(schema.DefaultTenant) && !by.Tenant.Is(w.Tenant) {
+	if !sees(by, w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
 	if by.Grant == nil {
