@@ -19,22 +19,17 @@ var reads = regexp.MustCompile(`(?:Getenv|LookupEnv)\("([A-Z][A-Z0-9_]*)"\)|"(CA
 func readVariables(tree fs.FS) (map[string]string, error) {
 	found := map[string]string{}
 	for _, root := range []string{"cmd", "internal", "pkg"} {
-		err := fs.WalkDir(tree, root, func(name string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
-				return fs.SkipDir
-			}
-			if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+		sub, err := fs.Sub(tree, root)
+		if err != nil {
+			return nil, err
+		}
+		forTests := func(name string) bool { return path.Base(name) == "testdata" || strings.HasSuffix(name, "test") }
+		err = eachGoFile(sub, forTests, func(name string, source []byte) error {
+			if strings.HasSuffix(name, "_test.go") {
 				return nil
 			}
-			text, err := fs.ReadFile(tree, name)
-			if err != nil {
-				return err
-			}
-			for _, m := range reads.FindAllStringSubmatch(string(text), -1) {
-				found[strings.Join(m[1:], "")] = name
+			for _, m := range reads.FindAllStringSubmatch(string(source), -1) {
+				found[strings.Join(m[1:], "")] = path.Join(root, name)
 			}
 			return nil
 		})
