@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/kit/goldentest"
 )
 
 const commandsPage = "../../docs/reference/cli.md"
@@ -28,7 +30,7 @@ func TestThePageOfTheCommandLineListsEveryCommandAndFlag(t *testing.T) {
 	var b strings.Builder
 	writeCommand(&b, rootCommand())
 	want := before + begin + b.String() + end + after
-	if *update {
+	if *goldentest.Update {
 		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ var (
 		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
 	}}
 	testsNothing = barred{"tests are no part of a program", []string{
-		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/upstream/oauth/oauthtest",
+		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/kit/goldentest", "internal/upstream/oauth/oauthtest",
 	}}
 )
 

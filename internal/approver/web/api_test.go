@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/goldentest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -59,7 +58,7 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "approval.json", string(text)+"\n")
+	goldentest.Text(t, "testdata/approval.json", string(text)+"\n")
 }
 
 func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
@@ -104,23 +103,6 @@ func eventually(t *testing.T, so func() bool) {
 		if time.Now().After(until) {
 			t.Fatal("it did not happen within 20 s")
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (go test -update writes it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"log/slog"
 	"net/http"
@@ -28,8 +27,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var update = flag.Bool("update", false, "write the golden files of this package")
 
 // definition is a tool that takes a target and a number.
 const definition = `{"name":"delete","description":"Deletes <b>things</b>.\u202e","annotations":{"destructiveHint":true},` +

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/goldentest"
 	"github.com/callyard/callyard/internal/kit/ui"
 )
 
@@ -34,7 +35,7 @@ func TestEveryCharacterThatDeceivesIsShownWithItsCodePoint(t *testing.T) {
 	for _, text := range deceits {
 		out.WriteString(string(ui.Shown([]byte(text))) + "\n")
 	}
-	golden(t, "deceits.html", out.String())
+	goldentest.Text(t, "testdata/deceits.html", out.String())
 }
 
 func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
