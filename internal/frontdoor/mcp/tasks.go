@@ -25,6 +25,12 @@ func taskID(callID schema.CallID, token string) schema.CallID {
 	return schema.CallID(string(callID) + taskGlue + token)
 }
 
+// callOf returns the call of a task, and its token; "" where the id has none.
+func callOf(id schema.CallID) (callID schema.CallID, token string) {
+	call, token, _ := strings.Cut(string(id), taskGlue)
+	return schema.CallID(call), token
+}
+
 // tasks answers for stored calls, as tasks or with their ends.
 type tasks struct {
 	calls    *calls.Calls
@@ -57,18 +63,18 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if !x.tasks() {
 		return nil, tasksMissing("The request does not declare the Tasks extension in its client capabilities.")
 	}
-	id := getString(x.msg.params, "taskId")
+	id := schema.CallID(getString(x.msg.params, "taskId"))
 	switch x.msg.method {
 	case mcpwire.MethodGetTask:
-		about, e := ts.state(ctx, x, schema.CallID(id), true)
+		about, e := ts.state(ctx, x, id, true)
 		if e != nil {
 			return nil, e
 		}
 		return append(append([]byte(`{"resultType":"complete",`), about...), '}'), nil
 	case mcpwire.MethodUpdateTask:
-		return ts.update(ctx, x, schema.CallID(id))
+		return ts.update(ctx, x, id)
 	}
-	return ts.cancel(ctx, x, schema.CallID(id))
+	return ts.cancel(ctx, x, id)
 }
 
 func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown task."} }
@@ -76,8 +82,8 @@ func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "
 // state returns the members that describe a task, without braces; whole also
 // those of its end.
 func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole bool) ([]byte, *fault) {
-	callID, token, _ := strings.Cut(string(id), taskGlue)
-	s, err := ts.calls.Get(ctx, schema.CallID(callID), x.principal)
+	callID, token := callOf(id)
+	s, err := ts.calls.Get(ctx, callID, x.principal)
 	switch {
 	case isGone(err), err == nil && s.RecordOnly:
 		return nil, noTask()
@@ -163,8 +169,8 @@ func (t *taskView) encode(whole bool) []byte {
 // update takes the answers to the questions of a task. The call continues by itself; the
 // client asks for its end.
 func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
-	callID, token, _ := strings.Cut(string(id), taskGlue)
-	s, err := ts.calls.Get(ctx, schema.CallID(callID), x.principal)
+	callID, token := callOf(id)
+	s, err := ts.calls.Get(ctx, callID, x.principal)
 	responses := get(x.msg.params, "inputResponses")
 	answer := get(responses, approvalRequestID)
 	action := getString(answer, "action")
@@ -174,7 +180,7 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 	case err != nil:
 		return nil, x.faultOf(err)
 	case s.State == schema.StateSuspended:
-		if err := ts.calls.Answer(ctx, schema.CallID(callID), x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
+		if err := ts.calls.Answer(ctx, callID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
 			return nil, x.faultOf(err)
 		}
 	case s.Held == nil, answer == nil, token == "" && action == "accept", s.State.Ended():
@@ -194,8 +200,8 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 
 // cancel takes a task back, where that is still possible.
 func (ts *tasks) cancel(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
-	callID, _, _ := strings.Cut(string(id), taskGlue)
-	_, err := ts.calls.Cancel(ctx, schema.CallID(callID), x.principal)
+	callID, _ := callOf(id)
+	_, err := ts.calls.Cancel(ctx, callID, x.principal)
 	switch {
 	case isGone(err):
 		return nil, noTask()
@@ -217,8 +223,8 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 	moved := make(chan schema.CallID, len(e.filter.tasks)*4)
 	unwatch := make([]func(), 0, len(e.filter.tasks))
 	for _, id := range e.filter.tasks {
-		callID, _, _ := strings.Cut(string(id), taskGlue)
-		announced, stop := ts.calls.Watch(schema.CallID(callID), func() {
+		callID, _ := callOf(id)
+		announced, stop := ts.calls.Watch(callID, func() {
 			select {
 			case moved <- id:
 			default: // the client reads slowly, and asks now and then
