@@ -94,21 +94,19 @@ func createKeyCommand() *cobra.Command {
 		if len(f.scopes) == 0 {
 			return fail(exitUsage, "Say with --scope what the key lets do, such as --scope tools:read --scope tools:call.")
 		}
-		body := callyard.APIKeyRequest{Name: args[0], Scopes: f.scopes, ExpiresAt: ends, Owner: optional(f.owner), Note: optional(f.note), Groups: f.groups, Tools: f.tools}
+		body := callyard.APIKeyRequest{Name: args[0], Scopes: f.scopes, ExpiresAt: ends, Owner: given(f.owner), Note: given(f.note), Groups: f.groups, Tools: f.tools}
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.CreateKey(ctx, body, edit...)
 		}, func(k *issuedKey) error {
-			return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly))) + "\n")
+			return c.tellSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly)))
 		})
 	})
 	return cmd
 }
 
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
+// tellSecret prints the secret of a key, and what is to be known of it.
+func (c *client) tellSecret(k *issuedKey, about string) error {
+	return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(about) + "\n")
 }
 
 // keyMembers are the members of a change by the flags that say them.
@@ -170,7 +168,7 @@ func rotateKeyCommand() *cobra.Command {
 				if n := len(k.Former); n > 0 {
 					text += " The one before is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."
 				}
-				return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(text) + "\n")
+				return c.tellSecret(k, text)
 			})
 		})
 	})
