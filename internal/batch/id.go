@@ -61,7 +61,7 @@ func (i *IDs) CallID(journalID schema.BatchID, index uint64, principal string) s
 	buf = append(buf, '-', letter)
 	buf = strconv.AppendUint(buf, index, 36)
 	buf = append(buf, '-')
-	return schema.CallID(string(i.check(buf, journalID, index, principal)))
+	return schema.CallID(i.check(buf, journalID, index, principal))
 }
 
 // Find returns where the durable call with the id stands. ok is false for any other id,

@@ -53,7 +53,7 @@ func (k key) id() schema.CallID {
 	var b [len(idPrefix) + keyText]byte
 	copy(b[:], idPrefix)
 	idEncoding.Encode(b[len(idPrefix):], k[:])
-	return schema.CallID(string(b[:]))
+	return schema.CallID(b[:])
 }
 
 func usualPrefix(id schema.CallID) bool {
