@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -78,8 +79,12 @@ func (e *environments) post(t testing.TB, path string, body any) (out reply) {
 		return out
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("%s %s: %s (%v)", path, text, resp.Status, err)
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(answer, &out)
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("%s %s: %s %s (%v)", path, text, resp.Status, answer, err)
 	}
 	return out
 }

@@ -28,6 +28,7 @@ type herald struct {
 	ready     chan struct{}
 	defs      map[schema.ServerID]*schema.Definitions
 	described atomic.Int64
+	hold      chan struct{} // where it is there, definitions are told once it is closed
 	mu        sync.Mutex
 	me        schema.Worker
 }
@@ -119,6 +120,9 @@ func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		return
 	}
 	h.described.Add(1)
+	if h.hold != nil {
+		<-h.hold
+	}
 	h.mu.Lock()
 	d := h.defs[f.Server]
 	h.mu.Unlock()
@@ -175,6 +179,28 @@ func has(c *Catalog, server schema.ServerID, tool string) func() bool {
 	return func() bool {
 		_, err := c.Tool(server, tool)
 		return err == nil
+	}
+}
+
+func TestAServerIsAwaitedUntilItsToolsAreKnown(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h.hold = make(chan struct{})
+	h.announceUntil(c, "the server is asked for its tools", func() bool { return h.described.Load() > 0 })
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s, err := c.Operator().Await(over, "s"); err == nil {
+		t.Errorf("%+v is said to be ready, but its tools are not known", s)
+	}
+	close(h.hold)
+	in, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	if s, err := c.Operator().Await(in, "s"); err != nil || s.State != schema.StateInitialized {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := c.Tool("s", "a"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -35,8 +35,6 @@ func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry 
 	if _, err := c.Server(id); err == nil {
 		return Server{}, schema.Errorf(schema.KindConflict, "Server %q already exists. DELETE /servers/%s removes a server that was added over the API.", id, url.PathEscape(string(id)))
 	}
-	changes, cancel := c.Changes()
-	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, addTimeout)
 	defer stop()
 	if err := o.startOn(ctx, id, entry); err != nil {
@@ -47,21 +45,33 @@ func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry 
 		return Server{}, schema.Errorf(schema.KindUnavailable, "The server was started but could not be recorded; remove it or try again: %w", err)
 	}
 	c.addedChanged()
+	s, err := o.Await(ctx, id)
+	switch {
+	case err != nil:
+		err = schema.Errorf(schema.KindServerFailed, "Server %q was not ready within %s.", id, addTimeout)
+	case s.State != schema.StateInitialized:
+		err = schema.Errorf(schema.KindServerFailed, "Server %q does not start: %s", id, s.Error)
+	default:
+		return s, nil
+	}
+	return s, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+}
+
+// Await waits until a server can be called, which needs its tools, or its start has failed: its
+// state says which. The error is that of ctx.
+func (o Operator) Await(ctx context.Context, id schema.ServerID) (Server, error) {
+	changes, cancel := o.c.Changes()
+	defer cancel()
 	for {
-		s, err := c.Server(id)
-		_, unread := c.Definitions(id) // it can be called once its tools are known
+		s, err := o.c.Server(id)
+		_, unread := o.c.Definitions(id)
 		if err == nil && s.State != schema.StateStarting && (s.State != schema.StateInitialized || unread == nil) {
-			if s.State == schema.StateInitialized {
-				return s, nil
-			}
-			err := schema.Errorf(schema.KindServerFailed, "Server %q does not start: %s", id, s.Error)
-			return s, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+			return s, nil
 		}
 		select {
 		case <-changes:
 		case <-ctx.Done():
-			err := schema.Errorf(schema.KindServerFailed, "Server %q was not ready within %s.", id, addTimeout)
-			return Server{}, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+			return Server{}, ctx.Err()
 		}
 	}
 }

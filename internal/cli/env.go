@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,7 +31,6 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // environmentsListen is the address of environments where nobody names one.
@@ -223,20 +221,11 @@ func (e *environments) stop(ctx context.Context) error {
 func (e *environments) awaitServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversReady)
 	defer cancel()
-	changes, unsubscribe := e.door.Catalog().Changes()
-	defer unsubscribe()
-	for {
-		waiting := slices.ContainsFunc(e.served, func(s worker.Served) bool {
-			known, err := e.door.Catalog().Server(s.Session.Spec.ID)
-			return e.uses(string(s.Session.Spec.ID)) && (err != nil || known.State == schema.StateStarting)
-		})
-		if !waiting {
-			return
-		}
-		select {
-		case <-changes:
-		case <-ctx.Done():
-			return
+	for _, s := range e.served {
+		if id := s.Session.Spec.ID; e.uses(string(id)) {
+			if _, err := e.door.Catalog().Operator().Await(ctx, id); err != nil {
+				return
+			}
 		}
 	}
 }
