@@ -175,7 +175,7 @@ DIGEST=$(callyard tools diff files | grep -o 'pay@sha256:[0-9a-f]*' | tail -n 1)
 		r.has("servers.json", strings.Replace(demoServers, `"files"`, `"added"`, 1))
 		r.up("--servers", "etc/servers.json", "--policy", "policy.yaml").waitServers(r.t, 1, "demo", "files")
 	}, blocks: []readerBlock{
-		{block: "mv servers.json", replace: []string{"/etc/callyard/", "etc/"}, after: `until callyard servers | grep -q 'added.*ready\|added.*initialized'; do sleep 0.1; done`, want: []string{`frontdoor|front door`}},
+		{block: "mv servers.json", replace: []string{"/etc/callyard/", "etc/"}, after: `until callyard servers | grep -q 'added.*ready'; do sleep 0.1; done`, want: []string{`frontdoor|front door`}},
 	}},
 	{name: "docs/how-to/rest-services.md", given: func(r *reader) {
 		served := startUp(r.t, setup{env: []string{quickStop}})

@@ -38,7 +38,7 @@ func changes(before, after *callyard.Fleet) []cell {
 			old = &callyard.ServerItem{}
 		}
 		if now := serverWords(s); now != serverWords(old) {
-			say(stateCell(string(s.InitializationState)).paint, "server %s: %s", s.ID, now)
+			say(stateCell(readiness(string(s.InitializationState))).paint, "server %s: %s", s.ID, now)
 		}
 	}
 	for i := range before.Servers {
@@ -52,7 +52,7 @@ func changes(before, after *callyard.Fleet) []cell {
 
 // serverWords is how a server is, as far as its changes are news.
 func serverWords(s *callyard.ServerItem) string {
-	text := string(s.InitializationState)
+	text := readiness(string(s.InitializationState))
 	if s.Tools != nil {
 		text += ", " + count(int(*s.Tools), "tool")
 	}

@@ -25,9 +25,11 @@ const (
 	// columnGap separates two columns.
 	columnGap = 2
 	// minColumn is the width down to which a column is shortened before columns are left
-	// out, and minText that of the last column, which has the text.
-	minColumn = 8
-	minText   = 16
+	// out, and minText that of the last column, which has the text. A column of stateColumn
+	// or less, such as that of the states, stays whole.
+	minColumn   = 8
+	stateColumn = len("succeeded")
+	minText     = 16
 )
 
 // table writes rows under a header. An empty field is a dash, except in the last column.
@@ -122,7 +124,9 @@ func fit(widths []int, header []string, limit int) (kept []int) {
 	last := len(widths) - 1
 	least := make([]int, len(widths))
 	for i, w := range widths {
-		least[i] = min(w, max(minColumn, columnsOf(header[i])))
+		if least[i] = w; w > stateColumn {
+			least[i] = min(w, max(minColumn, columnsOf(header[i])))
+		}
 		kept = append(kept, i)
 	}
 	least[last] = min(widths[last], minText)

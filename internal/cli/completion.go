@@ -91,7 +91,7 @@ func serverIDs(ctx context.Context, c *client, _ []string) (ids []string, err er
 		return nil, err
 	}
 	for i := range list.Servers {
-		ids = append(ids, described(list.Servers[i].ID, string(list.Servers[i].InitializationState)))
+		ids = append(ids, described(list.Servers[i].ID, readiness(string(list.Servers[i].InitializationState))))
 	}
 	return ids, nil
 }

@@ -54,7 +54,7 @@ func listServers(ctx context.Context, c *client, _ []string) error {
 				sessions += w.Sessions
 			}
 			row := cells(s.ID, "", string(s.Transport), toolCount(s), decimal(s.WorkerCount), decimal(sessions), "", deref(s.Error))
-			row[1], row[6] = stateCell(string(s.InitializationState)), riskCell(int(deref(s.RiskLevel)))
+			row[1], row[6] = stateCell(readiness(string(s.InitializationState))), riskCell(int(deref(s.RiskLevel)))
 			rows = append(rows, row)
 		}
 		return c.out.table([]string{"SERVER", "STATE", "TRANSPORT", "TOOLS", "WORKERS", "SESSIONS", "RISK", "ERROR"}, rows)
@@ -74,11 +74,20 @@ func changedTools(s *callyard.ServerItem) string { return strings.Join(s.Changed
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
+// readiness is the state of a server in the words of the start screen; the published API calls
+// a server that is ready initialized.
+func readiness(state string) string {
+	if state == "initialized" {
+		return readyState
+	}
+	return state
+}
+
 // stateCell is the state of a call, an approval, a batch or a server: green is a good end,
 // yellow is not an end, red is everything else.
 func stateCell(state string) cell {
 	switch state {
-	case "succeeded", "completed", "initialized":
+	case "succeeded", "completed", readyState:
 		return cell{state, green}
 	case "held", "queued", "running", "suspended", "pending", "approved", "receiving", "canceling", "starting":
 		return cell{state, yellow}
@@ -105,7 +114,7 @@ func showServer(ctx context.Context, c *client, args []string) error {
 }
 
 func writeServer(out screen, s *callyard.ServerItem) error {
-	err := out.sheet(cells("server", s.ID), []cell{{text: "state"}, stateCell(string(s.InitializationState))}, cells("error", deref(s.Error)), cells("transport", string(s.Transport)),
+	err := out.sheet(cells("server", s.ID), []cell{{text: "state"}, stateCell(readiness(string(s.InitializationState)))}, cells("error", deref(s.Error)), cells("transport", string(s.Transport)),
 		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)), cells("pin", string(deref(s.Pin))), cells("not accepted", changedTools(s)),
 		cells("calls", fmt.Sprintf("%d of %d running, %d waiting", s.InFlight, s.Slots, s.Waiting)))
 	if err != nil {
@@ -133,8 +142,8 @@ func workerRows(s *callyard.ServerItem) [][]cell {
 			pid = decimal(w.Pid)
 		}
 		row := cells(w.ID, "", pid, decimal(w.Sessions), decimal(w.Slots), decimal(w.Restarts), deref(w.Error))
-		if row[1] = stateCell(string(w.InitializationState)); w.Draining {
-			row[1] = cell{string(w.InitializationState) + ", draining", yellow}
+		if row[1] = stateCell(readiness(string(w.InitializationState))); w.Draining {
+			row[1] = cell{readiness(string(w.InitializationState)) + ", draining", yellow}
 		}
 		rows = append(rows, row)
 	}

@@ -82,8 +82,8 @@ func TestTheShellCompletesServersAndToolsFromTheFrontDoor(t *testing.T) {
 	})
 	t.Setenv("CALLYARD_URL", d.URL)
 	for line, want := range map[string]string{
-		"call|":                        "demo\tinitialized\nfiles\terror\n:4\n",
-		"call|d":                       "demo\tinitialized\n:4\n",
+		"call|":                        "demo\tready\nfiles\terror\n:4\n",
+		"call|d":                       "demo\tready\n:4\n",
 		"call|demo|":                   "echo\tSays it again.\nadd\n:4\n",
 		"call|demo|echo|":              "message=\tthe text\n:6\n",
 		"tools|show|demo|e":            "echo\tSays it again.\n:4\n",

@@ -84,8 +84,11 @@ func deref(p any) string {
 // label returns a state as it begins a line: with a capital letter.
 func label(text any) string {
 	s := strings.ReplaceAll(fmt.Sprint(text), "_", " ")
-	if s == "" {
+	switch s {
+	case "":
 		return ""
+	case "initialized": // as the published API calls a server that is ready
+		s = "ready"
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
