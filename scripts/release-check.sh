@@ -20,15 +20,20 @@ export PATH=$tools:$PATH SYFT_CHECK_FOR_APP_UPDATE=false
 skip=validate
 command -v helm >/dev/null || skip=$skip,before
 
-# GoReleaser records the commit only if the repository has a remote.
-git remote get-url origin >/dev/null 2>&1 || die "this repository has no remote named origin; run it in a clone"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# GoReleaser records the commit only if the repository has a remote: a clone has one.
+if ! git remote get-url origin >/dev/null 2>&1; then
+  git clone --quiet . "$work/source"
+  cd "$work/source"
+  mkdir -p .cache/chart
+fi
 
 goreleaser check
 scripts/completions.sh
 goreleaser build --snapshot --single-target --clean --skip="$skip"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 commit=$(git rev-parse HEAD)
 mkdir "$work/programs"
 for program in callyard frontdoor worker approver; do

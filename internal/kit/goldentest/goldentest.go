@@ -24,7 +24,7 @@ func Text(t testing.TB, path, got string) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a test names it
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v (go test -update writes it)", err)
 	}
