@@ -115,8 +115,8 @@ func (e *environments) settle(t *testing.T, warm int) {
 // leftovers counts the processes that run in directories of episodes, and the directories.
 func (e *environments) leftovers(t *testing.T) (processes, dirs int) {
 	t.Helper()
-	base := filepath.Join(e.data, "episodes", "episode-")
-	found, err := filepath.Glob(base + "*")
+	base := filepath.Join(e.data, "episodes", "*", "episode-*")
+	found, err := filepath.Glob(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,8 @@ func (e *environments) leftovers(t *testing.T) (processes, dirs int) {
 		t.Skip("there is no /proc")
 	}
 	for _, link := range links {
-		if dir, err := os.Readlink(link); err == nil && strings.HasPrefix(dir, base) {
+		dir, err := os.Readlink(link)
+		if in, _ := filepath.Match(base, dir); err == nil && in {
 			processes++
 		}
 	}

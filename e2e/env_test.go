@@ -228,7 +228,7 @@ func TestEpisodesOfProcessesHaveStatesOfTheirOwn(t *testing.T) {
 	}
 	work.Wait()
 	e.stop(t)
-	left, err := filepath.Glob(filepath.Join(e.data, "episodes", "episode-*"))
+	left, err := filepath.Glob(filepath.Join(e.data, "episodes", "*", "episode-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("directories are left: %v (%v)", left, err)
 	}
@@ -242,7 +242,7 @@ func TestAnEpisodeWhoseProcessIsKilledIsMasked(t *testing.T) {
 	other := e.post(t, "/reset", map[string]any{}).Metadata.SessionID
 	e.step(t, lost, "write_file", map[string]any{"path": "lost.txt", "content": "x"})
 	e.step(t, other, "write_file", map[string]any{"path": "note.txt", "content": "hi"})
-	written, err := filepath.Glob(filepath.Join(e.data, "episodes", "episode-*", "lost.txt"))
+	written, err := filepath.Glob(filepath.Join(e.data, "episodes", "*", "episode-*", "lost.txt"))
 	if err != nil || len(written) != 1 {
 		t.Fatalf("the file was written to %v (%v)", written, err)
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/callyard/callyard/internal/cli"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/sandbox"
+	"github.com/callyard/callyard/internal/worker"
 )
 
 func main() {
 	if launch.IsReaper() {
-		os.Exit(launch.RunReaper(sandbox.Sweep))
+		os.Exit(launch.RunReaper(sandbox.Sweep, worker.SweepEpisodes))
 	}
 	os.Exit(cli.Run(os.Args[1:]))
 }

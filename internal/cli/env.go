@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/kit/dirstate"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/listen"
@@ -87,6 +85,7 @@ type environments struct {
 	cfg      *setup.Config
 	file     *episode.File
 	served   []worker.Served
+	base     string           // the directory of all copies of states
 	nats     *embedded.Server // nil with --nats
 	local    bus.Local
 	door     *frontdoor.FrontDoor
@@ -156,7 +155,11 @@ func runEnv(cmd *cobra.Command) error {
 		lifecycle.Part{Name: "environments", Failed: failed, Grace: 30 * time.Second,
 			Start: func(ctx context.Context) error { return e.start(ctx, metrics, p, failed) }, Stop: e.stop},
 	)
-	if err := lifecycle.Run(cmd.Context(), p.Log, parts...); err != nil {
+	err = lifecycle.Run(cmd.Context(), p.Log, parts...)
+	if e.base != "" {
+		err = errors.Join(err, os.RemoveAll(e.base))
+	}
+	if err != nil {
 		setup.Fail(cmd.ErrOrStderr(), "callyard", err)
 		return ended(lifecycle.ExitCode(err))
 	}
@@ -238,55 +241,4 @@ func (e *environments) uses(server string) bool {
 		}
 	}
 	return false
-}
-
-// lease has the worker keep processes of the servers that environments with isolation process
-// use, each on a copy of the state directory. The process that lists the tools gets a copy as
-// well, so that nothing writes the original.
-func (e *environments) lease() error {
-	base := filepath.Join(e.cfg.Data, "episodes")
-	if err := os.RemoveAll(base); err != nil { // of a run that was killed
-		return fmt.Errorf("removing the directories of earlier episodes: %w", err)
-	}
-	for i := range e.served {
-		s := &e.served[i]
-		id := s.Session.Spec.ID
-		for _, one := range e.file.Sorted() {
-			if one.Uses(string(id)) { // each episode has a call at a time, and all may call at once
-				s.Session.Queue += one.Limits.Episodes
-			}
-			where := fmt.Sprintf("the environment %s", one.Name())
-			if err := isolates(one, s); err != nil {
-				return err
-			}
-			if one.Isolation == episode.IsolationSession && one.Uses(string(id)) { // it lasts as long as its episode
-				s.SessionIdle = max(s.SessionIdle, one.Limits.Idle+time.Minute)
-			}
-			if one.Isolation != episode.IsolationProcess || !one.Uses(string(id)) {
-				continue
-			}
-			if l := s.Leases; l != nil && (l.StateDir != one.State.Dir || l.Seeded != one.State.Seed || l.Clock != one.Clock) {
-				return fmt.Errorf("%s and another one have different state directories, seeds or clocks for the server %q; give the server two names in the servers file", where, id)
-			}
-			if s.Leases == nil {
-				s.Leases = &worker.Leases{Spec: s.Session.Spec, StateDir: one.State.Dir, Base: base, Seeded: one.State.Seed, Clock: one.Clock}
-			}
-			s.Leases.Warm, s.Leases.Max = max(s.Leases.Warm, one.State.Warm), max(s.Leases.Max, one.State.Episodes)
-			s.Leases.Idle = max(s.Leases.Idle, one.Limits.Idle+time.Minute)
-		}
-		if s.Leases == nil {
-			continue
-		}
-		dir := filepath.Join(base, "shared-"+string(id))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making the directory of the server %q: %w", id, err)
-		}
-		if s.Leases.StateDir != "" {
-			if err := dirstate.Copy(s.Leases.StateDir, dir); err != nil {
-				return fmt.Errorf("copying the state directory of the server %q: %w", id, err)
-			}
-		}
-		s.Session.Spec = worker.SpecIn(s.Session.Spec, dir)
-	}
-	return nil
 }

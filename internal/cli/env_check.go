@@ -9,7 +9,9 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // isolates returns an error where a server cannot give the episodes of an environment that uses
@@ -22,10 +24,30 @@ func isolates(e *episode.Environment, s *worker.Served) error {
 		if why := episode.NoSessions(spec.Type); why != "" {
 			return fmt.Errorf("the environment %s has isolation session, and the server %q %s", e.Name(), spec.ID, why)
 		}
+	case e.Isolation == episode.IsolationSandbox:
+		if why := noContainer(s.Sandbox); why != "" {
+			return fmt.Errorf("the environment %s has isolation sandbox, and the server %q %s", e.Name(), spec.ID, why)
+		}
 	case e.Isolation == episode.IsolationProcess && (spec.Type != config.TypeStdio || s.Sandbox != nil && s.Sandbox.Only):
 		return fmt.Errorf("the environment %s has isolation process, and the server %q is no process that this worker can start for each episode; use isolation session or shared", e.Name(), spec.ID)
 	}
 	return nil
+}
+
+// noContainer says why a server cannot run in a container for each episode; "" where it can.
+func noContainer(b *worker.Sandbox) string {
+	switch {
+	case b == nil:
+		return "has no container; set its image in docker.image, or use isolation process"
+	case b.Isolation != schema.IsolationContainer:
+		return "runs in a sandbox of bubblewrap, which cannot be kept for an episode; set its image in docker.image, or use isolation process"
+	case b.Fault != nil:
+		return "has a container that cannot be used: " + b.Fault.Error()
+	}
+	if _, err := b.Spec.InState(sandbox.State{Dir: "/"}); err != nil {
+		return "cannot have a state directory in its container: " + schema.AsError(err).Detail
+	}
+	return ""
 }
 
 // checkEnvironments reads the environments file that a command names, and compares it with the

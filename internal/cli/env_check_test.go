@@ -10,7 +10,7 @@ import (
 func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"mcp.json":    `{"mcpServers":{"files":{"command":"sh"},"remote":{"url":"http://127.0.0.1:1/mcp"}}}`,
+		"mcp.json":    `{"mcpServers":{"files":{"command":"sh"},"remote":{"url":"http://127.0.0.1:1/mcp"},"boxed":{"command":"sh","riskLevel":3,"docker":{"image":"i:1"}},"taken":{"command":"sh","riskLevel":3,"docker":{"image":"i:1","volumes":["/srv/x:/episode/x:ro"]}}}}`,
 		"tasks.jsonl": `{"question":"Do it."}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -18,11 +18,15 @@ func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "env.yaml")
-	for isolation, c := range map[string]struct{ tools, want string }{
-		"session": {"files/*", "use isolation process"},
-		"process": {"remote/*", "use isolation session or shared"},
-		"shared":  {"nothing/*", "uses no server"},
+	for _, c := range []struct{ isolation, tools, good, want string }{
+		{"session", "files/*", "remote/*", "use isolation process"},
+		{"process", "remote/*", "files/*", "use isolation session or shared"},
+		{"process", "boxed/*", "files/*", "no process that this worker can start"},
+		{"sandbox", "files/*", "boxed/*", "has no container; set its image in docker.image"},
+		{"sandbox", "taken/*", "boxed/*", "has a volume at /episode/x"},
+		{"shared", "nothing/*", "files/*", "uses no server"},
 	} {
+		isolation := c.isolation
 		text := "environments:\n  one:\n    tools: [\"" + c.tools + "\"]\n    tasks_file: tasks.jsonl\n    isolation: " + isolation + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -31,7 +35,7 @@ func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
 		if err == nil || !strings.Contains(said, c.want) {
 			t.Errorf("isolation %s: %v, %s", isolation, err, said)
 		}
-		text = strings.ReplaceAll(text, c.tools, map[string]string{"session": "remote/*", "process": "files/*", "shared": "files/*"}[isolation])
+		text = strings.ReplaceAll(text, c.tools, c.good)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,9 @@ const (
 	// IsolationProcess gives an episode a process of each server, on a fresh copy of the state
 	// directory.
 	IsolationProcess = "process"
+	// IsolationSandbox gives an episode a container of each server, on a fresh copy of the
+	// state directory.
+	IsolationSandbox = "sandbox"
 )
 
 // Answers to calls that the policy holds.
@@ -81,12 +84,12 @@ type Environment struct {
 
 // State says where the state of an episode is.
 type State struct {
-	// Dir is the directory that each episode gets a copy of, with isolation process.
+	// Dir is the directory that each episode gets a copy of, with isolation process or sandbox.
 	Dir string `yaml:"dir"`
 	// Seed has each process told the seed of its episode in CALLYARD_SEED. None can be ready
 	// before then.
 	Seed bool `yaml:"seed"`
-	// Warm is the number of server processes that are kept ready, Episodes the most at once.
+	// Warm is the number of server processes or containers that are kept ready, Episodes the most at once.
 	Warm     int `yaml:"warm"`
 	Episodes int `yaml:"episodes"`
 	// Tool is SERVER/TOOL whose result is the state of an episode, instead of the files in
@@ -154,7 +157,7 @@ func (f File) Validate() []config.Fault {
 // Validate returns the settings that cannot be honoured; see package config.
 func (e Environment) Validate() []config.Fault {
 	var faults config.Collector
-	choice(&faults, "isolation", e.Isolation, IsolationShared, IsolationSession, IsolationProcess)
+	choice(&faults, "isolation", e.Isolation, IsolationShared, IsolationSession, IsolationProcess, IsolationSandbox)
 	choice(&faults, "confirm", e.Confirm, ConfirmDeny, ConfirmAllow, ConfirmSimulate)
 	if len(e.Tools) == 0 {
 		faults.Addf("tools", "is missing; list the tools as SERVER/TOOL, such as files/* for all of a server.")
@@ -172,14 +175,14 @@ func (e Environment) Validate() []config.Fault {
 	if e.TasksFile == "" {
 		faults.Addf("tasks_file", "is missing; name a file with one task on each line.")
 	}
-	if e.State.Dir != "" && e.Isolation != IsolationProcess {
-		faults.Addf("state.dir", "counts with isolation: process only; set that, or remove the directory.")
+	if e.State.Dir != "" && !e.OwnFiles() {
+		faults.Addf("state.dir", "counts with isolation: process or sandbox only; set one of them, or remove the directory.")
 	}
 	if e.State.Seed && e.State.Warm > 0 {
 		faults.Addf("state.seed", "has each process started with the seed of its episode, so that none can be ready before; remove state.warm.")
 	}
-	if (e.State.Seed || e.Clock != "") && e.Isolation != IsolationProcess {
-		faults.Addf("clock", "and state.seed count with isolation: process only; set that, or remove them.")
+	if (e.State.Seed || e.Clock != "") && !e.OwnFiles() {
+		faults.Addf("clock", "and state.seed count with isolation: process or sandbox only; set one of them, or remove these.")
 	}
 	if _, err := time.Parse(time.RFC3339, e.Clock); e.Clock != "" && err != nil {
 		faults.Addf("clock", "must be a time such as 2026-01-31T12:00:00Z.")
@@ -302,6 +305,11 @@ func set[T comparable](value *T, other T) {
 	if *value == zero {
 		*value = other
 	}
+}
+
+// OwnFiles says whether each episode has processes of its own with a directory.
+func (e *Environment) OwnFiles() bool {
+	return e.Isolation == IsolationProcess || e.Isolation == IsolationSandbox
 }
 
 // Name is the name of the environment.

@@ -56,7 +56,7 @@ func TestAnEnvironmentsFileIsReadWithItsDefaults(t *testing.T) {
 func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 	for name, test := range map[string]struct{ yaml, tasks, want string }{
 		"an unknown key":           {"environments:\n  a:\n    tool: [x/*]\n", "", "env.yaml:3:5"},
-		"an unknown isolation":     {"environments:\n  a:\n    tools: [x/*]\n    isolation: none\n    tasks_file: t\n", "", "must be shared, session or process"},
+		"an unknown isolation":     {"environments:\n  a:\n    tools: [x/*]\n    isolation: none\n    tasks_file: t\n", "", "must be shared, session, process or sandbox"},
 		"a reserved name":          {"environments:\n  tasks:\n    tools: [x/*]\n    tasks_file: t\n", "", "cannot be the name"},
 		"no server in a pattern":   {"environments:\n  a:\n    tools: [x]\n    tasks_file: t\n", "", "SERVER/TOOL"},
 		"an unknown term":          {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {style: 1}}\n", "", "no term"},

@@ -52,8 +52,8 @@ type snapshots struct {
 // worker ends or has kept 256 later ones; see [Begin].Snapshot. The error is a *schema.Error: KindConflict after the end
 // of the episode, and for one without files of its own.
 func (ep *Episode) Snapshot(ctx context.Context) (string, error) {
-	if ep.env.Isolation != IsolationProcess {
-		return "", schema.Errorf(schema.KindConflict, "The environment %q has isolation %s; only episodes with isolation process have files that a snapshot can keep.", ep.env.name, ep.env.Isolation)
+	if !ep.env.OwnFiles() {
+		return "", schema.Errorf(schema.KindConflict, "The environment %q has isolation %s; only episodes with isolation process or sandbox have files that a snapshot can keep.", ep.env.name, ep.env.Isolation)
 	}
 	defer ep.enter()()
 	ep.stepping.Lock()

@@ -28,8 +28,8 @@ func IsReaper() bool { return os.Getenv(reaperVariable) == "1" }
 
 // RunReaper is all that a reaper does: it notes the process groups of the children
 // until the worker is gone, then kills them, their descendants and whatever
-// carries the worker's cookie. After that it calls each of last with every note
-// that was given to [Launcher.Remember]; by then the worker is gone or has closed
+// carries the worker's cookie. After that it calls each of last, one after the other,
+// with every note that was given to [Launcher.Remember]; by then the worker is gone or has closed
 // its Launcher. It returns the exit code of the process.
 func RunReaper(last ...func(note string)) int {
 	// It must outlive every way in which a worker is asked to end.
@@ -44,8 +44,8 @@ func RunReaper(last ...func(note string)) int {
 	list := watchlist{groups: make(map[int]struct{})}
 	err := list.read(os.Stdin)
 	list.kill()
-	for _, note := range list.notes {
-		for _, do := range last {
+	for _, do := range last {
+		for _, note := range list.notes {
 			do(note)
 		}
 	}

@@ -110,7 +110,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		}
 	}
 	if f.Lease != "" {
-		h.leases.do(j, f.Lease)
+		h.leases.do(j, f.Lease, &v)
 		return
 	}
 	if v.sandboxed {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/dirstate"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -24,8 +26,12 @@ import (
 type Leases struct {
 	// Spec is how a process is started; see [SpecIn].
 	Spec launch.Spec
+	// Sandbox is what it is started in, in place of Spec: a container for each holder, for at
+	// most Time. nil starts a process of this machine.
+	Sandbox *Sandbox
+	Time    time.Duration
 	// StateDir is copied for each process, which runs in the copy; "" gives it an empty
-	// directory. Base is where the copies are made.
+	// directory. Base is where the copies are made, which is removed if this process is killed.
 	StateDir, Base string
 	// Warm is the number of processes that are kept ready, Max the most at once.
 	Warm, Max int
@@ -39,10 +45,12 @@ type Leases struct {
 
 // What a leased process finds in its environment.
 const (
-	variableDir   = "EPISODE_DIR"
 	variableSeed  = "CALLYARD_SEED"
 	variableClock = "CALLYARD_CLOCK"
 )
+
+// EpisodeVariable names, to a leased process, its directory.
+const EpisodeVariable = "EPISODE_DIR"
 
 // EpisodeDir is replaced, in the arguments and the environment of a leased process, by its
 // directory; the process finds that in the variable of the same name as well.
@@ -70,6 +78,9 @@ type leases struct {
 	work   sync.WaitGroup
 	wanted chan struct{} // a word when a warm one was taken
 
+	pinning sync.Mutex
+	spec    sandbox.Spec // of the containers, once the engine has said which image it is
+
 	mu        sync.Mutex
 	open      map[string]*lease // nil while its process starts
 	warm      []*lease
@@ -81,6 +92,7 @@ type leases struct {
 // lease is a process with its directory.
 type lease struct {
 	one  *session.Single
+	in   *sandbox.Container // nil for one that is in none
 	dir  string
 	used time.Time
 	busy int
@@ -99,6 +111,9 @@ func openLeases(w *Worker, s *Served) *leases {
 		return nil
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
+	if l.set.Base != "" {
+		w.launcher.Remember(l.note())
+	}
 	if l.set.Warm > 0 && !l.set.Seeded {
 		l.work.Go(l.refill)
 	}
@@ -195,19 +210,29 @@ func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err 
 			return nil, fmt.Errorf("copying the state directory: %w", err)
 		}
 	}
-	spec := SpecIn(l.set.Spec, dir)
+	env := make(map[string]string)
 	if l.set.Seeded {
-		spec.Env[variableSeed] = strconv.FormatInt(q.Seed, 10)
+		env[variableSeed] = strconv.FormatInt(q.Seed, 10)
 	}
 	if l.set.Clock != "" {
-		spec.Env[variableClock] = l.set.Clock
+		env[variableClock] = l.set.Clock
 	}
+	ctx, cancel := context.WithTimeout(ctx, leaseStart)
+	defer cancel()
+	if l.set.Sandbox != nil {
+		env[EpisodeVariable] = sandbox.StateTarget
+		one, c, err := l.contained(ctx, dir, env)
+		if err != nil {
+			return nil, err
+		}
+		return &lease{one: one, in: c, dir: dir, used: time.Now()}, nil
+	}
+	spec := SpecIn(l.set.Spec, dir)
+	maps.Copy(spec.Env, env)
 	child, err := l.w.launcher.Start(spec)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaseStart)
-	defer cancel()
 	one, err := l.solo.Open(ctx, session.Process{Program: child, Stdin: child.Stdin, Stdout: child.Stdout})
 	if err != nil {
 		return nil, err
@@ -223,7 +248,7 @@ func SpecIn(spec launch.Spec, dir string) launch.Spec {
 	for i, a := range spec.Args {
 		args[i] = put(a)
 	}
-	env := map[string]string{variableDir: dir}
+	env := map[string]string{EpisodeVariable: dir}
 	for name, value := range spec.Env {
 		env[name] = put(value)
 	}
@@ -255,9 +280,8 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 	for len(l.warm) > 0 && q.Snapshot == "" {
 		one := l.warm[0]
 		l.warm = l.warm[1:]
-		if one.one.Snapshot().State == schema.StateInitialized {
-			one.used = time.Now()
-			l.open[id] = one
+		if l.usable(one) {
+			l.hand(id, one)
 			l.mu.Unlock()
 			l.want()
 			return nil
@@ -300,7 +324,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		dead = append(dead, one)
 		return schema.Errorf(schema.KindServerFailed, "The lease was closed while its process started.")
 	}
-	l.open[id] = one
+	l.hand(id, one)
 	return nil
 }
 
@@ -332,7 +356,7 @@ func (l *leases) end(one *lease) {
 
 // do runs the call of a job in the process of a lease. Without that it did not start: the
 // state that it was for is gone.
-func (l *leases) do(j *job, id string) {
+func (l *leases) do(j *job, id string, v *verdict) {
 	var one *lease
 	if l != nil {
 		l.mu.Lock()
@@ -344,6 +368,13 @@ func (l *leases) do(j *job, id string) {
 	}
 	if one == nil {
 		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed, "The lease of the call has ended, so it did not start.")})
+		return
+	}
+	if refusal := l.refuses(j, one, v); refusal != nil {
+		l.mu.Lock()
+		one.busy--
+		l.mu.Unlock()
+		j.done(&j.request, session.Outcome{Err: refusal})
 		return
 	}
 	running := one.one.Do(&j.request, func(req *session.Request, out session.Outcome) {
@@ -426,6 +457,9 @@ func (l *leases) close() {
 	l.work.Wait()
 	l.dropSnapshots()
 	l.solo.Close()
+	if l.set.Base != "" {
+		l.w.launcher.Forget(l.note())
+	}
 }
 
 // lease answers a request for a lease.

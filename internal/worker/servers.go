@@ -45,13 +45,15 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 		}
 		s.Session.Updated = w.updated(s.Session.Spec.ID)
 		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
-		h.leases = openLeases(w, &h.served)
 		if s.Entry.Auth != nil && s.Entry.Auth.Mode == config.AuthUser {
 			h.personal = openPersonal(w, &s)
 		}
 		if s.Asks && s.Adapt == nil {
 			h.asking = openAsking(w, &s)
 		}
+	}
+	if h.pool != nil || s.Leases != nil && s.Leases.Sandbox != nil {
+		h.leases = openLeases(w, &h.served)
 	}
 	return h
 }

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if launch.IsReaper() {
-		os.Exit(launch.RunReaper(sandbox.Sweep))
+		os.Exit(launch.RunReaper(sandbox.Sweep, worker.SweepEpisodes))
 	}
 	mcptest.MaybeServe()
 	goleak.VerifyTestMain(m)

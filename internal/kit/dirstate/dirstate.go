@@ -2,8 +2,9 @@
 // digest.
 //
 // It promises that a digest depends on the names, types, execute bits and contents in the
-// directory alone, and that neither follows a symbolic link. It refuses devices, sockets and
-// named pipes, and more bytes than it was allowed.
+// directory alone, and that nothing outside the directory is read, whatever changes in it
+// meanwhile: a program that may be hostile can still run there. It follows no symbolic link. It
+// refuses devices, sockets and named pipes, and more bytes than it was allowed.
 package dirstate
 
 import (
@@ -30,8 +31,8 @@ var errLarge = fmt.Errorf("the directory holds more than %d bytes", MaxBytes)
 // Copy copies what is in the directory from into the directory to, which exists.
 func Copy(from, to string) error {
 	left := int64(MaxBytes)
-	return walk(from, func(rel string, info fs.FileInfo) error {
-		path, target := filepath.Join(from, rel), filepath.Join(to, rel)
+	return walk(from, func(root *os.Root, rel string, info fs.FileInfo) error {
+		target := filepath.Join(to, rel)
 		switch {
 		case info.IsDir():
 			if rel == "." {
@@ -39,13 +40,13 @@ func Copy(from, to string) error {
 			}
 			return os.Mkdir(target, info.Mode().Perm()|0o700)
 		case info.Mode()&fs.ModeSymlink != 0:
-			link, err := os.Readlink(path)
+			link, err := root.Readlink(rel)
 			if err != nil {
 				return err
 			}
 			return os.Symlink(link, target)
 		}
-		f, err := open(path)
+		f, err := open(root, rel)
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ func Copy(from, to string) error {
 func Digest(dir string) (string, error) {
 	whole := sha256.New()
 	left := int64(MaxBytes)
-	err := walk(dir, func(rel string, info fs.FileInfo) error {
+	err := walk(dir, func(root *os.Root, rel string, info fs.FileInfo) error {
 		kind, mode := byte('f'), info.Mode().Perm()&0o111
 		switch {
 		case info.IsDir():
@@ -79,11 +80,11 @@ func Digest(dir string) (string, error) {
 		case 'd':
 			return nil
 		case 'l':
-			link, err := os.Readlink(filepath.Join(dir, rel))
+			link, err := root.Readlink(rel)
 			field(whole, []byte(link))
 			return err
 		}
-		f, err := open(filepath.Join(dir, rel))
+		f, err := open(root, rel)
 		if err != nil {
 			return err
 		}
@@ -109,36 +110,51 @@ func field(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
+// Share lets all users read and write everything in a directory, itself included, which nobody
+// else uses yet. Execute bits of files stay as they are, and so does the digest.
+func Share(dir string) error {
+	return walk(dir, func(root *os.Root, rel string, info fs.FileInfo) error {
+		switch {
+		case info.IsDir():
+			return root.Chmod(rel, 0o777)
+		case info.Mode().IsRegular():
+			return root.Chmod(rel, info.Mode().Perm()|0o666)
+		}
+		return nil
+	})
+}
+
 // walk calls each with every file of dir, in lexical order.
-func walk(dir string, each func(rel string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+func walk(dir string, each func(root *os.Root, rel string, info fs.FileInfo) error) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return fs.WalkDir(root.FS(), ".", func(rel string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
+		info, err := root.Lstat(rel)
 		if err != nil {
 			return err
 		}
 		if t := info.Mode().Type(); t != 0 && t != fs.ModeDir && t != fs.ModeSymlink {
 			return fmt.Errorf("%s is neither a file, a directory nor a symbolic link", rel)
 		}
-		return each(rel, info)
+		return each(root, rel, info)
 	})
 }
 
 // open opens a file that is no link and no pipe.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+func open(root *os.Root, rel string) (*os.File, error) {
+	f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is no regular file", rel)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

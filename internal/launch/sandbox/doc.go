@@ -6,6 +6,7 @@
 //   - [Resolve] turns what an operator wrote into a [Spec], and nothing else can
 //     make one. Whatever would widen the sandbox is refused with a sentence that names
 //     the key and the fix, unless the operator allows that very thing by name.
+//     [Spec.InState] adds a directory that was made for one container, and nothing else.
 //   - An image is looked up once, by [Engine.Pin], and then run by its id. It is
 //     never pulled.
 //   - [Engine.Start] gives the same pipes as a child process has, see

@@ -1,0 +1,107 @@
+package dirstate
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree makes a directory with the files.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func digest(t *testing.T, dir string) string {
+	t.Helper()
+	sum, err := Digest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestACopyAndASharedOneHaveTheDigestOfTheOriginal(t *testing.T) {
+	from, to := tree(t, map[string]string{"a": "1", "sub/b": "2", "run": "#!"}), t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Join(from, "run"), 0o700), os.Symlink("/etc/passwd", filepath.Join(from, "link")), Copy(from, to)); err != nil {
+		t.Fatal(err)
+	}
+	want := digest(t, from)
+	if got := digest(t, to); got != want {
+		t.Errorf("the copy has the digest %s, want %s", got, want)
+	}
+	if err := Share(to); err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(t, to); got != want {
+		t.Errorf("shared it has the digest %s, want %s", got, want)
+	}
+	for name, mode := range map[string]fs.FileMode{".": 0o777, "sub": 0o777, "sub/b": 0o666, "run": 0o766} {
+		if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s has the mode %v, want %v (%v)", name, info.Mode().Perm(), mode, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(to, "a"), []byte("3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if digest(t, to) == want {
+		t.Error("another content has the same digest")
+	}
+}
+
+func TestPipesAreRefusedAndTooMuchAsWell(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Digest(dir); err == nil {
+		t.Error("a pipe is read")
+	}
+	large := tree(t, map[string]string{"large": ""})
+	if err := os.Truncate(filepath.Join(large, "large"), MaxBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Digest(large); !errors.Is(err, errLarge) {
+		t.Errorf("reading too much: %v", err)
+	}
+	if err := Copy(large, t.TempDir()); !errors.Is(err, errLarge) {
+		t.Errorf("copying too much: %v", err)
+	}
+}
+
+// A program that runs in the directory replaces a part of the path between the look at a file
+// and its reading.
+func TestALinkThatComesMeanwhileDoesNotLeadOut(t *testing.T) {
+	outside, dir := tree(t, map[string]string{"file": "secret"}), tree(t, map[string]string{"sub/file": "own"})
+	opened := false
+	err := walk(dir, func(root *os.Root, rel string, info fs.FileInfo) error {
+		if rel != filepath.Join("sub", "file") {
+			return nil
+		}
+		sub := filepath.Join(dir, "sub")
+		if err := errors.Join(os.Rename(sub, filepath.Join(dir, "moved")), os.Symlink(outside, sub)); err != nil {
+			t.Fatal(err)
+		}
+		opened = true
+		f, err := open(root, rel)
+		if err == nil {
+			f.Close()
+			t.Error("the file outside was opened")
+		}
+		return nil
+	})
+	if err != nil || !opened {
+		t.Fatalf("the walk: %v, opened %v", err, opened)
+	}
+}
