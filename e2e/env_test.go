@@ -24,7 +24,7 @@ type environments struct {
 }
 
 // startEnv starts `callyard env` with an environments file and the files that it names.
-func startEnv(t *testing.T, servers string, files map[string]string) *environments {
+func startEnv(t *testing.T, servers string, files map[string]string, env ...string) *environments {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -43,7 +43,7 @@ func startEnv(t *testing.T, servers string, files map[string]string) *environmen
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.process = start(t, program{path: filepath.Join(binaries, "callyard"), args: args})
+	e.process = start(t, program{path: filepath.Join(binaries, "callyard"), args: args, env: env})
 	e.url = e.says(t, `environments are served at (http://\S+):`)[1]
 	return e
 }

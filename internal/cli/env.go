@@ -220,12 +220,13 @@ func (e *environments) stop(ctx context.Context) error {
 	return err
 }
 
-// awaitServers waits until the servers are ready whose tools the environments name.
+// awaitServers waits until the servers are ready whose tools the environments name. Programs
+// that attach are not waited for: they come when they like.
 func (e *environments) awaitServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversReady)
 	defer cancel()
 	for _, s := range e.served {
-		if id := s.Session.Spec.ID; e.uses(string(id)) {
+		if id := s.Session.Spec.ID; e.uses(string(id)) && !s.Session.Attached {
 			if _, err := e.door.Catalog().Operator().Await(ctx, id); err != nil {
 				return
 			}

@@ -34,18 +34,16 @@ func (ep *Episode) lease(ctx context.Context) error {
 }
 
 // bySession says how servers of a transport keep state by session: own is true for those where
-// the worker opens a session for each episode, false for those that are told the episode's name
+// the worker opens a session for each episode or binds it to a program, false for those that are told the episode's name
 // with each call. why says why those of a transport cannot.
 func bySession(transport string) (own bool, why string) {
 	switch transport {
 	case "builtin", "native":
 		return false, ""
-	case "http", "sse", "websocket":
+	case "http", "sse", "websocket", "attach":
 		return true, ""
 	case "stdio":
 		return false, "is one process, whose state all its callers share; use isolation process"
-	case "attach":
-		return false, "is a program that attaches by itself, whose connections serve all callers; use isolation shared, or write it in Go with package worker"
 	}
 	return false, "keeps no state by session; use isolation shared"
 }

@@ -290,6 +290,7 @@ func (p *Pool) stay(ctx context.Context, s *session) {
 	}
 	p.mu.Lock()
 	p.drop(s)
+	lost := s.takeBound()
 	if s.failed.Load() {
 		p.restarts++
 	}
@@ -303,6 +304,9 @@ func (p *Pool) stay(ctx context.Context, s *session) {
 	}
 	p.programs.changedLocked()
 	p.mu.Unlock()
+	for _, r := range lost {
+		r.end(r.req.bound.left())
+	}
 	p.changed()
 	k.part(s)
 }

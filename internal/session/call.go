@@ -44,6 +44,8 @@ type Request struct {
 	// More says that another request follows at once, mostly to the same server,
 	// so that this one can wait for it a moment.
 	More bool
+
+	bound *Binding // nil where any session will do
 }
 
 func (r *Request) method() string {

@@ -66,6 +66,9 @@ func ownMeta(key string, e envelope, req *Request) bool {
 		return req.Trace.Parent != ""
 	case "tracestate":
 		return req.Trace.State != ""
+	case MetaSession:
+		// It is for us to say: a caller that names another one's would get its state.
+		return true
 	case "progressToken":
 		// A token of the caller means nothing on this connection.
 		return true
@@ -157,7 +160,7 @@ func (e envelope) metaWith(meta []byte, id int64, req *Request) []byte {
 
 // needed reports whether the request needs members in _meta.
 func (e envelope) needed(req *Request) bool {
-	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != ""
+	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != "" || req.bound != nil
 }
 
 // append appends the members of _meta for one request, at least one.
@@ -183,6 +186,11 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 		comma()
 		dst = append(dst, `"tracestate":`...)
 		dst = rawjson.AppendText(dst, req.Trace.State)
+	}
+	if req.bound != nil {
+		comma()
+		dst = append(dst, `"`+MetaSession+`":`...)
+		dst = rawjson.AppendText(dst, req.bound.name)
 	}
 	return dst
 }

@@ -309,6 +309,7 @@ func (p *Pool) cut() int64 {
 	var sessions []*session
 	for s := range p.all {
 		sessions = append(sessions, s)
+		waiting = append(waiting, s.takeBound()...)
 	}
 	p.mu.Unlock()
 	for _, r := range waiting {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
@@ -21,8 +22,8 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 		return p.refuse(r, schema.KindInvalidRequest, false, "The arguments for the server %q are not a JSON object; nothing was sent.", p.cfg.Spec.ID)
 	}
 	p.mu.Lock()
-	s := p.pick()
-	behind := s != nil && p.waiting > 0 // first come, first served
+	s, gone := pickFor(p, req)
+	behind := s != nil && p.waiting > 0 && req.bound == nil // first come, first served
 	if behind {
 		s = nil
 	}
@@ -30,6 +31,10 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	case p.closing:
 		p.mu.Unlock()
 		return p.refuse(r, schema.KindUnavailable, true, "The sessions of the server %q are being closed; send the call again.", p.cfg.Spec.ID)
+	case gone:
+		p.mu.Unlock()
+		r.end(req.bound.left())
+		return r
 	case s == nil && p.broken():
 		err := p.faultLocked()
 		p.mu.Unlock()
@@ -43,8 +48,7 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	}
 	r.timer = time.AfterFunc(r.timeout, r.expire)
 	if s == nil {
-		p.queue = append(p.queue, r)
-		p.waiting++
+		enqueue(p, r, false)
 		p.demand.set(false)
 		p.mu.Unlock()
 		if behind {
@@ -92,7 +96,7 @@ func (p *Pool) send(s *session, r *Running) {
 func (p *Pool) pick() *session {
 	var best *session
 	for _, s := range p.live {
-		if s.load < s.places && !p.rereads(s) && (best == nil || s.load < best.load) {
+		if free(p, s) && (best == nil || s.load < best.load) {
 			best = s
 		}
 	}
@@ -156,10 +160,14 @@ func (p *Pool) requeue(r *Running) {
 		r.end(p.closedBefore())
 		return
 	}
+	if b := r.req.bound; b != nil && !slices.Contains(p.live, b.s) { // it frees its place as it ends
+		p.mu.Unlock()
+		r.end(b.left())
+		return
+	}
 	r.on.load--
 	r.on = nil
-	p.queue = append([]*Running{r}, p.queue...)
-	p.waiting++
+	enqueue(p, r, true)
 	p.mu.Unlock()
 	p.pump()
 }
@@ -168,16 +176,7 @@ func (p *Pool) requeue(r *Running) {
 func (p *Pool) pump() {
 	for {
 		p.mu.Lock()
-		var r *Running
-		s := p.pick()
-		for s != nil && r == nil && len(p.queue) > 0 {
-			r = p.queue[0]
-			p.queue[0] = nil
-			p.queue = p.queue[1:]
-			if r.ended.Load() {
-				r = nil
-			}
-		}
+		s, r := nextCall(p)
 		if r == nil {
 			p.mu.Unlock()
 			return

@@ -77,9 +77,11 @@ type session struct {
 	heard     atomic.Int64  // the last sign of life, Unix nanoseconds
 	failed    atomic.Bool
 
-	places int  // calls that it takes at once
-	load   int  // calls that have a place here, guarded by pool.mu
-	used   bool // had a call, guarded by pool.mu
+	places  int        // calls that it takes at once
+	holders int        // bindings to it, guarded by pool.mu
+	bound   []*Running // calls of bindings that wait for a place, guarded by pool.mu
+	load    int        // calls that have a place here, guarded by pool.mu
+	used    bool       // had a call, guarded by pool.mu
 
 	reread bool // the lists, once in use
 	pins   pins

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -70,7 +69,8 @@ type leases struct {
 	w      *Worker
 	served *Served
 	set    Leases
-	dialed bool // sessions over the network, without a directory
+	dialed bool          // sessions over the network, without a directory
+	pool   *session.Pool // of attached programs, to one of which each holder is bound; else nil
 	solo   *session.Solo
 	sweeps sync.Once
 	ctx    context.Context // ends when no more are started
@@ -92,21 +92,32 @@ type leases struct {
 // lease is a process with its directory.
 type lease struct {
 	one  *session.Single
+	to   *session.Binding   // in place of one, at an attached program
 	in   *sandbox.Container // nil for one that is in none
 	dir  string
 	used time.Time
 	busy int
 }
 
+// do runs a call; see [session.Single.Do].
+func (o *lease) do(req *session.Request, done func(*session.Request, session.Outcome)) *session.Running {
+	if o.to != nil {
+		return o.to.Do(req, done)
+	}
+	return o.one.Do(req, done)
+}
+
 // openLeases returns the leases of a server, nil for one that has none. Nothing runs before it
 // is needed.
-func openLeases(w *Worker, s *Served) *leases {
+func openLeases(w *Worker, s *Served, pool *session.Pool) *leases {
 	l := &leases{w: w, served: s, wanted: make(chan struct{}, 1), open: make(map[string]*lease)}
 	switch {
 	case s.Leases != nil:
 		l.set, l.solo = *s.Leases, session.NewSolo(s.Session, w.log)
 	case session.Dialed(s.Session.Spec.Type) && s.Adapt == nil:
 		l.set, l.dialed, l.solo = Leases{Max: mostDialed, Idle: max(dialedIdle, s.SessionIdle)}, true, session.NewDialed(s.Session, w.log)
+	case s.Session.Attached:
+		l.set, l.pool = Leases{Max: mostDialed, Idle: max(dialedIdle, s.SessionIdle)}, pool
 	default:
 		return nil
 	}
@@ -174,6 +185,13 @@ func (l *leases) want() {
 
 // begin starts a process on a fresh copy of the state, or of a snapshot.
 func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err error) {
+	if l.pool != nil {
+		to, err := session.Bind(l.pool, q.ID)
+		if err != nil {
+			return nil, err
+		}
+		return &lease{to: to, used: time.Now()}, nil
+	}
 	if l.dialed {
 		ctx, cancel := context.WithTimeout(ctx, leaseStart)
 		defer cancel()
@@ -342,7 +360,11 @@ func (l *leases) give(id string) {
 
 // end ends a process and removes its directory.
 func (l *leases) end(one *lease) {
-	one.one.Close()
+	if one.to != nil {
+		one.to.Close()
+	} else {
+		one.one.Close()
+	}
 	if one.dir != "" {
 		if err := os.RemoveAll(one.dir); err != nil {
 			l.w.log.Warn("the directory of an episode was not removed", "directory", one.dir, "error", err)
@@ -377,7 +399,7 @@ func (l *leases) do(j *job, id string, v *verdict) {
 		j.done(&j.request, session.Outcome{Err: refusal})
 		return
 	}
-	running := one.one.Do(&j.request, func(req *session.Request, out session.Outcome) {
+	running := one.do(&j.request, func(req *session.Request, out session.Outcome) {
 		l.mu.Lock()
 		one.busy--
 		one.used = time.Now()
@@ -401,7 +423,7 @@ func (l *leases) digest(id string) (string, error) {
 	if one == nil {
 		return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
 	}
-	if l.dialed {
+	if l.dialed || l.pool != nil {
 		return "", nil // its state is elsewhere
 	}
 	sum, err := dirstate.Digest(one.dir)
@@ -456,36 +478,10 @@ func (l *leases) close() {
 	ending.Wait()
 	l.work.Wait()
 	l.dropSnapshots()
-	l.solo.Close()
+	if l.solo != nil {
+		l.solo.Close()
+	}
 	if l.set.Base != "" {
 		l.w.launcher.Forget(l.note())
 	}
-}
-
-// lease answers a request for a lease.
-func (c control) lease(f *bus.CallFrame) ([]byte, error) {
-	var q bus.LeaseRequest
-	if err := json.Unmarshal(f.Payload, &q); err != nil || q.ID == "" {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The request for a lease cannot be read.")
-	}
-	h := c.w.servers.find(f.Server)
-	if h == nil || h.leases == nil {
-		return nil, schema.Errorf(schema.KindServerFailed, "Worker %s keeps no processes of the server %q for single holders.", c.w.id, f.Server)
-	}
-	switch f.Method {
-	case bus.MethodOpenLease:
-		return nil, h.leases.take(&q)
-	case bus.MethodCloseLease:
-		h.leases.give(q.ID)
-		return nil, nil
-	}
-	read := h.leases.digest
-	if f.Method == bus.MethodLeaseSnapshot {
-		read = h.leases.snapshot
-	}
-	sum, err := read(q.ID)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(sum)
 }

@@ -26,7 +26,7 @@ func (l *leases) snapshot(id string) (string, error) {
 	switch {
 	case one == nil:
 		return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
-	case l.dialed:
+	case l.dialed, l.pool != nil:
 		return "", schema.Errorf(schema.KindConflict, "The state of the server %q is elsewhere, so no snapshot of it can be kept.", l.served.Session.Spec.ID)
 	}
 	dir, err := os.MkdirTemp(l.set.Base, "snapshot-")

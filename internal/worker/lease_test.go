@@ -32,7 +32,7 @@ func leasesOf(t *testing.T, asked func()) *leases {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(h.Close)
-	l := openLeases(&Worker{log: slog.New(slog.DiscardHandler)}, &Served{Session: session.Config{Spec: launch.Spec{ID: "s", Type: "http", URL: h.URL}}})
+	l := openLeases(&Worker{log: slog.New(slog.DiscardHandler)}, &Served{Session: session.Config{Spec: launch.Spec{ID: "s", Type: "http", URL: h.URL}}}, nil)
 	l.set.Max = 1
 	t.Cleanup(l.close)
 	return l
@@ -121,7 +121,7 @@ func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
 	served := Served{Session: session.Config{Spec: launch.Spec{ID: "s", Type: "http", URL: "http://127.0.0.1:1"}}}
 	for given, want := range map[time.Duration]time.Duration{0: dialedIdle, time.Minute: dialedIdle, time.Hour: time.Hour} {
 		served.SessionIdle = given
-		l := openLeases(&Worker{log: slog.New(slog.DiscardHandler)}, &served)
+		l := openLeases(&Worker{log: slog.New(slog.DiscardHandler)}, &served, nil)
 		if l.set.Idle != want {
 			t.Errorf("with %s a session lasts %s, want %s", given, l.set.Idle, want)
 		}

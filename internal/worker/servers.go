@@ -53,7 +53,7 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 		}
 	}
 	if h.pool != nil || s.Leases != nil && s.Leases.Sandbox != nil {
-		h.leases = openLeases(w, &h.served)
+		h.leases = openLeases(w, &h.served, h.pool)
 	}
 	return h
 }

@@ -31,7 +31,10 @@ type Program struct {
 	Tools    string // a JSON array, [Echo] for ""
 	// Call answers a call, on a goroutine of its own; nil returns the arguments as
 	// structured content. An empty answer is not sent.
+	// The session of the call is [SessionOf] its context.
 	Call func(ctx context.Context, name string, arguments json.RawMessage) (result string)
+	// Ended is told of each session that has ended; nil tells nobody.
+	Ended func(session string)
 	// Silent has it answer nothing, not even the handshake.
 	Silent bool
 }
@@ -126,7 +129,11 @@ func (a *Attached) serve() {
 			return
 		}
 		var m message
-		if json.Unmarshal(text, &m) != nil || a.program.Silent || len(m.ID) == 0 {
+		if json.Unmarshal(text, &m) != nil || a.program.Silent {
+			continue
+		}
+		if len(m.ID) == 0 {
+			a.notified(m)
 			continue
 		}
 		switch m.Method {
@@ -156,14 +163,34 @@ func (a *Attached) call(m message) {
 	var params struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
+		Meta      struct {
+			Session string `json:"dev.callyard/session"`
+		} `json:"_meta"`
 	}
 	_ = json.Unmarshal(m.Params, &params) // a worker sends no others
 	result := `{"content":[],"structuredContent":` + string(params.Arguments) + `}`
 	if a.program.Call != nil {
-		result = a.program.Call(a.ctx, params.Name, params.Arguments)
+		result = a.program.Call(context.WithValue(a.ctx, sessionKey{}, params.Meta.Session), params.Name, params.Arguments)
 	}
 	if result != "" {
 		a.answer(m.ID, result)
+	}
+}
+
+type sessionKey struct{}
+
+// SessionOf is the session that the worker named with the call of a context, "" for none.
+func SessionOf(ctx context.Context) string {
+	name, _ := ctx.Value(sessionKey{}).(string)
+	return name
+}
+
+func (a *Attached) notified(m message) {
+	var params struct {
+		Session string `json:"session"`
+	}
+	if m.Method == "notifications/callyard/session_ended" && a.program.Ended != nil && json.Unmarshal(m.Params, &params) == nil {
+		a.program.Ended(params.Session)
 	}
 }
 

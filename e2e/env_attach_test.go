@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/callyard/callyard/internal/launch/attach/attachtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
+)
+
+// keeper is an attached program that keeps the nonces of each session.
+type keeper struct {
+	attachtest.Program
+	mu    sync.Mutex
+	of    map[string][]string
+	ended int
+}
+
+func newKeeper(instance string) *keeper {
+	k := &keeper{of: make(map[string][]string)}
+	k.Instance, k.InFlight = instance, 8
+	k.Tools = `[{"name":"keep","description":"Keeps a nonce.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"}}}}]`
+	k.Call = func(ctx context.Context, _ string, arguments json.RawMessage) string {
+		var in struct{ Nonce string }
+		_ = json.Unmarshal(arguments, &in)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		session := attachtest.SessionOf(ctx)
+		k.of[session] = append(k.of[session], in.Nonce)
+		return fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Join(k.of[session], " "))
+	}
+	k.Ended = func(session string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.of, session)
+		k.ended++
+	}
+	return k
+}
+
+// has is the number of sessions that the program knows, and of those that have ended.
+func (k *keeper) has() (open, ended int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.of), k.ended
+}
+
+// TestEpisodesKeepStateAtOneOfSeveralAttachedPrograms runs episodes at two programs, and then
+// kills one of these. Its episodes are masked.
+func TestEpisodesKeepStateAtOneOfSeveralAttachedPrograms(t *testing.T) {
+	const episodes, steps = 20, 5
+	key, servers := newAttachKey(t, "keeper")
+	at := porttest.Address(t)
+	e := startEnv(t, servers, map[string]string{
+		"env.yaml": `
+environments:
+  kept:
+    tools: ["keeper/keep"]
+    isolation: session
+    tasks_file: tasks.jsonl
+    reward: {weights: {selection: 0, format: 0, execution: 1}}
+`, "tasks.jsonl": `{"question":"Keep it.","expected":["keep"]}`,
+	}, "CALLYARD_WORKER_ATTACH_LISTEN="+at)
+	one, two := newKeeper("one"), newKeeper("two")
+	var attached []*attachtest.Attached
+	for _, k := range []*keeper{one, two} {
+		a, err := k.Attach(t.Context(), "ws://"+at, "keeper", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Kill)
+		attached = append(attached, a)
+	}
+	for _, name := range []string{"one", "two"} {
+		e.says(t, "program attached.*instance.*"+name)
+	}
+	var sessions [episodes]string
+	for i := range sessions {
+		sessions[i] = e.begin(t, "")
+	}
+	var work sync.WaitGroup
+	for i, session := range sessions {
+		work.Go(func() {
+			want := ""
+			for step := range steps {
+				nonce := fmt.Sprintf("n%d-%d", i, step)
+				want = strings.TrimSpace(want + " " + nonce)
+				r := e.step(t, session, "keep", map[string]any{"nonce": nonce})
+				if r.Observation.Result == nil || string(r.Observation.Result.Data) != `"`+want+`"` {
+					t.Errorf("episode %d sees %+v, want %q", i, r.Observation, want)
+				}
+			}
+		})
+	}
+	work.Wait()
+	for _, k := range []*keeper{one, two} {
+		if open, ended := k.has(); open != episodes/2 || ended != 0 {
+			t.Errorf("a program has %d sessions, and %d have ended; want %d and 0", open, ended, episodes/2)
+		}
+	}
+	attached[0].Kill()
+	masked := 0
+	for _, session := range sessions {
+		r := e.step(t, session, "keep", map[string]any{"nonce": "last"})
+		switch {
+		case r.Metadata.Masked && r.Done && r.Reward == nil && r.Metadata.FailureKind == "worker-lost":
+			masked++
+		default:
+			e.ends(t, session, 1)
+		}
+	}
+	if masked != episodes/2 {
+		t.Errorf("%d episodes were masked, want %d", masked, episodes/2)
+	}
+	e.stop(t)
+	if open, ended := two.has(); open != 0 || ended != episodes/2 {
+		t.Errorf("the program that stayed has %d sessions, and is told that %d have ended", open, ended)
+	}
+}

@@ -1,0 +1,140 @@
+package session
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// MetaSession is the member of _meta that tells an attached program the name under which
+	// it can keep state for a holder of a [Binding]. A caller's own is not passed on.
+	MetaSession = "dev.callyard/session"
+	// NotifySessionEnded tells the program that a name will not come again; its params have
+	// the member session.
+	NotifySessionEnded = "notifications/callyard/session_ended"
+)
+
+// Binding binds a holder to one of the programs that are attached to a pool, for as long as the
+// program stays. It is safe for concurrent use. Close ends it.
+type Binding struct {
+	pool *Pool
+	s    *session
+	name string
+	once sync.Once
+}
+
+// Bind binds a holder to the program with the fewest holders. name is told to the program with
+// each call; no two holders may have the same. The error is a *schema.Error of KindUnavailable
+// where no program is attached.
+func Bind(p *Pool, name string) (*Binding, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *session
+	for _, s := range p.live {
+		if best == nil || s.holders < best.holders {
+			best = s
+		}
+	}
+	if best == nil || p.closing {
+		e := schema.Errorf(schema.KindUnavailable, "The server %q has no program that could keep a session now.", p.cfg.Spec.ID)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	best.holders++
+	return &Binding{pool: p, s: best, name: name}, nil
+}
+
+// Do is [Pool.Do] at the program of the binding. Once that has left, calls end at once, and did
+// not start; they are not retryable, because no other program has the state.
+func (b *Binding) Do(req *Request, done func(*Request, Outcome)) *Running {
+	req.bound = b
+	return b.pool.Do(req, done)
+}
+
+// Close tells the program that the session has ended. It may be called more than once.
+func (b *Binding) Close() {
+	b.once.Do(func() {
+		b.pool.mu.Lock()
+		b.s.holders--
+		b.pool.mu.Unlock()
+		select {
+		case <-b.s.dead:
+		default:
+			b.s.link.post(append(rawjson.AppendText([]byte(`{"jsonrpc":"2.0","method":"`+NotifySessionEnded+`","params":{"session":`), b.name), "}}"...))
+		}
+	})
+}
+
+// left is how a call ends whose program is gone before it was sent.
+func (b *Binding) left() Outcome {
+	return Outcome{Err: schema.Errorf(schema.KindServerFailed, "The program of the server %q that had the state of this session has left; the call did not start.", b.pool.cfg.Spec.ID)}
+}
+
+// free says whether a session takes another call now. The caller holds p.mu.
+func free(p *Pool, s *session) bool { return s.load < s.places && !p.rereads(s) }
+
+// pickFor returns the session for a call, nil where it must wait or its program is gone. The
+// caller holds p.mu.
+func pickFor(p *Pool, req *Request) (s *session, gone bool) {
+	if req.bound == nil {
+		return p.pick(), false
+	}
+	s = req.bound.s
+	switch {
+	case !slices.Contains(p.live, s):
+		return nil, true
+	case len(s.bound) > 0 || !free(p, s): // first come, first served
+		return nil, false
+	}
+	return s, false
+}
+
+// enqueue has a call wait for a place, in front of the others or behind them. The caller holds
+// p.mu.
+func enqueue(p *Pool, r *Running, front bool) {
+	queue := &p.queue
+	if r.req.bound != nil {
+		queue = &r.req.bound.s.bound
+	}
+	if front {
+		*queue = append([]*Running{r}, *queue...)
+	} else {
+		*queue = append(*queue, r)
+	}
+	p.waiting++
+}
+
+// nextCall returns the waiting call that can be sent now, and where; nil where there is none. The
+// caller holds p.mu.
+func nextCall(p *Pool) (*session, *Running) {
+	for _, s := range p.live {
+		for free(p, s) && len(s.bound) > 0 {
+			r := s.bound[0]
+			s.bound[0], s.bound = nil, s.bound[1:]
+			if !r.ended.Load() {
+				return s, r
+			}
+		}
+	}
+	s := p.pick()
+	for s != nil && len(p.queue) > 0 {
+		r := p.queue[0]
+		p.queue[0], p.queue = nil, p.queue[1:]
+		if !r.ended.Load() {
+			return s, r
+		}
+	}
+	return nil, nil
+}
+
+// takeBound returns the calls that wait for a session, which nobody will send any more. The
+// caller holds p.mu, and ends them with [Binding.left] once it has let go of that.
+func (s *session) takeBound() []*Running {
+	bound := s.bound
+	s.bound = nil
+	return bound
+}
