@@ -315,7 +315,7 @@ func (s ors) beginCall(one *session, ep *episode.Episode, id, name string, input
 	one.mu.Unlock()
 	s.work.Go(func() {
 		defer close(p.done)
-		o, err := ep.Step(s.ctx, name, input)
+		o, err := ep.Step(s.ctx, name, withoutNulls(input, ep.Tools(), name))
 		p.body = outputOf(o, err)
 	})
 	return p
