@@ -35,9 +35,11 @@ func evalScoreCommand() *cobra.Command {
 		Short: "Score the answers of a run",
 		Long: "score reads samples and responses, and writes scores.jsonl and report.json to the folder RUN_DIR. It asks no model and needs no running Callyard.\n\n" +
 			"The first time, name the data set with --data and the answers with --responses; both are stored in the folder. Later, RUN_DIR is enough. Only what changed is scored again.\n\n" +
-			"Each line of the responses is {\"id\":\"…\",\"text\":\"…\"}, or with \"message\" in place of \"text\" for the answer of a provider's API; \"trial\" numbers several answers to a sample.",
+			"Each line of the responses is {\"id\":\"…\",\"text\":\"…\"}, or with \"message\" in place of \"text\" for the answer of a provider's API; \"trial\" numbers several answers to a sample.\n\n" +
+			"The responses can also be a folder of transcripts, of `callyard env` or `callyard agent`: what a model called in an episode or a session is one answer.",
 		Example: "  callyard eval score run/ --data jsonl:questions.jsonl --responses answers.jsonl\n" +
-			"  callyard eval score run/ --data bfcl:bfcl_eval/data --set live_multiple --responses answers.jsonl --missing zero",
+			"  callyard eval score run/ --data bfcl:bfcl_eval/data --set live_multiple --responses answers.jsonl --missing zero\n" +
+			"  callyard eval score run/ --data tasks:tasks.jsonl --responses transcripts/notes",
 		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir, o.Scoring.Missing, o.Version = args[0], stage.Missing(missing), setup.Version()
@@ -58,7 +60,7 @@ func evalScoreCommand() *cobra.Command {
 	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
 	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several, such as live_multiple; repeatable (default: all)")
 	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
-	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines (default: those in RUN_DIR)")
+	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines, or folder of transcripts (default: those in RUN_DIR)")
 	f.StringVar(&missing, "missing", string(stage.MissingError), "samples without a response: error, skip (leave them out) or zero (count them as wrong)")
 	f.StringVar(&o.Reward, "reward", eval.DefaultReward, "reward: "+strings.Join(eval.RewardNames(), ", ")+", or a JSON file")
 	f.BoolVar(&o.Scoring.UnderscoresForDots, "underscores-for-dots", false, "BFCL: expect function names with underscores in place of dots")
@@ -80,6 +82,11 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	}
 	if n := len(result.Skipped); n > 0 {
 		if err := note.text(fmt.Sprintf("%d samples have no response and do not count, such as %q.\n", n, oneLine(result.Skipped[0]))); err != nil {
+			return err
+		}
+	}
+	if result.LeftOut > 0 {
+		if err := note.text(fmt.Sprintf("%d transcripts have no answer, or are those of masked episodes; they do not count.\n", result.LeftOut)); err != nil {
 			return err
 		}
 	}

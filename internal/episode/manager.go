@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -42,13 +43,14 @@ type Metrics interface {
 	EpisodeEnded(environment, outcome, reason string)
 }
 
-// Options says what a manager runs on. All but Metrics and Now are required.
+// Options says what a manager runs on. All but Metrics, Traces and Now are required.
 type Options struct {
 	File    *File
 	Calls   Calls
 	Catalog Catalog
 	Workers Asker
-	Metrics Metrics // nil counts nothing
+	Metrics Metrics           // nil counts nothing
+	Traces  *telemetry.Traces // nil: there are no spans
 	Log     *slog.Logger
 	Now     func() time.Time // nil is time.Now
 }
@@ -212,6 +214,7 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, from: from, oracle: oracle}
 	set(&ep.id, ep.key)
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
+	ep.trace(ctx)
 	err = ep.lease(ctx)
 	if err == nil && from == nil {
 		err = ep.reset(ctx)
@@ -219,6 +222,8 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	if err != nil {
 		ep.release()
 		ep.cancel()
+		ep.span.Outcome(nil, err)
+		ep.span.End()
 		if !oracle {
 			m.leave(e, "")
 		}

@@ -27,11 +27,13 @@ type line struct {
 	Text     string            `json:"text,omitempty"`
 	Stop     string            `json:"stop,omitempty"`
 	Messages []json.RawMessage `json:"messages,omitempty"`
+	Body     json.RawMessage   `json:"body,omitempty"` // {"text":…} of an answer whose calls are in its text
 	Calls    []lineCall        `json:"calls,omitempty"`
 	Results  []lineResult      `json:"results,omitempty"`
 
 	Environment string   `json:"environment,omitempty"`
 	Task        string   `json:"task,omitempty"`
+	FinishTool  string   `json:"finish_tool,omitempty"`
 	Seed        int64    `json:"seed,omitempty"`
 	Reward      *float64 `json:"reward,omitempty"`
 	Masked      bool     `json:"masked,omitempty"`
@@ -70,7 +72,7 @@ func (r *record) begin(ep *Episode, now time.Time) {
 	if !ep.keeps() {
 		return
 	}
-	r.add(&line{Type: "session", Time: now.UTC(), Session: ep.id, Environment: ep.env.name, Task: ep.task.ID, Seed: ep.seed})
+	r.add(&line{Type: "session", Time: now.UTC(), Session: ep.id, Environment: ep.env.name, Task: ep.task.ID, FinishTool: ep.env.FinishTool, Seed: ep.seed})
 	user := message(map[string]any{"role": "user", "content": ep.prompt})
 	r.add(&line{Type: "user", Time: now.UTC(), Text: ep.prompt, Messages: []json.RawMessage{user}})
 }
@@ -83,7 +85,10 @@ func (ep *Episode) note(turn int, text string, made []eval.Call, seen []*Observa
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	now := ep.m.o.Now().UTC()
-	answer := line{Type: "answer", Time: now, Turn: turn, Key: fmt.Sprintf("%s.%d", ep.key, turn)}
+	answer := line{Type: "answer", Time: now, Turn: turn, Key: fmt.Sprintf("%s.%d", ep.key, turn), Text: text}
+	if text != "" {
+		answer.Body = message(map[string]any{"text": text})
+	}
 	results := line{Type: "results", Time: now}
 	calls := []map[string]any{}
 	for i, c := range made {

@@ -73,7 +73,7 @@ func errEnded() error {
 // after the end of the episode, KindInvalidRequest for arguments that are no object. Everything
 // else is an observation.
 func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMessage) (*Observation, error) {
-	return ep.inTurn(func(turn int) *Observation {
+	return ep.inTurn(ctx, func(turn int) *Observation {
 		if len(arguments) == 0 || string(arguments) == "null" {
 			arguments = json.RawMessage("{}")
 		}
@@ -98,7 +98,7 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 // <tool_call> blocks, in their order. A text without a call ends the episode, and is its
 // answer. Errors are those of Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
-	return ep.inTurn(func(turn int) *Observation { return ep.text(ctx, turn, text) })
+	return ep.inTurn(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
 }
 
 func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
@@ -137,10 +137,14 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 
 // inTurn makes a step once those before it have ended, unless the episode has ended or its
 // time has passed.
-func (ep *Episode) inTurn(step func(turn int) *Observation) (*Observation, error) {
+func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
 	defer ep.enter()()
 	ep.stepping.Lock()
 	defer ep.stepping.Unlock()
+	if ep.Status().Done {
+		return nil, errEnded()
+	}
+	defer ep.tracedStep(ctx)(&o)
 	if over := ep.overdue(); over != nil {
 		return over, nil
 	}
@@ -233,7 +237,7 @@ const simulated = `{"content":[{"type":"text","text":"The call was made."}],"isE
 // submit makes a call, and answers for its caller where the policy holds it. Of a held call
 // that was not allowed, held is set and there is no result.
 func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.Result, held *calls.Held, err error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ep.below(ctx))
 	defer cancel()
 	defer context.AfterFunc(ep.ctx, cancel)()
 	out, err := ep.m.o.Calls.Submit(ctx, calls.Request{Call: call})

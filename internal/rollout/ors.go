@@ -8,6 +8,7 @@ import (
 
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -292,7 +293,7 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 		return nil, nil // the client does not know the id, and sends the call again
 	}
 	if begun == nil {
-		if begun = s.beginCall(one, ep, id, q.Name, q.Input); begun == nil {
+		if begun = s.beginCall(telemetry.CarryTrace(s.ctx, telemetry.Carried(r.Context())), one, ep, id, q.Name, q.Input); begun == nil {
 			return nil, nil
 		}
 	}
@@ -300,8 +301,9 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 	return nil, nil
 }
 
-// beginCall runs a call, also when its client leaves; nil where the session ended.
-func (s ors) beginCall(one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
+// beginCall runs a call, also when its client leaves; nil where the session ended. ctx ends with
+// the server.
+func (s ors) beginCall(ctx context.Context, one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	one.mu.Lock()
 	if one.ep != ep {
@@ -315,7 +317,7 @@ func (s ors) beginCall(one *session, ep *episode.Episode, id, name string, input
 	one.mu.Unlock()
 	s.work.Go(func() {
 		defer close(p.done)
-		o, err := ep.Step(s.ctx, name, withoutNulls(input, ep.Tools(), name))
+		o, err := ep.Step(ctx, name, withoutNulls(input, ep.Tools(), name))
 		p.body = outputOf(o, err)
 	})
 	return p

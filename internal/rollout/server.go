@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -112,6 +113,9 @@ func (s *Server) routes() http.Handler {
 
 // reply writes what a handler returned.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, who schema.Principal, f answer) {
+	if parent := r.Header.Get("Traceparent"); parent != "" {
+		r = r.WithContext(telemetry.CarryTrace(r.Context(), schema.Trace{Parent: parent, State: r.Header.Get("Tracestate")}))
+	}
 	out, err := f(w, r, who)
 	switch out := out.(type) {
 	case nil:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -59,7 +60,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxBody)
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(telemetry.CarryTrace(s.ctx, telemetry.Carried(r.Context())))
 	defer cancel()
 	incoming := make(chan []byte, readAhead)
 	reading := make(chan struct{})

@@ -180,6 +180,24 @@ func (s *Span) Carry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, carried{}, s.Trace())
 }
 
+// stateMost bounds the tracestate of a request, as the standard allows.
+const stateMost = 512
+
+// CarryTrace is [Span.Carry] for the trace context of a request without a span here; ctx itself
+// for one that is empty or not sound.
+func CarryTrace(ctx context.Context, t schema.Trace) context.Context {
+	if t.Parent == "" {
+		return ctx
+	}
+	if _, sound := contextOf(t); !sound {
+		return ctx
+	}
+	if len(t.State) > stateMost {
+		t.State = ""
+	}
+	return context.WithValue(ctx, carried{}, t)
+}
+
 // Carried is where the span of [Span.Carry] stands; empty for none. It is to be asked
 // only where there are traces.
 func Carried(ctx context.Context) schema.Trace {

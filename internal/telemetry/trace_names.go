@@ -39,6 +39,13 @@ const (
 	KeyAttempt  Key = "callyard.attempt"
 	KeyAdmitted Key = "callyard.admitted" // run, held, stored or refused
 	KeyDecision Key = "callyard.decision"
+
+	KeyEnvironment Key = "callyard.environment"
+	KeyEpisode     Key = "callyard.episode.id"
+	KeyTask        Key = "callyard.episode.task"
+	KeySteps       Key = "callyard.episode.steps"
+	KeyOutcome     Key = "callyard.episode.outcome" // done, truncated, masked or closed
+	KeyMasked      Key = "callyard.episode.masked"  // why
 )
 
 // Values of keys that have few.

@@ -20,7 +20,7 @@ import (
 const MaxFile = 1 << 30
 
 // Formats returns the names of the formats.
-func Formats() []string { return []string{"jsonl", "mcptoolbench", "bfcl", "tau2"} }
+func Formats() []string { return []string{"jsonl", "mcptoolbench", "bfcl", "tau2", "tasks"} }
 
 // Options choose a part of a data set.
 type Options struct {
@@ -50,7 +50,7 @@ func Read(data string, o Options) ([]eval.Sample, error) {
 	if !ok || path == "" || !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("a data set is written FORMAT:PATH with one of the formats %s", strings.Join(Formats(), ", "))
 	}
-	read := map[string]func(string, Options) ([]eval.Sample, error){"jsonl": readLines, "mcptoolbench": readToolBench, "bfcl": readBFCL, "tau2": readTau}[format]
+	read := map[string]func(string, Options) ([]eval.Sample, error){"jsonl": readLines, "mcptoolbench": readToolBench, "bfcl": readBFCL, "tau2": readTau, "tasks": readTasks}[format]
 	samples, err := read(path, o)
 	if err != nil {
 		return nil, err

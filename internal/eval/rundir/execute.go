@@ -32,7 +32,7 @@ func PlanLabels(o Options, to stage.Target) (*Plan, error) {
 // PlanAnswers writes the calls of the answers to the folder of the run.
 func PlanAnswers(o Options, to stage.Target) (*Plan, error) {
 	return o.plan(stage.AnswersFolder, func(samples []stage.Sample) ([]stage.ExecCall, error) {
-		responses, err := o.responses()
+		responses, _, err := o.responses(samples)
 		if err != nil {
 			return nil, err
 		}

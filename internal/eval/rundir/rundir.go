@@ -30,7 +30,8 @@ type Options struct {
 	// Data is a data set, FORMAT:PATH; "" takes the samples in the folder.
 	Data string
 	Part dataset.Options
-	// Responses is a file of responses; "" takes those in the folder.
+	// Responses is a file of responses, or a folder of transcripts; "" takes those in the folder
+	// of the run.
 	Responses string
 	// Reward is the name of a preset, or a file; "" is the default.
 	Reward  string
@@ -50,6 +51,9 @@ type Result struct {
 	Skipped        []string
 	// Unknown are ids of responses that no sample has.
 	Unknown []string
+	// LeftOut is the number of transcripts that were read and have no answer to score: those of
+	// masked episodes, and those without an answer.
+	LeftOut int
 }
 
 // Score scores the responses of a run and writes scores.jsonl and report.json.
@@ -66,7 +70,7 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	responses, err := o.responses()
+	responses, leftOut, err := o.responses(samples)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 	if _, err := stage.WriteLines(scores, done.Scores); err != nil {
 		return nil, err
 	}
-	out := &Result{Computed: done.Computed, Kept: len(done.Scores) - done.Computed, Skipped: done.Skipped, Unknown: done.Unknown}
+	out := &Result{Computed: done.Computed, Kept: len(done.Scores) - done.Computed, Skipped: done.Skipped, Unknown: done.Unknown, LeftOut: leftOut}
 	out.Report, out.Reused, err = o.report(ctx, done)
 	return out, err
 }
@@ -137,30 +141,40 @@ func (o *Options) samples() ([]stage.Sample, error) {
 	return stage.WriteSamples(path, read)
 }
 
-// responses are those of the folder, into which a file of others is copied first.
-func (o *Options) responses() ([]stage.Response, error) {
+// responses are those of the folder, into which others are copied first. leftOut is that of
+// [stage.Transcripts].
+func (o *Options) responses(samples []stage.Sample) (responses []stage.Response, leftOut int, err error) {
 	path := filepath.Join(o.Dir, stage.ResponsesFile)
 	if o.Responses != "" && !sameFile(o.Responses, path) {
-		text, err := os.ReadFile(o.Responses)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := stage.ReadResponses(o.Responses); err != nil {
-			return nil, err
+		var text []byte
+		if text, leftOut, err = o.others(samples); err != nil {
+			return nil, 0, err
 		}
 		old, err := os.ReadFile(path)
 		if err == nil && !bytes.Equal(old, text) {
-			return nil, fmt.Errorf("%s has other responses than %s: remove it, or choose another folder", path, o.Responses)
+			return nil, 0, fmt.Errorf("%s has other responses than %s: remove it, or choose another folder", path, o.Responses)
 		}
 		if _, err := stage.WriteFile(path, text); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	responses, err := stage.ReadResponses(path)
+	responses, err = stage.ReadResponses(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s: name a file of responses with --responses", o.Dir, stage.ResponsesFile)
+		return nil, 0, fmt.Errorf("%s has no %s: name a file of responses with --responses", o.Dir, stage.ResponsesFile)
 	}
-	return responses, err
+	return responses, leftOut, err
+}
+
+// others are the responses in a file or of the transcripts in a folder, as the text of a file.
+func (o *Options) others(samples []stage.Sample) (text []byte, leftOut int, err error) {
+	if info, err := os.Stat(o.Responses); err == nil && info.IsDir() {
+		return stage.Transcripts(o.Responses, samples)
+	}
+	if text, err = os.ReadFile(o.Responses); err != nil {
+		return nil, 0, err
+	}
+	_, err = stage.ReadResponses(o.Responses)
+	return text, 0, err
 }
 
 func sameFile(a, b string) bool {

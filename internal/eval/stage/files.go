@@ -180,6 +180,11 @@ func readLines[T any](path string, check func(v *T, line []byte) error) (all []T
 	if err != nil {
 		return nil, err
 	}
+	return linesIn(path, text, check)
+}
+
+// linesIn is readLines for the text of the file.
+func linesIn[T any](path string, text []byte, check func(v *T, line []byte) error) (all []T, err error) {
 	var lines [][]byte
 	var numbers []int
 	number := 0

@@ -1,0 +1,68 @@
+package dataset
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/callyard/callyard/internal/eval"
+)
+
+// readTasks reads the tasks file of an environment for training. The ids are those that its
+// episodes have in their transcripts: the member id, or the split and the place in it.
+func readTasks(path string, o Options) ([]eval.Sample, error) {
+	file, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	var samples []eval.Sample
+	seen, places := unique{}, map[string]int{}
+	for _, line := range file.lines() {
+		s, err := taskOf(&line)
+		if err != nil {
+			return nil, err
+		}
+		if s.ID == "" {
+			s.ID = fmt.Sprintf("%s-%d", s.Category, places[s.Category])
+		}
+		places[s.Category]++
+		if err := seen.add(&line, s.ID); err != nil {
+			return nil, err
+		}
+		if o.Limit == 0 || places[s.Category] <= o.Limit {
+			samples = append(samples, s)
+		}
+	}
+	return samples, nil
+}
+
+// taskOf reads a task; its category is its split.
+func taskOf(line *element) (s eval.Sample, err error) {
+	var t struct {
+		ID       string              `json:"id"`
+		Split    string              `json:"split"`
+		Question json.RawMessage     `json:"question"`
+		Prompt   json.RawMessage     `json:"prompt"`
+		Tools    json.RawMessage     `json:"tools"`
+		Expected []string            `json:"expected"`
+		Labels   []eval.LabelledCall `json:"labels"`
+	}
+	if err := line.decode(&t); err != nil {
+		return s, err
+	}
+	s = eval.Sample{ID: t.ID, Category: t.Split, Question: asText(t.Prompt), Expected: append([]string{}, t.Expected...), Labels: t.Labels}
+	if s.Category == "" {
+		s.Category = "train"
+	}
+	if s.Question == "" {
+		s.Question = asText(t.Question)
+	}
+	if s.Tools, err = toolsOf(t.Tools); err != nil {
+		return s, line.fault("tools: %w", err)
+	}
+	if len(s.Expected) == 0 {
+		for _, label := range s.Labels {
+			s.Expected = append(s.Expected, label.Name)
+		}
+	}
+	return s, nil
+}
