@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached environments train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached environments trainers train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -88,6 +88,10 @@ attached: ## N attached programs (50) that end well and badly under load FOR a t
 environments: ## thousands of episodes at once, of sessions and of processes, with killed workers, and the figures that they must reach
 	scripts/test.sh --setup
 	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks|TestEpisodesOfTheAirline)' -count=1 -v -timeout 1h
+
+trainers: ## TRL and the task set openenv of verifiers against environments; installs both, 1.2 GB, without torch
+	scripts/test.sh --trainers
+	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test . -run '^(TestTRLBuilds|TestATaskSetOfVerifiers)' -count=1 -v
 
 train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
 	@mkdir -p $(BIN)

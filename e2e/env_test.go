@@ -23,7 +23,8 @@ type environments struct {
 	url, data string
 }
 
-// startEnv starts `callyard env` with an environments file and the files that it names.
+// startEnv starts `callyard env` with an environments file and the files that it names, and with
+// env in its environment.
 func startEnv(t *testing.T, servers string, files map[string]string, env ...string) *environments {
 	t.Helper()
 	dir := t.TempDir()

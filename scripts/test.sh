@@ -4,6 +4,7 @@
 #   scripts/test.sh                    everything
 #   scripts/test.sh ./pkg/... -run X   what "go test" takes, after the same set-up
 #   scripts/test.sh --setup            the set-up alone
+#   scripts/test.sh --trainers         TRL and verifiers, which make trainers runs
 #   scripts/test.sh --clients          of the set-up what generates clients
 #
 # It fetches and builds what the tests need into .cache and node_modules, vets
@@ -339,6 +340,14 @@ follow() {
 if [ "${1-}" = --clients ]; then
   check_languages
   clients
+  exit 0
+fi
+if [ "${1-}" = --trainers ]; then
+  check_languages
+  mkdir -p .cache/bin
+  # The trainer itself, which needs torch and accelerate, is not run.
+  python_install e2e/clients-train/trl trl --no-deps --no-compile
+  python_install e2e/clients-train/verifiers verifiers --no-deps --no-compile
   exit 0
 fi
 setup

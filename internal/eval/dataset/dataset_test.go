@@ -188,6 +188,7 @@ func quickTasksAreThoseOfEncodingJSON(t *testing.T, file *source) {
 
 func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
 	f.Add(`{"question":"q","tools":["a"],"target_tools":"a"}` + "\n{")
+	f.Add(`{"question":"q","labels":[{"name":"f"}]}` + "\n" + `{"id":"train-1","expected":["f"]}` + "\n" + `{"split":"test"}`)
 	f.Add(browserTask)
 	f.Add(`[{"id":"5","evaluation_criteria":{"actions":[{"name":"get"}]}}]`)
 	f.Add(`{"id":"p","question":[[{"role":"user","content":"Q"}]],"function":[{"name":"f","parameters":{"type":"dict"}}],"ground_truth":[{"f":{}}]}`)
@@ -196,6 +197,7 @@ func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
 		quickTasksAreThoseOfEncodingJSON(t, file)
 		for _, read := range []func() ([]eval.Sample, error){
 			func() ([]eval.Sample, error) { return linesOf(file, Options{}) },
+			func() ([]eval.Sample, error) { return tasksOf(file, Options{}) },
 			func() ([]eval.Sample, error) { return toolBenchTasks(file, Options{}) },
 			func() ([]eval.Sample, error) { return tauTasks(file, 0, unique{}) },
 			func() ([]eval.Sample, error) { return bfclSet("parallel", file, file, 0) },

@@ -14,7 +14,10 @@ func readTasks(path string, o Options) ([]eval.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	var samples []eval.Sample
+	return tasksOf(file, o)
+}
+
+func tasksOf(file *source, o Options) (samples []eval.Sample, err error) {
 	seen, places := unique{}, map[string]int{}
 	for _, line := range file.lines() {
 		s, err := taskOf(&line)

@@ -141,6 +141,9 @@ func takeSteps(path string, steps []step, byQuestion map[string]string) (*transc
 			if c.Name == findTools || c.Name == begin.Finish && begin.Finish != "" {
 				continue
 			}
+			if len(c.Arguments) == 0 {
+				c.Arguments = json.RawMessage("{}")
+			}
 			calls = append(calls, call{ID: fmt.Sprintf("call_%d", len(calls)), Type: "function", Function: function{c.Name, string(c.Arguments)}})
 		}
 	}

@@ -1,6 +1,6 @@
 """Plays episodes of the environment "notes" with TRL's OpenRewardSpec, as its trainer would.
 
-Usage: trl_spec.py URL COUNT. Builds the data set, the tools and the reward function that
+Usage: spec.py URL COUNT. Builds the data set, the tools and the reward function that
 GRPOTrainer takes, and plays COUNT episodes with a fixed policy in place of a model. Prints the
 rewards as a JSON list; null for an episode without a valid result.
 """
