@@ -121,12 +121,12 @@ func TestTheClientsOfTrainersGetEqualRewards(t *testing.T) {
 	if python == "" {
 		t.Skip("CALLYARD_TEST_ENV names no Python with openenv, ors-sdk and openreward; scripts/test.sh installs it")
 	}
-	episodes := 8
+	episodes := 100
 	if n, err := strconv.Atoi(os.Getenv("CALLYARD_TEST_ENV_EPISODES")); err == nil {
 		episodes = n
 	}
 	e := startEnv(t, "", notesFiles)
-	run := func(args ...string) string {
+	run := func(t *testing.T, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), python, args...)
 		cmd.Env = append(cleanEnviron(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
@@ -137,7 +137,7 @@ func TestTheClientsOfTrainersGetEqualRewards(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		return lines[len(lines)-1]
 	}
-	if out := run("-m", "openenv.cli", "validate", "--url", e.url); !strings.Contains(out, "PASS") {
+	if out := run(t, "-m", "openenv.cli", "validate", "--url", e.url); !strings.Contains(out, "PASS") {
 		t.Errorf("the validator says %s", out)
 	}
 	script := filepath.Join(programs.root, "e2e", "clients-env", "episodes.py")
@@ -153,13 +153,16 @@ func TestTheClientsOfTrainersGetEqualRewards(t *testing.T) {
 		}
 	}
 	for _, client := range []string{"generic", "mcp", "sync", "ors", "openreward"} {
-		var got []float64
-		if err := json.Unmarshal([]byte(run(script, e.url, client, strconv.Itoa(episodes))), &got); err != nil {
-			t.Fatal(err)
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("the rewards of %s are %v, want %v", client, got, want)
-		}
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			var got []float64
+			if err := json.Unmarshal([]byte(run(t, script, e.url, client, strconv.Itoa(episodes))), &got); err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the rewards of %s are %v, want %v", client, got, want)
+			}
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ func runTrainer(t *testing.T, env []string, program string, args ...string) stri
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = t.TempDir()
-	// Both write caches to the home directory. verifiers looks for uv, which is beside it.
+	// Both write caches to the home directory. verifiers looks for uv, which is in its folder.
 	cmd.Env = append(cleanEnviron(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1", "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, env...)
 	var faults strings.Builder

@@ -9,7 +9,6 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/reward"
-	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -32,8 +31,7 @@ type Episode struct {
 	leases map[schema.ServerID]schema.Lease // by server; nil with isolation shared
 
 	stepping sync.Mutex // held during a step
-	span     *telemetry.Span
-	at       schema.Trace // where calls stand: below the episode, or below the step that runs
+	spans    spans      // used like the steps, one after the other
 	closing  sync.Once
 
 	mu      sync.Mutex
@@ -138,7 +136,7 @@ func (ep *Episode) Close() {
 		defer ep.stepping.Unlock()
 		ep.release()
 		if ep.oracle {
-			ep.span.End()
+			ep.spans.whole.End()
 			return
 		}
 		ep.mu.Lock()
@@ -152,7 +150,7 @@ func (ep *Episode) Close() {
 			}
 		}
 		ep.done = true
-		ep.traced(outcome, reason)
+		ep.spans.end(ep, outcome, reason)
 		ep.written.end(ep, outcome)
 		ep.mu.Unlock()
 		if err := ep.written.save(ep); err != nil {
@@ -209,6 +207,6 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *schema.Call {
 	return &schema.Call{
 		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
-		Trace: ep.at, Session: ep.key, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
+		Trace: ep.spans.at, Session: ep.key, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
 	}
 }

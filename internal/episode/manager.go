@@ -214,7 +214,7 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, from: from, oracle: oracle}
 	set(&ep.id, ep.key)
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
-	ep.trace(ctx)
+	ep.spans.begin(ctx, ep)
 	err = ep.lease(ctx)
 	if err == nil && from == nil {
 		err = ep.reset(ctx)
@@ -222,8 +222,8 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	if err != nil {
 		ep.release()
 		ep.cancel()
-		ep.span.Outcome(nil, err)
-		ep.span.End()
+		ep.spans.whole.Outcome(nil, err)
+		ep.spans.whole.End()
 		if !oracle {
 			m.leave(e, "")
 		}

@@ -99,7 +99,7 @@ func (m *Manager) beginOracle(ctx context.Context, of *Episode) (*Episode, error
 	defer cancel()
 	defer context.AfterFunc(of.ctx, cancel)()
 	for {
-		ep, err := m.begin(of.below(ctx), of.env, Begin{Task: of.task, Seed: of.seed, Principal: of.who}, true)
+		ep, err := m.begin(of.spans.below(ctx), of.env, Begin{Task: of.task, Seed: of.seed, Principal: of.who}, true)
 		if err == nil {
 			return ep, nil
 		}

@@ -23,11 +23,11 @@ type line struct {
 	Session  string            `json:"session,omitempty"`
 	Model    string            `json:"model,omitempty"`
 	Turn     int               `json:"turn,omitempty"`
+	Body     json.RawMessage   `json:"body,omitempty"` // {"text":…} of an answer whose calls are in its text
 	Key      string            `json:"idempotency_key,omitempty"`
 	Text     string            `json:"text,omitempty"`
 	Stop     string            `json:"stop,omitempty"`
 	Messages []json.RawMessage `json:"messages,omitempty"`
-	Body     json.RawMessage   `json:"body,omitempty"` // {"text":…} of an answer whose calls are in its text
 	Calls    []lineCall        `json:"calls,omitempty"`
 	Results  []lineResult      `json:"results,omitempty"`
 

@@ -144,7 +144,7 @@ func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation)
 	if ep.Status().Done {
 		return nil, errEnded()
 	}
-	defer ep.tracedStep(ctx)(&o)
+	defer ep.spans.step(ctx, ep)(&o)
 	if over := ep.overdue(); over != nil {
 		return over, nil
 	}
@@ -237,7 +237,7 @@ const simulated = `{"content":[{"type":"text","text":"The call was made."}],"isE
 // submit makes a call, and answers for its caller where the policy holds it. Of a held call
 // that was not allowed, held is set and there is no result.
 func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.Result, held *calls.Held, err error) {
-	ctx, cancel := context.WithCancel(ep.below(ctx))
+	ctx, cancel := context.WithCancel(ep.spans.below(ctx))
 	defer cancel()
 	defer context.AfterFunc(ep.ctx, cancel)()
 	out, err := ep.m.o.Calls.Submit(ctx, calls.Request{Call: call})

@@ -4,58 +4,64 @@ import (
 	"context"
 
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
-// trace begins the span of the episode, below the trace of the request that begins it. That of
+// spans are those of an episode, if there are traces. Its methods are called one after the other.
+type spans struct {
+	traces *telemetry.Traces
+	whole  *telemetry.Span
+	at     schema.Trace // where calls stand: below the episode, or below the step that runs
+}
+
+// begin begins the span of the episode, below the trace of the request that begins it. That of
 // a replay of the labelled calls is below the step that needs their state. Without spans the
 // trace of the request is passed on.
-func (ep *Episode) trace(ctx context.Context) {
-	ep.at = telemetry.Carried(ctx)
+func (s *spans) begin(ctx context.Context, ep *Episode) {
+	s.traces, s.at = ep.m.o.Traces, telemetry.Carried(ctx)
 	name := "episode "
 	if ep.oracle {
 		name = "replay "
 	}
-	if ep.span = ep.m.o.Traces.Begin(ep.at, telemetry.Internal, name+ep.env.name); ep.span == nil {
+	if s.whole = s.traces.Begin(s.at, telemetry.Internal, name+ep.env.name); s.whole == nil {
 		return
 	}
-	ep.at = ep.span.Trace()
-	ep.span.Text(telemetry.KeyEnvironment, ep.env.name)
-	ep.span.Text(telemetry.KeyEpisode, ep.key)
-	ep.span.Text(telemetry.KeyTask, ep.task.ID)
+	s.at = s.whole.Trace()
+	s.whole.Text(telemetry.KeyEnvironment, ep.env.name)
+	s.whole.Text(telemetry.KeyEpisode, ep.key)
+	s.whole.Text(telemetry.KeyTask, ep.task.ID)
 }
 
-// traced ends the span of the episode. It is called once, with ep.mu held.
-func (ep *Episode) traced(outcome, reason string) {
-	ep.span.Text(telemetry.KeyOutcome, outcome)
-	ep.span.Number(telemetry.KeySteps, ep.steps)
+// end ends the span of the episode. It is called once, with ep.mu held.
+func (s *spans) end(ep *Episode, outcome, reason string) {
+	s.whole.Text(telemetry.KeyOutcome, outcome)
+	s.whole.Number(telemetry.KeySteps, ep.steps)
 	if outcome == "masked" {
-		ep.span.Text(telemetry.KeyMasked, reason)
-		ep.span.Fail(reason)
+		s.whole.Text(telemetry.KeyMasked, reason)
+		s.whole.Fail(reason)
 	}
-	ep.span.End()
+	s.whole.End()
 }
 
-// tracedStep begins the span of a step, which calls of the step stand below; the function that it
+// step begins the span of a step, which calls of the step stand below; the function that it
 // returns ends it with what the step showed. A request of another trace than that of the episode
-// is linked. It is called with ep.stepping held.
-func (ep *Episode) tracedStep(ctx context.Context) (end func(o **Observation)) {
-	asked := telemetry.Carried(ctx)
-	if ep.m.o.Traces == nil {
-		before := ep.at
+// is linked.
+func (s *spans) step(ctx context.Context, ep *Episode) (end func(o **Observation)) {
+	asked, before := telemetry.Carried(ctx), s.at
+	if s.traces == nil {
 		if asked.Parent != "" {
-			ep.at = asked
+			s.at = asked
 		}
-		return func(**Observation) { ep.at = before }
+		return func(**Observation) { s.at = before }
 	}
-	whole := ep.at
-	span := ep.m.o.Traces.Begin(whole, telemetry.Internal, "step")
-	if asked.ID() != whole.ID() {
+	span := s.traces.Begin(before, telemetry.Internal, "step")
+	if asked.ID() != before.ID() {
 		span.Link(asked)
 	}
-	ep.at = span.Trace()
+	s.at = span.Trace()
 	return func(shown **Observation) {
 		defer span.End()
-		ep.at = whole
+		s.at = before
 		o := *shown
 		if o == nil {
 			return
@@ -77,6 +83,4 @@ func (ep *Episode) tracedStep(ctx context.Context) (end func(o **Observation)) {
 }
 
 // below returns ctx for work below the step that runs.
-func (ep *Episode) below(ctx context.Context) context.Context {
-	return telemetry.CarryTrace(ctx, ep.at)
-}
+func (s *spans) below(ctx context.Context) context.Context { return telemetry.CarryTrace(ctx, s.at) }

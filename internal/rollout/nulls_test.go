@@ -17,7 +17,7 @@ func TestArgumentsThatTRLCannotLeaveOut(t *testing.T) {
 		{"update", `{"todos":["x"],"size":null}`, `{"todos":["x"]}`},
 		{"update", `{"todos":["null"],"format":"null"}`, `{"todos":["null"],"format":"null"}`},
 		{"update", `{"todos":null}`, `{"todos":null}`},                                                                     // it is required, so the call is wrong
-		{"update", `{"limit":null,"tag":null,"any":null,"kind":null}`, `{"limit":null,"tag":null,"any":null,"kind":null}`}, // may be null, or says no type
+		{"update", `{"limit":null,"tag":null,"any":null,"kind":null}`, `{"limit":null,"tag":null,"any":null,"kind":null}`}, // may be null, or has no type
 		{"update", `{"unknown":null}`, `{"unknown":null}`},
 		{"other", `{"format":null}`, `{"format":null}`},
 		{"update", `null`, `null`},

@@ -108,16 +108,7 @@ func readTranscript(path string, byQuestion map[string]string) (*transcript, err
 func takeSteps(path string, steps []step, byQuestion map[string]string) (*transcript, error) {
 	begin := &steps[0]
 	t := &transcript{path: path, began: begin.Time, response: eval.Response{ID: begin.Task}}
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	type call struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	var calls []call
+	var calls []map[string]any
 	var said []string
 	for i := range steps {
 		s := &steps[i]
@@ -144,7 +135,9 @@ func takeSteps(path string, steps []step, byQuestion map[string]string) (*transc
 			if len(c.Arguments) == 0 {
 				c.Arguments = json.RawMessage("{}")
 			}
-			calls = append(calls, call{ID: fmt.Sprintf("call_%d", len(calls)), Type: "function", Function: function{c.Name, string(c.Arguments)}})
+			calls = append(calls, map[string]any{
+				"id": fmt.Sprintf("call_%d", len(calls)), "type": "function", "function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)},
+			})
 		}
 	}
 	t.response.ID = cmp.Or(t.response.ID, begin.Session)

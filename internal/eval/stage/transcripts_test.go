@@ -31,7 +31,7 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 	text, leftOut, err := Transcripts(dir, []Sample{{Sample: eval.Sample{ID: "t", Question: "Q?"}}})
 	want := `{"id":"s5","text":"x"}
 {"id":"t","text":"<tool_call>{\"name\":\"f\"}</tool_call>"}
-{"id":"t","trial":1,"text":"it is","message":{"content":null,"role":"assistant","tool_calls":[{"id":"call_0","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"call_1","type":"function","function":{"name":"g","arguments":"{}"}}]}}
+{"id":"t","trial":1,"text":"it is","message":{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"x\":1}","name":"f"},"id":"call_0","type":"function"},{"function":{"arguments":"{}","name":"g"},"id":"call_1","type":"function"}]}}
 `
 	if err != nil || leftOut != 2 || string(text) != want {
 		t.Errorf("%d left out, %v:\n%swant\n%s", leftOut, err, text, want)
