@@ -108,6 +108,7 @@ echo '{"call_id":"'$ID'","state":"unknown"}' >results.ndjson`, replace: []string
 	{name: "docs/how-to/connect-trainers.md", given: withEnvironment, blocks: []readerBlock{
 		{block: "callyard env --environments", serves: true, want: []string{`environments are served at`}},
 		{block: "OPENREWARD_API_URL", after: `curl -sS --fail-with-body "$OPENREWARD_API_URL/list_environments"`, want: []string{`notes`}},
+		{block: "make --dry-run trainers", replace: []string{"make --dry-run", "make --dry-run -C $TREE"}, want: []string{`trl`}},
 	}},
 	{name: "docs/how-to/containers.md", given: func(r *reader) {
 		r.set("DOCKER_HOST", "unix:///nonexistent/engine.sock") // the containers themselves are tested elsewhere
