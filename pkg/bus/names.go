@@ -44,6 +44,8 @@ import (
 //	callyard_notices                         KV                which approval events each receiver was told
 //	callyard.v1.notice.ID.state, .body       callyard_notice_deliveries   as callyard.v1.delivery, for the approver's events
 //	callyard.v1.record.HOUR.SLOT             callyard_executions   records of calls that were admitted within one slot of 10 s, from any front door
+//	callyard.v1.usage.HOUR                   callyard_usage    what was counted of the records of one hour, in hours since 1970; changed by compare-and-set
+//	callyard.v1.usage.cursor                 callyard_usage    up to which message of callyard_executions everything was counted; changed by compare-and-set
 //	callyard.v1.journal.ID.manifest          callyard_journals what a journal of durable calls says of itself; changed by compare-and-set
 //	callyard.v1.journal.ID.lease             callyard_journals who has the journal; forgotten by itself when it is not renewed
 //	callyard.v1.journal.secret.lease         callyard_journals the secret that the ids of durable calls are made with; the first writer wins
@@ -88,6 +90,7 @@ const (
 	SubjectHeld     = prefix + "held."
 	SubjectAudit    = prefix + "audit."
 	SubjectRecord   = prefix + "record."
+	SubjectUsage    = prefix + "usage."
 	SubjectDelivery = prefix + "delivery."
 	SubjectNotice   = prefix + "notice."
 
@@ -125,6 +128,8 @@ const (
 	BucketPermissions = "callyard_permissions"
 
 	StreamExecutions = "callyard_executions"
+
+	StreamUsage = "callyard_usage"
 
 	// ProbeToken takes the place of an id in a [StreamSpec].Probe. No id is spelled like
 	// it, and nobody reads the message.

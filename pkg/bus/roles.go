@@ -112,6 +112,7 @@ func frontDoorRole() Role {
 	stores := append(shared(),
 		table(BucketSwitches), table(BucketServers), contested(BucketSets), contested(BucketAPIKeys), table(BucketKeyUses), sessions, contested(BucketPins),
 		Store{Stream: StreamExecutions, Writes: []string{SubjectRecord + "*.*"}, Range: true},
+		Store{Stream: StreamUsage, Writes: []string{SubjectUsage + "*"}, Last: true},
 		deliveries(StreamDeliveries, SubjectDelivery),
 		Store{
 			Stream: StreamJournals, Writes: []string{SubjectJournal + "*" + SuffixManifest, SubjectJournal + "*" + SuffixLease},

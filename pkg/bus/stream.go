@@ -380,10 +380,12 @@ func (s *Stream) Subjects(ctx context.Context, filter string) ([]string, error) 
 }
 
 // StreamState is how full a stream is, and the sequences of its first and last message.
-// MaxBytes is -1 where there is no bound.
+// MaxBytes is -1 where there is no bound. Created is when the stream was made, and Oldest
+// when its first message was stored.
 type StreamState struct {
 	Bytes, MaxBytes int64
 	First, Last     uint64
+	Created, Oldest time.Time
 }
 
 // State reads the state of the stream.
@@ -392,7 +394,7 @@ func (s *Stream) State(ctx context.Context) (StreamState, error) {
 	if err != nil {
 		return StreamState{}, fmt.Errorf("reading the state of the stream of %s: %w", s.spec.What, err)
 	}
-	return StreamState{int64(min(info.State.Bytes, 1<<62)), info.Config.MaxBytes, info.State.FirstSeq, info.State.LastSeq}, nil
+	return StreamState{int64(min(info.State.Bytes, 1<<62)), info.Config.MaxBytes, info.State.FirstSeq, info.State.LastSeq, info.Created, info.State.FirstTime}, nil
 }
 
 // Watch calls f with each message of the subject that is kept, and then with each that is

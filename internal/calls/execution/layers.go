@@ -137,7 +137,7 @@ func recordOf(call *schema.Call, known *records.Record) records.Record {
 		rec.ID = call.ID
 	}
 	rec.Principal, rec.Owner, rec.Server, rec.Tool, rec.Method = call.Principal.Name, call.Principal.Owner, call.Server, call.Tool, call.Method
-	rec.Durable = call.Durable
+	rec.Durable, rec.Tenant = call.Durable, call.Principal.Tenant.Stored()
 	return rec
 }
 

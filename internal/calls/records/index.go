@@ -88,11 +88,14 @@ func (s *indexes) put(x *index, size int) {
 	}
 }
 
+// found is called with a record and the sequence of its message.
+type found func(sequence uint64, k key, r *Record)
+
 // scan calls f with the wanted records of a slot: those with a key from one to
 // before another, and of these maybe only the newest, but at least a number of
 // them. Floor is the key from which on nothing is missing. It returns how many
 // messages it read as well.
-func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLeast int, want func(key) bool, f func(key, *Record)) (floor key, read int, err error) {
+func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLeast int, want func(key) bool, f found) (floor key, read int, err error) {
 	x := r.indexes.get(slot)
 	if x == nil {
 		x = &index{slot: slot}
@@ -116,7 +119,7 @@ func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLea
 
 // follow looks at the messages that came into a slot since it was last looked at,
 // and calls f with their wanted records. It returns how many messages these were.
-func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f func(key, *Record)) (int, error) {
+func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f found) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	broken := error(nil)
@@ -131,7 +134,7 @@ func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f 
 			}
 			p.count++
 			return want(k)
-		}, f)
+		}, func(k key, one *Record) { f(sequence, k, one) })
 		if x.last = sequence; err != nil {
 			broken = err
 		}
@@ -184,12 +187,12 @@ func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, 
 
 // read calls f with the wanted records of some messages of a slot. It returns how
 // many messages it read.
-func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(key) bool, f func(key, *Record)) (int, error) {
+func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(key) bool, f found) (int, error) {
 	total := 0
 	for len(parts) > 0 {
 		run := x.run(parts)
-		n, err := r.store.read(ctx, x.slot, parts[0].sequence, run, func(_ uint64, data []byte) {
-			_ = unpack(data, want, f) // what is wrong with it was said when it was first looked at
+		n, err := r.store.read(ctx, x.slot, parts[0].sequence, run, func(sequence uint64, data []byte) {
+			_ = unpack(data, want, func(k key, one *Record) { f(sequence, k, one) }) // what is wrong with it was said when it was first looked at
 		})
 		if total += n; err != nil {
 			return total, readError(err)

@@ -33,7 +33,7 @@ func (r *Recorder) Get(ctx context.Context, id schema.CallID) (*Record, error) {
 	after := want
 	after.increment()
 	var found *Record
-	_, _, err := r.scan(ctx, want.slot(), want, after, math.MaxInt, func(k key) bool { return k == want }, func(_ key, next *Record) {
+	_, _, err := r.scan(ctx, want.slot(), want, after, math.MaxInt, func(k key) bool { return k == want }, func(_ uint64, _ key, next *Record) {
 		switch {
 		case next.ID != id: // it has the key and another prefix
 		case found == nil:
@@ -52,10 +52,19 @@ func (r *Recorder) Get(ctx context.Context, id schema.CallID) (*Record, error) {
 	return found, nil
 }
 
+// EndsWithFrontDoor reports whether the call becomes unknown when its front door stops: it
+// has not ended, and no other front door takes it over.
+func (r *Record) EndsWithFrontDoor() bool {
+	return !r.Durable && (r.State == schema.StateRunning || r.State == schema.StateQueued)
+}
+
+// Alive says whether a front door is there or may be; see [Options].
+func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.alive(frontDoor) }
+
 // see turns what a front door that is gone left unfinished into what it is now.
 // Durable calls are taken over by another front door, which writes of them.
 func (r *Recorder) see(rec *Record) {
-	if rec.Durable || rec.State != schema.StateRunning && rec.State != schema.StateQueued || r.alive == nil || r.alive(rec.FrontDoor) {
+	if !rec.EndsWithFrontDoor() || r.Alive(rec.FrontDoor) {
 		return
 	}
 	rec.State, rec.Error = schema.StateUnknown, schema.KindOutcomeUnknown
@@ -164,7 +173,7 @@ func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 	calls := &newest{rows: map[key]*Record{}}
 	floor, n, err := l.scan(ctx, slot, l.from, l.before, l.reach, func(k key) bool {
 		return !k.less(l.from) && k.less(l.before) && !k.less(calls.floor)
-	}, func(k key, r *Record) {
+	}, func(_ uint64, k key, r *Record) {
 		if l.filter.may(r) {
 			calls.add(k, r)
 		}

@@ -56,6 +56,8 @@ type Record struct {
 	ID schema.CallID
 	// Principal asked for the call; Owner is who stands behind that name.
 	Principal, Owner string
+	// Tenant is that of the principal, "" for the default one.
+	Tenant schema.TenantID
 	// Server, Tool and Method say what was to run. An empty method is
 	// [schema.MethodCallTool].
 	Server       schema.ServerID
@@ -125,6 +127,7 @@ func merge(r, next *Record) *Record {
 	}
 	fill(&r.Principal, old.Principal)
 	fill(&r.Owner, old.Owner)
+	fill(&r.Tenant, old.Tenant)
 	fill(&r.Server, old.Server)
 	fill(&r.Tool, old.Tool)
 	fill(&r.Method, old.Method)
@@ -165,6 +168,7 @@ const (
 func (r *Record) cut() {
 	short(&r.Principal, maxName)
 	short(&r.Owner, maxName)
+	short(&r.Tenant, maxName)
 	short(&r.Server, maxName)
 	short(&r.Tool, maxName)
 	short(&r.Method, maxName)

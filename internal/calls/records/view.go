@@ -16,6 +16,7 @@ type View struct {
 	Method          string            `json:"method"`
 	Principal       string            `json:"principal"`
 	Owner           string            `json:"owner,omitempty"`
+	Tenant          schema.TenantID   `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
 	ToolError       bool              `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
 	Error           *ViewError        `json:"error,omitempty" doc:"The reason that there is no result."`
 	ArgumentsDigest string            `json:"arguments_digest,omitempty"`
@@ -55,7 +56,7 @@ type Page struct {
 // View returns the record as callers see it.
 func (r *Record) View() View {
 	v := View{
-		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner,
+		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner, Tenant: r.Tenant,
 		ToolError: r.ToolError, ArgumentsDigest: r.Arguments.String(), ArgumentBytes: r.ArgumentBytes,
 		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,

@@ -36,6 +36,7 @@ const (
 	flagError
 	flagKnown // callers know the call by another id
 	flagCancelRequested
+	flagTenant // not the default one
 )
 
 func stateByte(s schema.State) byte {
@@ -128,6 +129,7 @@ func (p *packer) add(k key, r *Record) {
 	set(flagError, r.Error != "")
 	set(flagKnown, r.Known != "")
 	set(flagCancelRequested, r.CancelRequested)
+	set(flagTenant, r.Tenant != "")
 
 	b := binary.AppendUvarint(p.one[:0], flags)
 	b = append(b, stateByte(r.State))
@@ -167,6 +169,9 @@ func (p *packer) add(k key, r *Record) {
 	}
 	if flags&flagKnown != 0 {
 		b = appendText(b, string(r.Known))
+	}
+	if flags&flagTenant != 0 {
+		b = binary.AppendUvarint(b, p.number(string(r.Tenant)))
 	}
 	p.one = b
 	p.records = binary.AppendUvarint(p.records, uint64(len(b)))
@@ -263,6 +268,9 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	}
 	if flags&flagKnown != 0 {
 		r.Known = schema.CallID(p.text())
+	}
+	if flags&flagTenant != 0 {
+		r.Tenant = schema.TenantID(p.name())
 	}
 }
 

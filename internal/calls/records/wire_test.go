@@ -26,7 +26,7 @@ func samples() []Record {
 		{ID: schema.CallID(idAt(at, rnd)), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: schema.StateFailed, ToolError: true, Durable: true, Replayed: true,
 			Arguments: DigestOf([]byte("b")), Result: DigestOf([]byte("c")), Error: schema.KindServerFailed, Detail: "The server is not there.",
 			Admitted: ns - 5_000_000, Ended: ns + 10, Changed: ns + 11, Attempt: 3, Batch: "batch_1", Index: 999_999, CustomID: "row é", Approval: "appr_1", FrontDoor: "frontdoor_x"},
-		{ID: schema.CallID(idAt(at, rnd)), State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
+		{ID: schema.CallID(idAt(at, rnd)), Tenant: "billing", State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
 		{ID: schema.CallID("lane" + idAt(at, rnd)[4:]), State: schema.StateHeld, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
 	}
 }

@@ -1,0 +1,176 @@
+package usage
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Bounds of one hour, so that it always fits in a message of 1 MiB.
+const (
+	maxRows    = 2000
+	maxBytes   = 640 << 10 // of rows, by Row.size
+	maxTenants = 100       // with a row named Other, in addition
+	maxDoors   = 1000      // entries of count.Doors, over all rows
+)
+
+const version = 1
+
+// hour is what was counted of one hour.
+type hour struct {
+	number  int64  // in hours since 1970
+	epoch   uint64 // of the cursor
+	through uint64 // the sequence of the log up to which the rows are complete
+	rows    map[Row]*count
+	size    int // of the rows but those named Other
+	other   int // rows named Other
+	doors   int
+}
+
+// count is the counts of a row.
+type count struct {
+	Counts
+	// Doors has, by the id of a front door, those of the unfinished calls that become
+	// unknown when it stops.
+	Doors map[string]int64 `json:"doors,omitempty"`
+}
+
+// storedHour and storedRow are the stored form.
+type storedHour struct {
+	Version int         `json:"v"`
+	Hour    int64       `json:"hour"`
+	Epoch   uint64      `json:"epoch"`
+	Through uint64      `json:"through"`
+	Rows    []storedRow `json:"rows"`
+}
+
+type storedRow struct {
+	Row
+	count
+}
+
+func newHour(number int64) *hour { return &hour{number: number, rows: map[Row]*count{}} }
+
+// decodeHour reads a stored hour.
+func decodeHour(body []byte) (*hour, error) {
+	var s storedHour
+	if err := json.Unmarshal(body, &s); err != nil {
+		return nil, fmt.Errorf("reading an hour of usage: %w", err)
+	}
+	if s.Version != version {
+		return nil, fmt.Errorf("reading an hour of usage: it has version %d, and this program reads version %d", s.Version, version)
+	}
+	h := newHour(s.Hour)
+	h.epoch, h.through = s.Epoch, s.Through
+	for i := range s.Rows {
+		h.insert(s.Rows[i].Row, &s.Rows[i].count)
+	}
+	return h, nil
+}
+
+func (h *hour) encode() ([]byte, error) {
+	s := storedHour{Version: version, Hour: h.number, Epoch: h.epoch, Through: h.through, Rows: make([]storedRow, 0, len(h.rows))}
+	for _, row := range slices.SortedFunc(maps.Keys(h.rows), compareRows) {
+		s.Rows = append(s.Rows, storedRow{row, *h.rows[row]})
+	}
+	return json.Marshal(s)
+}
+
+func compareRows(a, b Row) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool))
+}
+
+func (h *hour) insert(row Row, c *count) {
+	h.rows[row] = c
+	h.doors += len(c.Doors)
+	if row == otherOf(row.Tenant) {
+		h.other++
+	} else {
+		h.size += row.size()
+	}
+}
+
+func otherOf(tenant schema.TenantID) Row { return Row{Tenant: tenant, Principal: Other, Tool: Other} }
+
+// find returns the row in which a call is counted, nil where it is not there yet. A row
+// that did not fit never fits later, because the rows only grow: so a call is counted in the
+// same row each time.
+func (h *hour) find(row Row) (Row, *count) {
+	if c := h.rows[row]; c != nil {
+		return row, c
+	}
+	if row != otherOf(row.Tenant) && len(h.rows)-h.other < maxRows && h.size+row.size() <= maxBytes {
+		return row, nil
+	}
+	row = otherOf(row.Tenant)
+	if c := h.rows[row]; c != nil {
+		return row, c
+	}
+	if h.other >= maxTenants {
+		row = otherOf(Other)
+	}
+	return row, h.rows[row]
+}
+
+// change takes in that a call, which was counted as before says (nil: it was not), is now
+// as after says. It reports whether it did: the change of a call that was counted in a row
+// which is not there any more is left out.
+func (h *hour) change(before, after *records.Record) bool {
+	if before != nil {
+		_, c := h.find(rowOf(before))
+		if c == nil {
+			return false
+		}
+		c.add(countsOf(before), -1)
+		if before.EndsWithFrontDoor() {
+			h.door(c, before.FrontDoor, -1)
+		}
+	}
+	row, c := h.find(rowOf(after))
+	if c == nil {
+		c = new(count)
+		h.insert(row, c)
+	}
+	c.Add(countsOf(after))
+	if after.EndsWithFrontDoor() {
+		h.door(c, after.FrontDoor, 1)
+	}
+	return true
+}
+
+// door counts a call that ends with its front door. Where there are too many front doors,
+// such a call stays unfinished.
+func (h *hour) door(c *count, door string, n int64) {
+	was, ok := c.Doors[door]
+	if !ok && (n < 0 || h.doors >= maxDoors) {
+		return
+	}
+	if c.Doors == nil {
+		c.Doors = map[string]int64{}
+	}
+	if !ok {
+		h.doors++
+	}
+	if c.Doors[door] = was + n; was+n == 0 {
+		delete(c.Doors, door)
+		h.doors--
+	}
+}
+
+// counts returns the counts, with the unfinished calls of front doors that are not alive
+// counted as unknown.
+func (c *count) counts(alive func(string) bool) Counts {
+	counts := c.Counts
+	for door, n := range c.Doors {
+		if !alive(door) {
+			counts.Unknown += n
+			counts.Unfinished -= n
+		}
+	}
+	return counts
+}

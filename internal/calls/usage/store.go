@@ -1,0 +1,131 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// KeepFor is how long an hour is kept after it was last written.
+const KeepFor = 90 * 24 * time.Hour
+
+const (
+	streamBytes = 256 << 20
+	leastBytes  = 8 << 20
+	cursorToken = "cursor"
+)
+
+// Streams are the streams of package usage.
+func Streams() []bus.StreamSpec {
+	return []bus.StreamSpec{{
+		Name: bus.StreamUsage, What: "usage by hour", Subjects: []string{bus.SubjectUsage + "*"},
+		DropsOldest: true, Compress: true, MaxAge: KeepFor, MaxBytes: streamBytes, MinBytes: leastBytes,
+	}}
+}
+
+// store is the stored hours and the cursor. It is safe for concurrent use.
+type store struct{ s *bus.Stream }
+
+// cursor says up to which message of the log all hours are complete.
+type cursor struct {
+	Version int `json:"v"`
+	// Log is when the stream of the log was made, in unix ns. Each time that the log is
+	// another one, or has lost messages at its end, its sequences begin again, and so does
+	// an epoch: of hours of an earlier epoch, everything up to Base was counted.
+	Log     int64  `json:"log"`
+	Epoch   uint64 `json:"epoch"`
+	Base    uint64 `json:"base"`
+	Through uint64 `json:"through"`
+
+	revision uint64
+}
+
+// follow returns the cursor for a log in this state, and whether it differs.
+func (c cursor) follow(log records.LogState) (cursor, bool) {
+	created := log.Created.UnixNano()
+	next := cursor{Version: version, Log: created, Epoch: c.Epoch + 1, revision: c.revision}
+	switch {
+	case c.Log != created:
+	case log.Last < c.Through:
+		next.Base, next.Through = log.Last, log.Last
+	default:
+		return c, false
+	}
+	return next, true
+}
+
+func (s *store) cursor(ctx context.Context) (c cursor, err error) {
+	m, err := s.s.Last(ctx, bus.SubjectUsage+cursorToken, bus.Leader)
+	if errors.Is(err, bus.ErrNotFound) {
+		return cursor{}, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(m.Data, &c); err != nil {
+		return c, fmt.Errorf("reading the cursor of usage: %w", err)
+	}
+	if c.Version != version {
+		return c, fmt.Errorf("reading the cursor of usage: it has version %d, and this program reads version %d", c.Version, version)
+	}
+	c.revision = m.Sequence
+	return c, nil
+}
+
+// putCursor stores the cursor if nobody else did since it was read.
+func (s *store) putCursor(ctx context.Context, c *cursor) error {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encoding the cursor of usage: %w", err)
+	}
+	c.revision, err = s.s.PutAfter(ctx, bus.Message{Subject: bus.SubjectUsage + cursorToken, Data: body}, c.revision)
+	return err
+}
+
+func hourSubject(hour int64) string { return bus.SubjectUsage + strconv.FormatInt(hour, 10) }
+
+// hour reads an hour and its revision, which is 0 for one that is not there.
+func (s *store) hour(ctx context.Context, number int64) (*hour, uint64, error) {
+	m, err := s.s.Last(ctx, hourSubject(number), bus.Leader)
+	if errors.Is(err, bus.ErrNotFound) {
+		return newHour(number), 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	h, err := decodeHour(m.Data)
+	return h, m.Sequence, err
+}
+
+// putHour stores an hour if nobody else did since it was read.
+func (s *store) putHour(ctx context.Context, h *hour, revision uint64) error {
+	body, err := h.encode()
+	if err != nil {
+		return fmt.Errorf("encoding an hour of usage: %w", err)
+	}
+	_, err = s.s.PutAfter(ctx, bus.Message{Subject: hourSubject(h.number), Data: body}, revision)
+	return err
+}
+
+// hours returns the numbers of the stored hours from one to before another, sorted.
+func (s *store) hours(ctx context.Context, from, before int64) ([]int64, error) {
+	subjects, err := s.s.Subjects(ctx, bus.SubjectUsage+"*")
+	if err != nil {
+		return nil, err
+	}
+	var hours []int64
+	for _, subject := range subjects {
+		if n, err := strconv.ParseInt(bus.LastToken(subject), 10, 64); err == nil && n >= from && n < before {
+			hours = append(hours, n)
+		}
+	}
+	slices.Sort(hours)
+	return hours, nil
+}
