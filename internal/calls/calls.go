@@ -9,6 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -28,6 +29,8 @@ type Options struct {
 	Durable *batch.Runner
 	// Records is the execution log; nil: calls are not listed.
 	Records *records.Recorder
+	// Usage counts the calls of the log by hour; nil: nobody does.
+	Usage *usage.Usage
 	// CheckCallback returns why an address cannot be called back; nil: callbacks are off.
 	CheckCallback func(url string) error
 	// ApprovalLost reports whether the approval of a call may have been lost with a

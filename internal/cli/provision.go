@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/credentialtable"
@@ -27,7 +28,7 @@ import (
 
 // stored are the streams and tables of all stores, and how long they keep what is in them.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
-	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
+	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
 		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs())
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -19,6 +20,7 @@ import (
 type stores struct {
 	approvals *approval.Instance
 	records   *records.Recorder
+	usage     *usage.Usage // nil where its stream is not there
 	journal   *journal.Store
 }
 
@@ -44,6 +46,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
 		return nil, err
 	}
+	s.usage = d.openUsage(ctx, s.records)
 	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, Log: o.Log})
 	return s, err
 }
@@ -51,6 +54,9 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 func (s *stores) close() {
 	if s.journal != nil {
 		s.journal.Close()
+	}
+	if s.usage != nil {
+		s.usage.Close()
 	}
 	if s.records != nil {
 		s.records.Close()

@@ -54,6 +54,8 @@ type Metrics struct {
 	leasesLost   prometheus.Counter
 	recordsLost  prometheus.Counter
 
+	usage *Usage
+
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
 	mu      sync.Mutex
@@ -119,6 +121,7 @@ func NewMetrics() *Metrics {
 	m.sandboxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_sandboxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
+	m.addUsage()
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
 		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds, m.retries,

@@ -40,6 +40,7 @@ var operations = map[string]Need{
 	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools,
 
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
+	"get-usage": ownCalls, // of others only with admin
 
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,

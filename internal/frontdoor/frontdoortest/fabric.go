@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
@@ -106,6 +107,9 @@ func (f *Fabric) openCalls(ctx context.Context, o Options) {
 	recorder, err := records.Open(ctx, f.Conn, records.Options{FrontDoor: id, Log: f.Log})
 	must(t, err)
 	t.Cleanup(recorder.Close)
+	counter, err := usage.Open(ctx, f.Conn, usage.Options{Records: recorder, Counted: usage.CountIn(f.Metrics.Usage()), Log: f.Log})
+	must(t, err)
+	t.Cleanup(counter.Close)
 	store, err := journal.Open(ctx, f.Conn, journal.Options{Log: f.Log})
 	must(t, err)
 	t.Cleanup(store.Close)
@@ -132,7 +136,7 @@ func (f *Fabric) openCalls(ctx context.Context, o Options) {
 		}
 	})
 	f.Batches = runner.Batches
-	f.Calls = calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, Records: recorder, FrontDoor: id}
+	f.Calls = calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, Records: recorder, Usage: counter, FrontDoor: id}
 }
 
 // release runs an approved call; when ctx ends it returns, and the call continues.

@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/sets"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
+	"github.com/callyard/callyard/internal/frontdoor/rest/usage"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/waits"
@@ -150,6 +151,7 @@ func New(o Options) (*API, error) {
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	keys.Register(a.doc, o.Issued, o.Calls.Limits().ArgumentDepth, o.Log)
 	restcalls.Register(a.doc, a.runner, o.Calls)
+	usage.Register(a.doc, o.Calls)
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{
 			Batches: o.Batches, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Draining: o.Draining, Heartbeat: o.Heartbeat,

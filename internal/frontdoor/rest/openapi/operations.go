@@ -16,6 +16,7 @@ const (
 	TagFleet   = "Fleet"
 	TagBatches = "Batches"
 	TagKeys    = "Keys"
+	TagUsage   = "Usage"
 )
 
 // Operation begins the description of one; statuses are those it refuses with,

@@ -1,0 +1,106 @@
+package usage
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// handlers are the operations on usage.
+type handlers struct{ calls *calls.Calls }
+
+// Register registers the operation on usage.
+func Register(d *httpapi.Document, c *calls.Calls) {
+	httpapi.HandleValue(d, opUsage(), "What was counted.", example(), (&handlers{c}).usage)
+}
+
+// usage is GET /usage.
+func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport, err error) {
+	told.Rows = make([]UsageRow, 0)
+	q := calls.UsageQuery{Interval: calls.UsageInterval(x.Query.Get("interval"))}
+	for _, text := range []struct {
+		name string
+		into *time.Time
+	}{{"from", &q.From}, {"to", &q.To}} {
+		if at, err := time.Parse(time.RFC3339, x.Query.Get(text.name)); err == nil {
+			*text.into = at
+		}
+	}
+	for _, by := range x.Query["by"] {
+		q.By = append(q.By, calls.UsageDimension(by))
+	}
+	limit(&q, &x.Principal, x.Query.Get("tenant"))
+	report, err := h.calls.Usage(r.Context(), q)
+	if err != nil {
+		return told, err
+	}
+	told.From, told.To, told.Complete, told.Total = report.From, report.To, report.Complete, countsOf(&report.Total)
+	tenants := slices.Contains(x.Query["by"], "tenant") || slices.Contains(x.Query["by"], "key")
+	for i := range report.Lines {
+		line := &report.Lines[i]
+		row := UsageRow{Key: line.Principal, Server: line.Server, Tool: line.Tool, UsageCounts: countsOf(&line.Counts)}
+		if tenants {
+			row.Tenant = line.Tenant.OrDefault()
+		}
+		if !line.Start.IsZero() {
+			row.Start = &line.Start
+		}
+		told.Rows = append(told.Rows, row)
+	}
+	return told, nil
+}
+
+// limit has the query choose only what the principal may see; tenant is the one that it asks
+// for, "" for all.
+func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
+	admin := who.Has(scope.Admin)
+	if !admin {
+		q.Principal = who.Name
+	}
+	own := who.Tenant.OrDefault()
+	switch asked := schema.TenantID(tenant); {
+	case admin && own == schema.DefaultTenant && tenant == "":
+	case admin && own == schema.DefaultTenant:
+		q.Tenant = &asked
+	default:
+		if q.Tenant = &own; tenant != "" && !asked.Is(own) {
+			nobody := schema.TenantID("\x00") // no tenant has this name
+			q.Tenant = &nobody
+		}
+	}
+}
+
+func opUsage() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/usage", "get-usage", openapi.TagUsage, "Show who used what",
+		"Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. "+
+			"A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{
+		openapi.QueryParam("from", "The start, rounded down to the hour. The default is 24 hours before the end.", openapi.Time()),
+		openapi.QueryParam("to", "The end, rounded up to the hour. The default is now.", openapi.Time()),
+		openapi.QueryParam("by", "What has a row of its own. Without it there is one row for each interval.", &huma.Schema{Type: huma.TypeArray, Items: openapi.Words("tenant", "key", "server", "tool")}),
+		openapi.QueryParam("interval", "The time of a row. The default is the time from start to end.", openapi.Words("hour", "day")),
+		openapi.QueryParam("tenant", "Only this tenant.", openapi.String()),
+	}
+	return op
+}
+
+func example() map[string]any {
+	counts := map[string]any{
+		"calls": 3, "succeeded": 2, "failed": 0, "denied": 1, "expired": 0, "canceled": 0, "unknown": 0, "unfinished": 0, "tool_errors": 0, "held": 0,
+		"took_ms": 12.5, "bytes_in": 57, "bytes_out": 1204,
+	}
+	row := map[string]any{"tenant": "default", "key": "ci"}
+	for name, n := range counts {
+		row[name] = n
+	}
+	return map[string]any{"from": "2026-01-02T03:00:00Z", "to": "2026-01-03T04:00:00Z", "complete": true, "total": counts, "rows": []any{row}}
+}

@@ -1,0 +1,41 @@
+package usage
+
+import (
+	"testing"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestUsageOfOthersTakesTheScopeAdmin(t *testing.T) {
+	for _, c := range []struct {
+		who       schema.Principal
+		tenant    string
+		tenantIs  string // "" for all
+		principal string
+	}{
+		{schema.Principal{Name: "ann"}, "", "", ""}, // its credential has no scopes: it may do everything
+		{schema.Principal{Name: "ann"}, "blue", "blue", ""},
+		{schema.Principal{Name: "ann", Tenant: "red"}, "", "red", ""},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.ReadCalls)}, "", "red", "ann"},
+		{schema.Principal{Name: "ann", Grant: grant(scope.CallTools)}, "", "default", "ann"},
+		{schema.Principal{Name: "ann", Grant: grant(scope.CallTools)}, "blue", "\x00", "ann"},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.ReadCalls, scope.Admin)}, "", "red", ""},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.Admin)}, "blue", "\x00", ""},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.Admin)}, "default", "\x00", ""},
+		{schema.Principal{Name: "ann", Grant: grant(scope.Admin)}, "", "", ""},
+	} {
+		var q calls.UsageQuery
+		limit(&q, &c.who, c.tenant)
+		tenant := schema.TenantID("")
+		if q.Tenant != nil {
+			tenant = *q.Tenant
+		}
+		if string(tenant) != c.tenantIs || q.Principal != c.principal {
+			t.Errorf("%+v asks for tenant %q: tenant %q, principal %q", c.who, c.tenant, tenant, q.Principal)
+		}
+	}
+}
+
+func grant(scopes ...string) schema.Grant { return &scope.Grant{Scopes: scope.Of(scopes)} }

@@ -1,0 +1,81 @@
+package telemetry
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxUsagePairs bounds the pairs of tenant and server; each makes about ten time series.
+const maxUsagePairs = 1000
+
+// Usage counts what the usage by hour counts, as it is counted. Its methods are safe for
+// concurrent use.
+type Usage struct {
+	metrics *Metrics
+	calls   *prometheus.CounterVec
+	held    *prometheus.CounterVec
+	seconds *prometheus.CounterVec
+	bytes   *prometheus.CounterVec
+
+	mu    sync.Mutex
+	pairs map[[2]string]bool
+}
+
+// Usage counts usage.
+func (m *Metrics) Usage() *Usage { return m.usage }
+
+// addUsage registers the metrics of usage.
+func (m *Metrics) addUsage() {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"tenant", "server"}, labels...))
+	}
+	m.usage = &Usage{
+		metrics: m, pairs: map[[2]string]bool{},
+		calls:   counter("callyard_usage_calls_total", "Calls that ended, as GET /usage counts them, by tenant, server and outcome.", "outcome"),
+		held:    counter("callyard_usage_held_total", "Calls that waited for an approval or ran with one, as GET /usage counts them, by tenant and server."),
+		seconds: counter("callyard_usage_seconds_total", "Time of calls at MCP servers, as GET /usage counts it, by tenant and server."),
+		bytes:   counter("callyard_usage_bytes_total", "Bytes of arguments (in) and results (out), as GET /usage counts them, by tenant, server and direction.", "direction"),
+	}
+	m.registry.MustRegister(m.usage.calls, m.usage.held, m.usage.seconds, m.usage.bytes)
+}
+
+// UsageCounts is what is added for one tenant and server. What is negative, because a
+// record took back what an earlier one said, is left out.
+type UsageCounts struct {
+	Outcomes map[string]int64 // calls that ended
+	Held     int64
+	Seconds  float64
+	In, Out  int64 // bytes
+}
+
+// Count adds counts. The tenant and server are names, "" for calls without a server.
+func (u *Usage) Count(tenant, server string, c UsageCounts) {
+	if server == "" {
+		server = "unknown"
+	}
+	tenant, server = u.labels(tenant, u.metrics.server(server))
+	for outcome, n := range c.Outcomes {
+		if n > 0 {
+			u.calls.WithLabelValues(tenant, server, outcome).Add(float64(n))
+		}
+	}
+	u.held.WithLabelValues(tenant, server).Add(float64(max(c.Held, 0)))
+	u.seconds.WithLabelValues(tenant, server).Add(max(c.Seconds, 0))
+	u.bytes.WithLabelValues(tenant, server, "in").Add(float64(max(c.In, 0)))
+	u.bytes.WithLabelValues(tenant, server, "out").Add(float64(max(c.Out, 0)))
+}
+
+// labels returns the label values of a pair: "other" for both once there are too many.
+func (u *Usage) labels(tenant, server string) (string, string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pair := [2]string{tenant, server}
+	if !u.pairs[pair] {
+		if len(u.pairs) >= maxUsagePairs {
+			return other, other
+		}
+		u.pairs[pair] = true
+	}
+	return tenant, server
+}
