@@ -1266,6 +1266,48 @@ func (e ListToolsParamsInclude) Valid() bool {
 	}
 }
 
+// Defines values for GetUsageParamsBy.
+const (
+	GetUsageParamsByKey    GetUsageParamsBy = "key"
+	GetUsageParamsByServer GetUsageParamsBy = "server"
+	GetUsageParamsByTenant GetUsageParamsBy = "tenant"
+	GetUsageParamsByTool   GetUsageParamsBy = "tool"
+)
+
+// Valid indicates whether the value is a known member of the GetUsageParamsBy enum.
+func (e GetUsageParamsBy) Valid() bool {
+	switch e {
+	case GetUsageParamsByKey:
+		return true
+	case GetUsageParamsByServer:
+		return true
+	case GetUsageParamsByTenant:
+		return true
+	case GetUsageParamsByTool:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetUsageParamsInterval.
+const (
+	GetUsageParamsIntervalDay  GetUsageParamsInterval = "day"
+	GetUsageParamsIntervalHour GetUsageParamsInterval = "hour"
+)
+
+// Valid indicates whether the value is a known member of the GetUsageParamsInterval enum.
+func (e GetUsageParamsInterval) Valid() bool {
+	switch e {
+	case GetUsageParamsIntervalDay:
+		return true
+	case GetUsageParamsIntervalHour:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIKey defines model for APIKey.
 type APIKey struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
@@ -1732,6 +1774,9 @@ type CallRecord struct {
 
 	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
+
+	// Tenant The tenant of the principal; absent for the default one.
+	Tenant *string `json:"tenant,omitempty"`
 
 	// TookMs The time that the MCP server took, measured by the worker.
 	TookMs *float64 `json:"took_ms,omitempty"`
@@ -3296,6 +3341,105 @@ type ToolSwitch struct {
 	Server string `json:"server"`
 }
 
+// UsageCounts defines model for UsageCounts.
+type UsageCounts struct {
+	// BytesIn The bytes of the arguments.
+	BytesIn int64 `json:"bytes_in"`
+
+	// BytesOut The bytes of the results.
+	BytesOut int64 `json:"bytes_out"`
+
+	// Calls All calls: the sum of the seven outcomes that follow.
+	Calls    int64 `json:"calls"`
+	Canceled int64 `json:"canceled"`
+
+	// Denied Calls that the policy, a scope or a person denied.
+	Denied  int64 `json:"denied"`
+	Expired int64 `json:"expired"`
+	Failed  int64 `json:"failed"`
+
+	// Held The calls that waited for an approval, or ran with one.
+	Held int64 `json:"held"`
+
+	// Succeeded Calls with a result, tool errors included.
+	Succeeded int64 `json:"succeeded"`
+
+	// TookMs The time that the MCP servers took, measured by the workers.
+	TookMs float64 `json:"took_ms"`
+
+	// ToolErrors The succeeded calls whose result is an error of the tool.
+	ToolErrors int64 `json:"tool_errors"`
+
+	// Unfinished Calls that are held, wait or run.
+	Unfinished int64 `json:"unfinished"`
+	Unknown    int64 `json:"unknown"`
+}
+
+// UsageReport defines model for UsageReport.
+type UsageReport struct {
+	// Complete Whether every record is counted that was stored when the request came. If it is false, ask again in a few seconds.
+	Complete bool `json:"complete"`
+
+	// From The start of the first hour.
+	From time.Time `json:"from"`
+
+	// Rows By time, then those with the most calls first.
+	Rows []UsageRow `json:"rows"`
+
+	// To The end of the last hour.
+	To    time.Time   `json:"to"`
+	Total UsageCounts `json:"total"`
+}
+
+// UsageRow defines model for UsageRow.
+type UsageRow struct {
+	// BytesIn The bytes of the arguments.
+	BytesIn int64 `json:"bytes_in"`
+
+	// BytesOut The bytes of the results.
+	BytesOut int64 `json:"bytes_out"`
+
+	// Calls All calls: the sum of the seven outcomes that follow.
+	Calls    int64 `json:"calls"`
+	Canceled int64 `json:"canceled"`
+
+	// Denied Calls that the policy, a scope or a person denied.
+	Denied  int64 `json:"denied"`
+	Expired int64 `json:"expired"`
+	Failed  int64 `json:"failed"`
+
+	// Held The calls that waited for an approval, or ran with one.
+	Held int64 `json:"held"`
+
+	// Key The principal: the name of the API key, or the subject of the token. (other) has what is beyond the bound of an hour.
+	Key *string `json:"key,omitempty"`
+
+	// Server The server; with by=server or by=tool. Absent for calls that named no server that exists.
+	Server *string `json:"server,omitempty"`
+
+	// Start The start of the hour or day; only with interval.
+	Start *time.Time `json:"start,omitempty"`
+
+	// Succeeded Calls with a result, tool errors included.
+	Succeeded int64 `json:"succeeded"`
+
+	// Tenant The tenant of the principal; with by=tenant or by=key.
+	Tenant *string `json:"tenant,omitempty"`
+
+	// TookMs The time that the MCP servers took, measured by the workers.
+	TookMs float64 `json:"took_ms"`
+
+	// Tool The tool, or the method of MCP for what is no call of a tool.
+	Tool *string `json:"tool,omitempty"`
+
+	// ToolErrors The succeeded calls whose result is an error of the tool.
+	ToolErrors int64 `json:"tool_errors"`
+
+	// Unfinished Calls that are held, wait or run.
+	Unfinished int64 `json:"unfinished"`
+	Unknown    int64 `json:"unknown"`
+}
+
 // Version defines model for Version.
 type Version struct {
 	// Go The Go release that built it.
@@ -3857,6 +4001,30 @@ type SearchToolsParams struct {
 	// Limit The maximum number of tools; the default is 10.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GetUsageParams defines parameters for GetUsage.
+type GetUsageParams struct {
+	// From The start, rounded down to the hour. The default is 24 hours before the end.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The end, rounded up to the hour. The default is now.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// By What has a row of its own. Without it there is one row for each interval.
+	By []GetUsageParamsBy `form:"by,omitempty" json:"by,omitempty"`
+
+	// Interval The time of a row. The default is the time from start to end.
+	Interval *GetUsageParamsInterval `form:"interval,omitempty" json:"interval,omitempty"`
+
+	// Tenant Only this tenant.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+}
+
+// GetUsageParamsBy defines parameters for GetUsage.
+type GetUsageParamsBy string
+
+// GetUsageParamsInterval defines parameters for GetUsage.
+type GetUsageParamsInterval string
 
 // CreateBatchJSONRequestBody defines body for CreateBatch for application/json ContentType.
 type CreateBatchJSONRequestBody = BatchRequest
@@ -6022,6 +6190,13 @@ type ClientInterface interface {
 	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 	ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetUsage Show who used what
+	//
+	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+	//
+	// Corresponds with GET /usage (the `GetUsage` operationId).
+	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetVersion The build
 	//
 	// The version of the running build and its start time.
@@ -7338,6 +7513,23 @@ func (c *Client) SearchTools(ctx context.Context, params *SearchToolsParams, req
 // Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 func (c *Client) ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListSwitchesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetUsage Show who used what
+//
+// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+//
+// Corresponds with GET /usage (the `GetUsage` operationId).
+func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetUsageRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -10644,6 +10836,108 @@ func NewListSwitchesRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetUsageRequest constructs an http.Request for the GetUsage method
+func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/usage")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.By != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Interval != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "interval", *params.Interval, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tenant != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tenant", *params.Tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetVersionRequest constructs an http.Request for the GetVersion method
 func NewGetVersionRequest(server string) (*http.Request, error) {
 	var err error
@@ -11398,6 +11692,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 	ListSwitchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSwitchesResponse, error)
+
+	// GetUsageWithResponse Show who used what
+	//
+	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /usage (the `GetUsage` operationId).
+	GetUsageWithResponse(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*GetUsageResponse, error)
 
 	// GetVersionWithResponse The build
 	//
@@ -17431,6 +17734,96 @@ func (r ListSwitchesResponse) ContentType() string {
 	return ""
 }
 
+// GetUsageResponse401Headers the declared response headers of an HTTP 401 response for GetUsage
+type GetUsageResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetUsageResponse503Headers the declared response headers of an HTTP 503 response for GetUsage
+type GetUsageResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetUsageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *UsageReport
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetUsageResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetUsageResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetUsageResponse) GetJSON200() *UsageReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetUsageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetUsageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetUsageResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetVersionResponse401Headers the declared response headers of an HTTP 401 response for GetVersion
 type GetVersionResponse401Headers struct {
 	WWWAuthenticate *string
@@ -18676,6 +19069,21 @@ func (c *ClientWithResponses) ListSwitchesWithResponse(ctx context.Context, reqE
 		return nil, err
 	}
 	return ParseListSwitchesResponse(rsp)
+}
+
+// GetUsageWithResponse Show who used what
+//
+// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /usage (the `GetUsage` operationId).
+func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*GetUsageResponse, error) {
+	rsp, err := c.GetUsage(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetUsageResponse(rsp)
 }
 
 // GetVersionWithResponse The build
@@ -24542,6 +24950,90 @@ func ParseListSwitchesResponse(rsp *http.Response) (*ListSwitchesResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetUsageResponse parses an HTTP response from a GetUsageWithResponse call
+func ParseGetUsageResponse(rsp *http.Response) (*GetUsageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetUsageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest UsageReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetUsageResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetUsageResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

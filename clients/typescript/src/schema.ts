@@ -932,6 +932,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show who used what
+         * @description Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+         */
+        get: operations["get-usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/version": {
         parameters: {
             query?: never;
@@ -1444,6 +1464,8 @@ export interface components {
              */
             started?: string;
             state: components["schemas"]["CallState"];
+            /** @description The tenant of the principal; absent for the default one. */
+            tenant?: string;
             /**
              * Format: double
              * @description The time that the MCP server took, measured by the worker.
@@ -2851,6 +2873,147 @@ export interface components {
             reason?: string;
             /** @example everything */
             server: string;
+        };
+        UsageCounts: {
+            /**
+             * Format: int64
+             * @description The bytes of the arguments.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description The bytes of the results.
+             */
+            bytes_out: number;
+            /**
+             * Format: int64
+             * @description All calls: the sum of the seven outcomes that follow.
+             */
+            calls: number;
+            /** Format: int64 */
+            canceled: number;
+            /**
+             * Format: int64
+             * @description Calls that the policy, a scope or a person denied.
+             */
+            denied: number;
+            /** Format: int64 */
+            expired: number;
+            /** Format: int64 */
+            failed: number;
+            /**
+             * Format: int64
+             * @description The calls that waited for an approval, or ran with one.
+             */
+            held: number;
+            /**
+             * Format: int64
+             * @description Calls with a result, tool errors included.
+             */
+            succeeded: number;
+            /**
+             * Format: double
+             * @description The time that the MCP servers took, measured by the workers.
+             */
+            took_ms: number;
+            /**
+             * Format: int64
+             * @description The succeeded calls whose result is an error of the tool.
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Calls that are held, wait or run.
+             */
+            unfinished: number;
+            /** Format: int64 */
+            unknown: number;
+        };
+        UsageReport: {
+            /** @description Whether every record is counted that was stored when the request came. If it is false, ask again in a few seconds. */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description The start of the first hour.
+             */
+            from: string;
+            /** @description By time, then those with the most calls first. */
+            rows: components["schemas"]["UsageRow"][];
+            /**
+             * Format: date-time
+             * @description The end of the last hour.
+             */
+            to: string;
+            /** @description The sums of all rows. */
+            total: components["schemas"]["UsageCounts"];
+        };
+        UsageRow: {
+            /**
+             * Format: int64
+             * @description The bytes of the arguments.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description The bytes of the results.
+             */
+            bytes_out: number;
+            /**
+             * Format: int64
+             * @description All calls: the sum of the seven outcomes that follow.
+             */
+            calls: number;
+            /** Format: int64 */
+            canceled: number;
+            /**
+             * Format: int64
+             * @description Calls that the policy, a scope or a person denied.
+             */
+            denied: number;
+            /** Format: int64 */
+            expired: number;
+            /** Format: int64 */
+            failed: number;
+            /**
+             * Format: int64
+             * @description The calls that waited for an approval, or ran with one.
+             */
+            held: number;
+            /** @description The principal: the name of the API key, or the subject of the token. (other) has what is beyond the bound of an hour. */
+            key?: string;
+            /** @description The server; with by=server or by=tool. Absent for calls that named no server that exists. */
+            server?: string;
+            /**
+             * Format: date-time
+             * @description The start of the hour or day; only with interval.
+             */
+            start?: string;
+            /**
+             * Format: int64
+             * @description Calls with a result, tool errors included.
+             */
+            succeeded: number;
+            /** @description The tenant of the principal; with by=tenant or by=key. */
+            tenant?: string;
+            /**
+             * Format: double
+             * @description The time that the MCP servers took, measured by the workers.
+             */
+            took_ms: number;
+            /** @description The tool, or the method of MCP for what is no call of a tool. */
+            tool?: string;
+            /**
+             * Format: int64
+             * @description The succeeded calls whose result is an error of the tool.
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Calls that are held, wait or run.
+             */
+            unfinished: number;
+            /** Format: int64 */
+            unknown: number;
         };
         Version: {
             /**
@@ -6099,6 +6262,83 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-usage": {
+        parameters: {
+            query?: {
+                /** @description The start, rounded down to the hour. The default is 24 hours before the end. */
+                from?: string;
+                /** @description The end, rounded up to the hour. The default is now. */
+                to?: string;
+                /** @description What has a row of its own. Without it there is one row for each interval. */
+                by?: ("tenant" | "key" | "server" | "tool")[];
+                /** @description The time of a row. The default is the time from start to end. */
+                interval?: "hour" | "day";
+                /** @description Only this tenant. */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was counted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "complete": true,
+                     *       "from": "2026-01-02T03:00:00Z",
+                     *       "rows": [
+                     *         {
+                     *           "bytes_in": 57,
+                     *           "bytes_out": 1204,
+                     *           "calls": 3,
+                     *           "canceled": 0,
+                     *           "denied": 1,
+                     *           "expired": 0,
+                     *           "failed": 0,
+                     *           "held": 0,
+                     *           "key": "ci",
+                     *           "succeeded": 2,
+                     *           "tenant": "default",
+                     *           "took_ms": 12.5,
+                     *           "tool_errors": 0,
+                     *           "unfinished": 0,
+                     *           "unknown": 0
+                     *         }
+                     *       ],
+                     *       "to": "2026-01-03T04:00:00Z",
+                     *       "total": {
+                     *         "bytes_in": 57,
+                     *         "bytes_out": 1204,
+                     *         "calls": 3,
+                     *         "canceled": 0,
+                     *         "denied": 1,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "took_ms": 12.5,
+                     *         "tool_errors": 0,
+                     *         "unfinished": 0,
+                     *         "unknown": 0
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

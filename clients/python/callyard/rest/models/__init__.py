@@ -77,6 +77,8 @@ from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
 from .get_server_openapi_response_200 import GetServerOpenapiResponse200
 from .get_set_openapi_response_200 import GetSetOpenapiResponse200
+from .get_usage_by_item import GetUsageByItem
+from .get_usage_interval import GetUsageInterval
 from .health import Health
 from .health_losses import HealthLosses
 from .health_part import HealthPart
@@ -189,6 +191,9 @@ from .tool_search_ranking import ToolSearchRanking
 from .tool_selector import ToolSelector
 from .tool_set import ToolSet
 from .tool_switch import ToolSwitch
+from .usage_counts import UsageCounts
+from .usage_report import UsageReport
+from .usage_row import UsageRow
 from .version import Version
 from .wide_switch import WideSwitch
 from .wide_switch_request import WideSwitchRequest
@@ -277,6 +282,8 @@ __all__ = (
     "GetPromptResultMessagesItem",
     "GetServerOpenapiResponse200",
     "GetSetOpenapiResponse200",
+    "GetUsageByItem",
+    "GetUsageInterval",
     "Health",
     "HealthLosses",
     "HealthPart",
@@ -389,6 +396,9 @@ __all__ = (
     "ToolSelector",
     "ToolSet",
     "ToolSwitch",
+    "UsageCounts",
+    "UsageReport",
+    "UsageRow",
     "Version",
     "WideSwitch",
     "WideSwitchRequest",

@@ -49,6 +49,7 @@ class CallRecord:
         replayed (bool | Unset): Whether an idempotency key returned the result of an earlier request.
         result_digest (str | Unset):
         started (datetime.datetime | Unset): The time at which its last attempt was sent to the MCP server, if known.
+        tenant (str | Unset): The tenant of the principal; absent for the default one.
         took_ms (float | Unset): The time that the MCP server took, measured by the worker.
         tool (str | Unset):
         tool_error (bool | Unset): Whether the tool's result is an error.
@@ -78,6 +79,7 @@ class CallRecord:
     replayed: bool | Unset = UNSET
     result_digest: str | Unset = UNSET
     started: datetime.datetime | Unset = UNSET
+    tenant: str | Unset = UNSET
     took_ms: float | Unset = UNSET
     tool: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
@@ -139,6 +141,8 @@ class CallRecord:
         if not isinstance(self.started, Unset):
             started = self.started.isoformat()
 
+        tenant = self.tenant
+
         took_ms = self.took_ms
 
         tool = self.tool
@@ -190,6 +194,8 @@ class CallRecord:
             field_dict["result_digest"] = result_digest
         if started is not UNSET:
             field_dict["started"] = started
+        if tenant is not UNSET:
+            field_dict["tenant"] = tenant
         if took_ms is not UNSET:
             field_dict["took_ms"] = took_ms
         if tool is not UNSET:
@@ -267,6 +273,8 @@ class CallRecord:
         else:
             started = datetime.datetime.fromisoformat(_started)
 
+        tenant = d.pop("tenant", UNSET)
+
         took_ms = d.pop("took_ms", UNSET)
 
         tool = d.pop("tool", UNSET)
@@ -299,6 +307,7 @@ class CallRecord:
             replayed=replayed,
             result_digest=result_digest,
             started=started,
+            tenant=tenant,
             took_ms=took_ms,
             tool=tool,
             tool_error=tool_error,
