@@ -153,7 +153,11 @@ func callTook(v *records.View) string {
 	if v.Ended == nil {
 		return ""
 	}
-	took := v.Ended.Sub(v.Created)
+	return shortTime(v.Ended.Sub(v.Created))
+}
+
+// shortTime is a time for people, rounded to what they look at.
+func shortTime(took time.Duration) string {
 	switch {
 	case took < 10*time.Millisecond:
 		took = took.Round(10 * time.Microsecond)
