@@ -46,7 +46,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
 		return nil, err
 	}
-	s.usage = d.openUsage(ctx, s.records)
+	s.usage = d.openUsage(ctx, s)
 	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, Log: o.Log})
 	return s, err
 }

@@ -3,7 +3,6 @@ package frontdoor
 import (
 	"context"
 
-	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/catalog"
 )
@@ -11,8 +10,8 @@ import (
 // openUsage opens what counts the calls of the log by hour. Where its stream cannot be
 // opened, because it was not made or NATS does not permit it yet, nothing is counted here;
 // whoever can does it later, from the records that are kept.
-func (d *FrontDoor) openUsage(ctx context.Context, log *records.Recorder) *usage.Usage {
-	u, err := usage.Open(ctx, d.o.Stored, usage.Options{Records: log, Lead: d.leads, Counted: usage.CountIn(d.o.Metrics.Usage()), Log: d.o.Log})
+func (d *FrontDoor) openUsage(ctx context.Context, s *stores) *usage.Usage {
+	u, err := usage.Open(ctx, d.o.Stored, usage.Options{Records: s.records, Lead: d.leads, Counted: usage.CountIn(d.o.Metrics.Usage()), Log: d.o.Log})
 	if err != nil {
 		d.o.Log.Warn("usage is not counted by this front door: run `callyard init`, and update NATS to the permissions of this version", "error", err)
 		return nil

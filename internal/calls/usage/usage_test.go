@@ -119,7 +119,7 @@ func TestAMessageThatIsStoredTwiceCountsOnce(t *testing.T) {
 }
 
 // TestWhatWasCountedStaysWhenTheLogForgets counts calls, drops their records, and then
-// makes the log anew.
+// makes the log again.
 func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
 	s := bustest.Start(t)
 	conn := s.Connect(t, "door")
