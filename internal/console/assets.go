@@ -43,8 +43,8 @@ func parsePages() (map[string]*template.Template, error) {
 		},
 		"raw": func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets"} {
-		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", name)
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret"} {
+		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", "keyfields", name)
 		if err != nil {
 			return nil, err
 		}

@@ -117,6 +117,11 @@ func (c *Console) Routes() []Route {
 		{"GET " + Root + "/batch/results", callPages{c}.results},
 		{"GET " + Root + "/policy", c.policy},
 		{"GET " + Root + "/sets", c.setList},
+		{"GET " + keysPath, keyPages{c}.list},
+		{"GET " + newKeyPath, keyPages{c}.ask},
+		{"POST " + newKeyPath, keyPages{c}.create},
+		{"GET " + oneKeyPath, keyPages{c}.show},
+		{"POST " + oneKeyPath, keyPages{c}.act},
 	}
 }
 
@@ -126,6 +131,7 @@ func Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
+		{To: keysPath, Label: "Keys"},
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

@@ -67,7 +67,7 @@ func texts(v any, attack string) any {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome": // not free
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until": // not free
 			case "labels", "properties":
 				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
 				texts(inner, attack)
@@ -101,11 +101,18 @@ var everything = map[string]string{
 	"GET /batches/b/held":     `{"calls":[{"approval_id":"x","call_id":"x","by":"x","index":3,"server":"x","tool":"x","arguments_digest":"x","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["x"]}]}`,
 	"GET /sets":               `{"sets":[{"name":"x","origin":"x","definition":{"name":"x","description":"x","include":[]}}]}`,
 	"GET /sets/r":             `{"name":"x","origin":"api","by":"x","definition":{"name":"x","description":"x","include":[]},"left_out":[{"name":"x","tools":[{"server":"x","tool":"x"}]}],"tools":[{"name":"x","server":"x","tool":"x","enabled":false,"reason":"x","offline":"x"}]}`,
+	"GET /keys":               `{"keys":[` + oneKey + `]}`,
+	"GET /keys/k":             oneKey,
+	"PATCH /keys/k":           oneKey,
+	"POST /keys":              strings.TrimSuffix(oneKey, "}") + `,"secret":"x"}`,
 	"POST /servers/s/tools/t": `{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x","mimeType":"x"},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}`,
 }
 
+// oneKey is an API key with all that is told of one.
+const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
+
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 	for i, attack := range attacks {
@@ -144,6 +151,9 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		}
 		p := k.post("/console/tool", "server", "s", "tool", "t", "do", "run", "arguments", attack, "f.a.0", attack, "f.a.2", "0")
 		harmless(t, "a tried call", p.body)
+		harmless(t, "a key that somebody else changed", k.post("/console/keys/key", "do", "change", "id", "k", "etag", "1", "owner", attack, "scopes", attack, "note", attack, "expires", attack).body)
+		harmless(t, "a new key", k.post("/console/keys/new", "name", attack, "scopes", attack).body)
+		harmless(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
 		if i != 16 && seen < 10 { // that one has characters that are shown as marks
 			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
 		}

@@ -136,6 +136,10 @@ func doneOf(r *http.Request) string {
 		return "The tool is enabled."
 	case "cancel":
 		return "The cancellation is requested."
+	case "key":
+		return "The key is changed. It counts at every front door within a second."
+	case "revoke":
+		return "The key is revoked. No front door accepts it from a second later on."
 	case "settle":
 		return "The outcome is recorded."
 	}

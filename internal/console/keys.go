@@ -1,0 +1,176 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	keysPath    = Root + "/keys"
+	newKeyPath  = keysPath + "/new"
+	oneKeyPath  = keysPath + "/key"
+	expiresForm = "2006-01-02T15:04:05" // as browsers write a time with seconds
+)
+
+// keyPages are the pages of the API keys that the front door takes.
+type keyPages struct{ *Console }
+
+// keyRow is an API key in a list.
+type keyRow struct {
+	K     callyard.APIKey
+	State string // expired, ending; empty for others
+	API   bool   // made at run time; others are of the configuration
+}
+
+// soonEnds is how long before its end a key is marked.
+const soonEnds = 7 * 24 * time.Hour
+
+func (c keyPages) row(k callyard.APIKey) keyRow {
+	r := keyRow{K: k, API: k.Origin == "api"}
+	if k.ExpiresAt != nil {
+		switch left := k.ExpiresAt.Sub(c.o.Now()); {
+		case left <= 0:
+			r.State = "expired"
+		case left < soonEnds:
+			r.State = "ends soon"
+		}
+	}
+	return r
+}
+
+type keysPage struct {
+	Rows       []keyRow
+	All, Found int
+	Query      string
+	Cut        bool
+	Done       string
+}
+
+// list is the page of all keys.
+func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
+	all, err := get[callyard.APIKeyList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListKeys(ctx)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := keysPage{All: len(all.Keys), Query: strings.TrimSpace(r.URL.Query().Get("q")), Done: doneOf(r)}
+	for _, k := range all.Keys {
+		if has(page.Query, k.Name, k.ID, text(k.Owner), text(k.Tenant)) {
+			page.Rows = append(page.Rows, c.row(k))
+		}
+	}
+	page.Found = len(page.Rows)
+	if page.Cut = page.Found > maxRows; page.Cut {
+		page.Rows = page.Rows[:maxRows]
+	}
+	return c.render(w, v, http.StatusOK, "keys", view{Title: "Keys", Here: keysPath, Page: page})
+}
+
+// has reports whether one of the texts has the query in it, in small or capital letters.
+func has(query string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(query)) })
+}
+
+// keyForm is what the form of a key says, as text.
+type keyForm struct {
+	Name, Owner, Tenant, Groups, Scopes, Tools, Note, Expires string
+	Token, Refusal                                            string
+	Known                                                     bool // the key is there; else it is to be made
+	Faults                                                    []schema.Fault
+}
+
+// readForm is the form of a request.
+func readForm(f url.Values) keyForm {
+	of := func(name string) string { return strings.ReplaceAll(strings.TrimSpace(f.Get(name)), "\r\n", "\n") }
+	return keyForm{Name: of("name"), Owner: of("owner"), Tenant: of("tenant"), Groups: of("groups"), Scopes: of("scopes"), Tools: of("tools"), Note: of("note"), Expires: of("expires")}
+}
+
+// formOf is the form that says what a key is.
+func formOf(k *callyard.APIKey) keyForm {
+	form := keyForm{Known: true, Name: k.Name, Owner: text(k.Owner), Tenant: text(k.Tenant), Note: text(k.Note), Groups: strings.Join(k.Groups, "\n"), Scopes: strings.Join(k.Scopes, "\n"), Tools: strings.Join(k.Tools, "\n")}
+	if k.ExpiresAt != nil {
+		form.Expires = k.ExpiresAt.UTC().Format(expiresForm)
+	}
+	return form
+}
+
+// listed are the lines of a text that have something.
+func listed(s string) []string {
+	list := []string{}
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// ends reads when a key ends; nil: the form does not say.
+func (f *keyForm) ends() (*time.Time, error) {
+	if f.Expires == "" {
+		return nil, nil
+	}
+	at, ok := timeOf(f.Expires)
+	if !ok {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Write the end of the key as 2026-11-26T15:04, in UTC.")
+	}
+	return &at, nil
+}
+
+// refuse tells the form of an error.
+func (f *keyForm) refuse(err error) int {
+	d := problem.Of(err)
+	f.Refusal, f.Faults = cmp.Or(d.Detail, d.Title), schema.AsError(err).Faults
+	return d.Status
+}
+
+// ask is the page with the form of a new key.
+func (c keyPages) ask(w http.ResponseWriter, r *http.Request, v Visit) error {
+	// Whoever may not see keys may not make any: better told before the form is filled in.
+	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListKeys(ctx)
+	}); err != nil {
+		return c.orKey(w, r, err)
+	}
+	return c.showNew(w, v, http.StatusOK, keyForm{Scopes: "tools:read\ntools:call"})
+}
+
+func (c keyPages) showNew(w http.ResponseWriter, v Visit, status int, form keyForm) error {
+	form.Token = v.Token(newKeyPath)
+	return c.render(w, v, status, "newkey", view{Title: "New API key", Here: keysPath, Page: form})
+}
+
+// secretPage shows a secret. It is the answer to the form, so that the secret is in no
+// address; the pages are never stored.
+type secretPage struct {
+	K       callyard.NewAPIKey
+	Rotated bool
+	Grace   string // until when the former secret is taken; empty: it has ended
+}
+
+// create makes a key and shows its secret.
+func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error {
+	form := readForm(r.PostForm)
+	body := callyard.APIKeyRequest{Name: form.Name, Owner: given(form.Owner), Tenant: given(form.Tenant), Note: given(form.Note), Scopes: listed(form.Scopes), Groups: listed(form.Groups), Tools: listed(form.Tools)}
+	var err error
+	if body.ExpiresAt, err = form.ends(); err == nil {
+		var made callyard.NewAPIKey
+		if made, err = get[callyard.NewAPIKey](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.CreateKey(ctx, body)
+		}); err == nil {
+			c.acted(v, "make an API key", "key", made.ID, "name", made.Name)
+			return c.render(w, v, http.StatusCreated, "secret", view{Title: "New API key", Here: keysPath, Page: secretPage{K: made}})
+		}
+	}
+	return c.showNew(w, v, form.refuse(err), form)
+}

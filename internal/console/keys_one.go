@@ -1,0 +1,221 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// grace is how long the former secret of a key stays valid after a rotation.
+type grace struct {
+	Seconds int64
+	Label   string
+}
+
+// graces are those that the form offers; the second is what the API takes where nothing is
+// said.
+var graces = []grace{{0, "End it at once"}, {3600, "1 hour"}, {86400, "1 day"}, {604800, "7 days"}}
+
+// difference is a field of a key that is not what somebody wrote into the form.
+type difference struct{ Field, Now, Yours string }
+
+type oneKeyPage struct {
+	keyRow
+	Form        keyForm
+	Graces      []grace
+	Grace       int64 // the chosen one
+	ETag, Token string
+	Done        string
+	Notice      string       // a refusal of what is not in the form of changes
+	Changed     bool         // somebody else changed the key
+	Differences []difference // what the key is now, and what was to be stored
+}
+
+// show is the page of one key.
+func (c keyPages) show(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		http.Redirect(w, r, keysPath, http.StatusSeeOther)
+		return nil
+	}
+	k, err := c.one(r.Context(), v, id)
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := c.page(&k, formOf(&k))
+	page.Done = doneOf(r)
+	return c.showOne(w, v, http.StatusOK, page)
+}
+
+func (c keyPages) one(ctx context.Context, v Visit, id string) (callyard.APIKey, error) {
+	return get[callyard.APIKey](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetKey(ctx, id)
+	})
+}
+
+func (c keyPages) page(k *callyard.APIKey, form keyForm) *oneKeyPage {
+	return &oneKeyPage{keyRow: c.row(*k), Form: form, Graces: graces, Grace: 86400, ETag: text(k.Etag)}
+}
+
+func (c keyPages) showOne(w http.ResponseWriter, v Visit, status int, page *oneKeyPage) error {
+	page.Token = v.Token(oneKeyPath)
+	return c.render(w, v, status, "apikey", view{Title: page.K.Name, Here: keysPath, Page: page})
+}
+
+// act changes, rotates or revokes the key that the form shows: its entity tag says in which
+// state it was seen.
+func (c keyPages) act(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	id, tag := f.Get("id"), f.Get("etag")
+	switch f.Get("do") {
+	case "change":
+		return c.change(w, r, v, id, tag)
+	case "rotate":
+		return c.rotate(w, r, v, id, tag)
+	case "revoke":
+		return c.revoke(w, r, v, id, tag)
+	}
+	return schema.Errorf(schema.KindInvalidRequest, "The form does not say what to do with the key.")
+}
+
+// again shows the page of a key once more, with an error. form is what was written; nil: what
+// the key is.
+func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id string, form *keyForm, cause error) error {
+	k, err := c.one(r.Context(), v, id)
+	if err != nil {
+		return err // it is gone, or cannot be asked for; that is the news
+	}
+	now := formOf(&k)
+	page := c.page(&k, now)
+	status := problem.Of(cause).Status
+	if page.Changed = schema.KindOf(cause) == problem.KindChanged; page.Changed && form != nil {
+		page.Differences = now.differences(form)
+	}
+	if form != nil {
+		form.Known, form.Name, form.Tenant = true, k.Name, text(k.Tenant)
+		page.Form = *form
+	}
+	switch {
+	case page.Changed: // told by itself
+	case form != nil:
+		page.Form.refuse(cause)
+	default:
+		page.Notice = problem.Of(cause).Detail
+	}
+	return c.showOne(w, v, status, page)
+}
+
+// differences are the fields in which a form is not what the key is now.
+func (f *keyForm) differences(yours *keyForm) (all []difference) {
+	for _, d := range []difference{
+		{"Owner", f.Owner, yours.Owner}, {"Groups", f.Groups, yours.Groups}, {"Scopes", f.Scopes, yours.Scopes}, {"Tools", f.Tools, yours.Tools}, {"Note", f.Note, yours.Note}, {"Expires", f.Expires, yours.Expires},
+	} {
+		if d.Now != d.Yours {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// edit is the body of PATCH /keys/{id}: what is absent stays, and an empty list is one.
+type edit struct {
+	Owner   *string    `json:"owner,omitempty"`
+	Groups  *[]string  `json:"groups,omitempty"`
+	Scopes  *[]string  `json:"scopes,omitempty"`
+	Tools   *[]string  `json:"tools,omitempty"`
+	Note    *string    `json:"note,omitempty"`
+	Expires *time.Time `json:"expires_at,omitempty"`
+}
+
+// editOf is what a form changes of a key.
+func editOf(k *callyard.APIKey, form *keyForm) (e edit, err error) {
+	if form.Owner != text(k.Owner) {
+		e.Owner = &form.Owner
+	}
+	if form.Note != text(k.Note) {
+		e.Note = &form.Note
+	}
+	for _, l := range []struct {
+		had  []string
+		want string
+		to   **[]string
+	}{{k.Groups, form.Groups, &e.Groups}, {k.Scopes, form.Scopes, &e.Scopes}, {k.Tools, form.Tools, &e.Tools}} {
+		if want := listed(l.want); !slices.Equal(want, l.had) {
+			*l.to = &want
+		}
+	}
+	if at, wrong := form.ends(); wrong != nil {
+		err = wrong
+	} else if at != nil && (k.ExpiresAt == nil || !at.Equal(k.ExpiresAt.Truncate(time.Second))) {
+		e.Expires = at
+	}
+	return e, err
+}
+
+func (c keyPages) change(w http.ResponseWriter, r *http.Request, v Visit, id, tag string) error {
+	form := readForm(r.PostForm)
+	k, err := c.one(r.Context(), v, id)
+	if err != nil {
+		return err
+	}
+	if text(k.Etag) != tag {
+		return c.again(w, r, v, id, &form, schema.Errorf(problem.KindChanged, "The API key has changed."))
+	}
+	e, err := editOf(&k, &form)
+	if err != nil {
+		return c.again(w, r, v, id, &form, err)
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.UpdateKeyWithBody(ctx, id, &callyard.UpdateKeyParams{IfMatch: &tag}, "application/json", bytes.NewReader(body))
+	}); err != nil {
+		return c.again(w, r, v, id, &form, err)
+	}
+	c.acted(v, "change an API key", "key", id)
+	http.Redirect(w, r, at(oneKeyPath, "id", id, "done", "key"), http.StatusSeeOther)
+	return nil
+}
+
+func (c keyPages) rotate(w http.ResponseWriter, r *http.Request, v Visit, id, tag string) error {
+	seconds, err := strconv.ParseInt(r.PostForm.Get("grace"), 10, 64)
+	if err != nil {
+		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Choose for how long the present secret stays valid."))
+	}
+	made, err := get[callyard.NewAPIKey](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.RotateKey(ctx, id, &callyard.RotateKeyParams{IfMatch: &tag}, callyard.APIKeyRotation{GraceSeconds: &seconds})
+	})
+	if err != nil {
+		return c.again(w, r, v, id, nil, err)
+	}
+	c.acted(v, "rotate an API key", "key", id)
+	page := secretPage{K: made, Rotated: true}
+	for _, former := range made.FormerSecrets {
+		page.Grace = max(page.Grace, former.Until.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	return c.render(w, v, http.StatusOK, "secret", view{Title: made.Name, Here: keysPath, Page: page})
+}
+
+func (c keyPages) revoke(w http.ResponseWriter, r *http.Request, v Visit, id, tag string) error {
+	if r.PostForm.Get("sure") != "yes" {
+		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Nothing was revoked: check the box to confirm it."))
+	}
+	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.RevokeKey(ctx, id, &callyard.RevokeKeyParams{IfMatch: &tag})
+	}); err != nil {
+		return c.again(w, r, v, id, nil, err)
+	}
+	c.acted(v, "revoke an API key", "key", id)
+	http.Redirect(w, r, at(keysPath, "done", "revoke"), http.StatusSeeOther)
+	return nil
+}
