@@ -66,6 +66,30 @@ func (e AddedServerStatus) Valid() bool {
 	}
 }
 
+// Defines values for AuditFaultKind.
+const (
+	AuditFaultKindAdded   AuditFaultKind = "added"
+	AuditFaultKindChanged AuditFaultKind = "changed"
+	AuditFaultKindCut     AuditFaultKind = "cut"
+	AuditFaultKindGap     AuditFaultKind = "gap"
+)
+
+// Valid indicates whether the value is a known member of the AuditFaultKind enum.
+func (e AuditFaultKind) Valid() bool {
+	switch e {
+	case AuditFaultKindAdded:
+		return true
+	case AuditFaultKindChanged:
+		return true
+	case AuditFaultKindCut:
+		return true
+	case AuditFaultKindGap:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BatchState.
 const (
 	BatchStateCanceled  BatchState = "canceled"
@@ -1104,6 +1128,75 @@ func (e WorkerServerTransport) Valid() bool {
 	}
 }
 
+// Defines values for ListAuditParamsKind.
+const (
+	ListAuditParamsKindActBegun           ListAuditParamsKind = "act-begun"
+	ListAuditParamsKindActEnded           ListAuditParamsKind = "act-ended"
+	ListAuditParamsKindAsked              ListAuditParamsKind = "asked"
+	ListAuditParamsKindCanceled           ListAuditParamsKind = "canceled"
+	ListAuditParamsKindDecided            ListAuditParamsKind = "decided"
+	ListAuditParamsKindDefinitionAccepted ListAuditParamsKind = "definition-accepted"
+	ListAuditParamsKindEdited             ListAuditParamsKind = "edited"
+	ListAuditParamsKindEnded              ListAuditParamsKind = "ended"
+	ListAuditParamsKindEscalated          ListAuditParamsKind = "escalated"
+	ListAuditParamsKindExpired            ListAuditParamsKind = "expired"
+	ListAuditParamsKindExtended           ListAuditParamsKind = "extended"
+	ListAuditParamsKindHeld               ListAuditParamsKind = "held"
+	ListAuditParamsKindPermissionGiven    ListAuditParamsKind = "permission-given"
+	ListAuditParamsKindPermissionRevoked  ListAuditParamsKind = "permission-revoked"
+	ListAuditParamsKindPermissionUsed     ListAuditParamsKind = "permission-used"
+	ListAuditParamsKindRan                ListAuditParamsKind = "ran"
+	ListAuditParamsKindRestarted          ListAuditParamsKind = "restarted"
+	ListAuditParamsKindRevoked            ListAuditParamsKind = "revoked"
+	ListAuditParamsKindSpent              ListAuditParamsKind = "spent"
+)
+
+// Valid indicates whether the value is a known member of the ListAuditParamsKind enum.
+func (e ListAuditParamsKind) Valid() bool {
+	switch e {
+	case ListAuditParamsKindActBegun:
+		return true
+	case ListAuditParamsKindActEnded:
+		return true
+	case ListAuditParamsKindAsked:
+		return true
+	case ListAuditParamsKindCanceled:
+		return true
+	case ListAuditParamsKindDecided:
+		return true
+	case ListAuditParamsKindDefinitionAccepted:
+		return true
+	case ListAuditParamsKindEdited:
+		return true
+	case ListAuditParamsKindEnded:
+		return true
+	case ListAuditParamsKindEscalated:
+		return true
+	case ListAuditParamsKindExpired:
+		return true
+	case ListAuditParamsKindExtended:
+		return true
+	case ListAuditParamsKindHeld:
+		return true
+	case ListAuditParamsKindPermissionGiven:
+		return true
+	case ListAuditParamsKindPermissionRevoked:
+		return true
+	case ListAuditParamsKindPermissionUsed:
+		return true
+	case ListAuditParamsKindRan:
+		return true
+	case ListAuditParamsKindRestarted:
+		return true
+	case ListAuditParamsKindRevoked:
+		return true
+	case ListAuditParamsKindSpent:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListBatchesParamsState.
 const (
 	ListBatchesParamsStateCanceling ListBatchesParamsState = "canceling"
@@ -1547,6 +1640,150 @@ type AllowancePattern struct {
 type AllowanceValue struct {
 	Digest  *string `json:"digest,omitempty"`
 	Pointer string  `json:"pointer"`
+}
+
+// AuditFault defines model for AuditFault.
+type AuditFault struct {
+	Kind AuditFaultKind `json:"kind"`
+
+	// Seq The record in its chain; absent where it cannot be read.
+	Seq *int64 `json:"seq,omitempty"`
+
+	// Sequence The message in the stream; absent where the fault is in none.
+	Sequence *int64 `json:"sequence,omitempty"`
+	What     string `json:"what"`
+	Writer   string `json:"writer"`
+}
+
+// AuditFaultKind defines model for AuditFault.Kind.
+type AuditFaultKind string
+
+// AuditRecord defines model for AuditRecord.
+type AuditRecord struct {
+	// AfterDigest The digest of what was changed, after; absent: there is none.
+	AfterDigest     *string   `json:"after_digest,omitempty"`
+	ApprovalID      *string   `json:"approval_id,omitempty"`
+	ArgumentsDigest *string   `json:"arguments_digest,omitempty"`
+	At              time.Time `json:"at"`
+	Attempt         *string   `json:"attempt,omitempty"`
+	BatchID         *string   `json:"batch_id,omitempty"`
+
+	// BeforeDigest The digest of what was changed, before; absent: there was none.
+	BeforeDigest  *string `json:"before_digest,omitempty"`
+	BindingDigest *string `json:"binding_digest,omitempty"`
+
+	// By Who did it.
+	//
+	// Examples: ops
+	By     *string `json:"by,omitempty"`
+	CallID *string `json:"call_id,omitempty"`
+
+	// Channel Examples: api
+	Channel *string `json:"channel,omitempty"`
+
+	// Credential By what an operator was authenticated.
+	Credential       *string `json:"credential,omitempty"`
+	DefinitionDigest *string `json:"definition_digest,omitempty"`
+
+	// Error The kind of the error.
+	Error *string `json:"error,omitempty"`
+
+	// Hash The SHA-256 of this record.
+	Hash string `json:"hash"`
+
+	// Kind What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls.
+	//
+	// Examples: act-ended
+	Kind string `json:"kind"`
+
+	// Level The risk level.
+	Level *int64 `json:"level,omitempty"`
+
+	// Operation The operation of an operator.
+	//
+	// Examples: switch-tool
+	Operation *string `json:"operation,omitempty"`
+
+	// Outcome Examples: succeeded
+	Outcome *string `json:"outcome,omitempty"`
+	Owner   *string `json:"owner,omitempty"`
+
+	// Path Examples: /servers/files/tools/write_file
+	Path          *string `json:"path,omitempty"`
+	PermissionID  *string `json:"permission_id,omitempty"`
+	PolicyVersion *string `json:"policy_version,omitempty"`
+
+	// Prev The SHA-256 of the record before it in the chain.
+	Prev string `json:"prev"`
+
+	// Reason The reason that the policy gives.
+	Reason *string `json:"reason,omitempty"`
+
+	// ReasonDigest The digest of a person's reason, which is stored with the approval.
+	ReasonDigest *string `json:"reason_digest,omitempty"`
+
+	// Repaired The record was written later, from the record of the approval.
+	Repaired     *bool   `json:"repaired,omitempty"`
+	RequestID    *string `json:"request_id,omitempty"`
+	ResultDigest *string `json:"result_digest,omitempty"`
+	Rule         *string `json:"rule,omitempty"`
+
+	// Seq The position in the chain, from 1.
+	//
+	// Examples: 17
+	Seq    int64   `json:"seq"`
+	Server *string `json:"server,omitempty"`
+
+	// Status Examples: 200
+	Status *int64  `json:"status,omitempty"`
+	Tenant *string `json:"tenant,omitempty"`
+	Tool   *string `json:"tool,omitempty"`
+	Worker *string `json:"worker,omitempty"`
+
+	// Writer The process that wrote it; each writes a chain of its own.
+	//
+	// Examples: frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz
+	Writer string `json:"writer"`
+}
+
+// AuditRecordList defines model for AuditRecordList.
+type AuditRecordList struct {
+	// Next The cursor of the next page; absent on the last one.
+	//
+	// Examples: 412-0
+	Next    *string       `json:"next,omitempty"`
+	Records []AuditRecord `json:"records"`
+}
+
+// AuditVerification defines model for AuditVerification.
+type AuditVerification struct {
+	// BeganAt When the first record was verified. Every hour, verification begins again.
+	BeganAt   time.Time `json:"began_at"`
+	CheckedAt time.Time `json:"checked_at"`
+
+	// Complete Every record was verified that was stored when the request came. Otherwise ask again: the next request continues.
+	Complete bool `json:"complete"`
+
+	// FaultCount The number of all faults.
+	FaultCount int64 `json:"fault_count"`
+
+	// Faults The first 1000 faults.
+	Faults []AuditFault `json:"faults,omitempty"`
+
+	// HeadsCompared The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version.
+	HeadsCompared bool `json:"heads_compared"`
+
+	// Intact Nothing was found so far.
+	Intact bool `json:"intact"`
+
+	// Records The number of verified records.
+	Records int64 `json:"records"`
+
+	// Trimmed Writers whose first records were removed by age.
+	Trimmed []string `json:"trimmed,omitempty"`
+
+	// Writers The number of chains.
+	Writers int64 `json:"writers"`
 }
 
 // Batch defines model for Batch.
@@ -3631,6 +3868,48 @@ type Problem503 = Problem
 // Problem504 defines model for Problem504.
 type Problem504 = Problem
 
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Kind Only these kinds.
+	Kind []ListAuditParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Operation Only acts of operators with this operation, such as switch-tool.
+	Operation *string `form:"operation,omitempty" json:"operation,omitempty"`
+
+	// By Only what this principal or person did.
+	By *string `form:"by,omitempty" json:"by,omitempty"`
+
+	// Tenant Only records of this tenant.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// Call Only records of this call.
+	Call *string `form:"call,omitempty" json:"call,omitempty"`
+
+	// Approval Only records of this approval.
+	Approval *string `form:"approval,omitempty" json:"approval,omitempty"`
+
+	// Server Only records of this server.
+	Server *string `form:"server,omitempty" json:"server,omitempty"`
+
+	// Tool Only records of this tool.
+	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Since Only what happened at or after this time.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only what happened before this time.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Limit The maximum number of records on a page; the default is 100.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next cursor of the previous page.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListAuditParamsKind defines parameters for ListAudit.
+type ListAuditParamsKind string
+
 // ListBatchesParams defines parameters for ListBatches.
 type ListBatchesParams struct {
 	// State Only batches in this state.
@@ -5609,6 +5888,20 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
+	// ListAudit List audit records
+	//
+	// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+	//
+	// Corresponds with GET /audit (the `ListAudit` operationId).
+	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// VerifyAudit Verify the audit log
+	//
+	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+	//
+	// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
+	VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListBatches List your batches
 	//
 	// The newest first.
@@ -6210,6 +6503,40 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /workers (the `ListWorkers` operationId).
 	ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// ListAudit List audit records
+//
+// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+//
+// Corresponds with GET /audit (the `ListAudit` operationId).
+func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAuditRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// VerifyAudit Verify the audit log
+//
+// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+//
+// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
+func (c *Client) VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewVerifyAuditRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ListBatches List your batches
@@ -7572,6 +7899,219 @@ func (c *Client) ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn)
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewListAuditRequest constructs an http.Request for the ListAudit method
+func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/audit")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Operation != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "operation", *params.Operation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.By != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tenant != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tenant", *params.Tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Call != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "call", *params.Call, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Approval != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "approval", *params.Approval, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Server != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "server", *params.Server, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tool != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tool", *params.Tool, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Until != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewVerifyAuditRequest constructs an http.Request for the VerifyAudit method
+func NewVerifyAuditRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/audit/verification")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
 }
 
 // NewListBatchesRequest constructs an http.Request for the ListBatches method
@@ -11036,6 +11576,24 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// ListAuditWithResponse List audit records
+	//
+	// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /audit (the `ListAudit` operationId).
+	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error)
+
+	// VerifyAuditWithResponse Verify the audit log
+	//
+	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
+	VerifyAuditWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*VerifyAuditResponse, error)
+
 	// ListBatchesWithResponse List your batches
 	//
 	// The newest first.
@@ -11719,6 +12277,186 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /workers (the `ListWorkers` operationId).
 	ListWorkersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListWorkersResponse, error)
+}
+
+// ListAuditResponse401Headers the declared response headers of an HTTP 401 response for ListAudit
+type ListAuditResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListAuditResponse503Headers the declared response headers of an HTTP 503 response for ListAudit
+type ListAuditResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ListAuditResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditRecordList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListAuditResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListAuditResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAuditResponse) GetJSON200() *AuditRecordList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAuditResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAuditResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAuditResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAuditResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// VerifyAuditResponse401Headers the declared response headers of an HTTP 401 response for VerifyAudit
+type VerifyAuditResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// VerifyAuditResponse503Headers the declared response headers of an HTTP 503 response for VerifyAudit
+type VerifyAuditResponse503Headers struct {
+	RetryAfter *int
+}
+
+type VerifyAuditResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditVerification
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *VerifyAuditResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *VerifyAuditResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r VerifyAuditResponse) GetJSON200() *AuditVerification {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r VerifyAuditResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r VerifyAuditResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r VerifyAuditResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r VerifyAuditResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 // ListBatchesResponse401Headers the declared response headers of an HTTP 401 response for ListBatches
@@ -17976,6 +18714,36 @@ func (r ListWorkersResponse) ContentType() string {
 	return ""
 }
 
+// ListAuditWithResponse List audit records
+//
+// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /audit (the `ListAudit` operationId).
+func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error) {
+	rsp, err := c.ListAudit(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAuditResponse(rsp)
+}
+
+// VerifyAuditWithResponse Verify the audit log
+//
+// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
+func (c *ClientWithResponses) VerifyAuditWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*VerifyAuditResponse, error) {
+	rsp, err := c.VerifyAudit(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseVerifyAuditResponse(rsp)
+}
+
 // ListBatchesWithResponse List your batches
 //
 // The newest first.
@@ -19114,6 +19882,174 @@ func (c *ClientWithResponses) ListWorkersWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseListWorkersResponse(rsp)
+}
+
+// ParseListAuditResponse parses an HTTP response from a ListAuditWithResponse call
+func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAuditResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditRecordList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListAuditResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListAuditResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseVerifyAuditResponse parses an HTTP response from a VerifyAuditWithResponse call
+func ParseVerifyAuditResponse(rsp *http.Response) (*VerifyAuditResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &VerifyAuditResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditVerification
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers VerifyAuditResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers VerifyAuditResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
 }
 
 // ParseListBatchesResponse parses an HTTP response from a ListBatchesWithResponse call

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,24 +24,35 @@ func auditCommand() *cobra.Command {
 	verify := &cobra.Command{
 		Use: "verify", Short: "Verify that no audit record was changed, removed or added", Args: takes(0, 0),
 		Example: "  callyard audit verify\n  callyard audit verify --nats nats://nats.example.com:4222",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, verifyAudit) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asksFrontDoor(cmd) {
+				return withClient(askVerify)(cmd, args)
+			}
+			return withAudit(cmd, verifyAudit)
+		},
 	}
 	var f auditFlags
 	list := &cobra.Command{
-		Use: "list", Short: "List audit records, oldest first", Args: takes(0, 0),
+		Use: "list", Short: "List audit records, oldest first; over a front door, newest first", Args: takes(0, 0),
 		Example: "  callyard audit list --call call_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard audit list --kind decided,ran --since 24h --json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, f.list) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asksFrontDoor(cmd) {
+				return withClient(f.ask)(cmd, args)
+			}
+			return withAudit(cmd, f.list)
+		},
 	}
 	list.Flags().StringVar(&f.call, "call", "", "id of the call whose records are listed")
 	list.Flags().StringVar(&f.by, "by", "", "only records of actions of this principal")
 	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, separated by commas: asked, held, decided, ran, ended …")
+	list.Flags().IntVar(&f.limit, "limit", 100, "with --url: the maximum number of records; 0 for all")
 	list.Flags().DurationVar(&f.since, "since", 0, "age of the oldest record to list, such as 24h")
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
 	cmd := group("audit", "List and verify the audit records of approvals and operators", verify, list)
-	cmd.Long = "audit reads the records of requests, decisions, runs and acts of operators. With --nats or --config it reads them from the NATS servers of the fabric; " +
-		"otherwise it reads the data folder of a `callyard up` that is not running."
+	cmd.Long = "audit reads the records of requests, decisions, runs and acts of operators. With --url or CALLYARD_URL it asks a front door, with a key that has the scope admin; " +
+		"with --nats or --config it reads them from the NATS servers of the fabric; otherwise it reads the data folder of a `callyard up` that is not running."
 	return cmd
 }
 
@@ -94,7 +104,11 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}
-	out := outOf(cmd)
+	return showReport(outOf(cmd), report)
+}
+
+// showReport prints what a verification found; faults are an error.
+func showReport(out screen, report *audit.Report) error {
 	if out.structured() {
 		if err := out.value(report); err != nil {
 			return err
@@ -119,6 +133,7 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 type auditFlags struct {
 	call, by, kind string
 	since          time.Duration
+	limit          int
 }
 
 func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
@@ -145,14 +160,8 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 				}
 				continue
 			}
-			what := string(rec.Server) + "/" + rec.Tool
-			if rec.Operation != "" {
-				what = rec.Operation + " " + rec.Path
-			}
-			if rec.Outcome != "" {
-				what += " " + rec.Outcome
-			}
-			fmt.Fprintf(out.w, "%s  %-18s %-20s %s  %s\n", rec.At.Local().Format(time.DateTime), rec.Kind, cmp.Or(rec.By, "-"), rec.CallID, what)
+			told := toldRecord{At: rec.At, Kind: string(rec.Kind), By: rec.By, CallID: string(rec.CallID), Server: string(rec.Server), Tool: rec.Tool, Operation: rec.Operation, Path: rec.Path, Outcome: rec.Outcome}
+			fmt.Fprint(out.w, told.line())
 		}
 		if cursor = next; cursor == "" {
 			return nil

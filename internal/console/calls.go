@@ -23,6 +23,8 @@ const callRows = 50
 // timeForms are how people write the time of a filter; the first is what browsers send.
 var timeForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04", "2006-01-02"}
 
+const timeRefusal = "Write a time as 2026-11-26T15:04, in UTC."
+
 // callPages are the pages of calls and batches.
 type callPages struct{ *Console }
 
@@ -55,7 +57,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		if at, ok := timeOf(of); ok {
 			*to = &at
 		} else {
-			page.Refusal = "Write a time as 2026-11-26T15:04, in UTC."
+			page.Refusal = timeRefusal
 		}
 	}
 	list, err := get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {

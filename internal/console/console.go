@@ -122,6 +122,7 @@ func (c *Console) Routes() []Route {
 		{"POST " + newKeyPath, keyPages{c}.create},
 		{"GET " + oneKeyPath, keyPages{c}.show},
 		{"POST " + oneKeyPath, keyPages{c}.act},
+		{"GET " + auditPath, c.audit},
 	}
 }
 
@@ -131,7 +132,7 @@ func Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
-		{To: keysPath, Label: "Keys"},
+		{To: keysPath, Label: "Keys"}, {To: auditPath, Label: "Audit"},
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

@@ -67,7 +67,7 @@ func texts(v any, attack string) any {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until": // not free
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at": // not free
 			case "labels", "properties":
 				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
 				texts(inner, attack)
@@ -95,12 +95,15 @@ var everything = map[string]string{
 	"GET /calls":          `{"calls":[{"id":"x","state":"x","server":"x","tool":"x","method":"x","principal":"x","owner":"x","arguments_digest":"x","arguments_bytes":1,"result_bytes":1,"result_digest":"x","created":"2026-11-26T02:00:00Z","worker":"x","front_door":"x","attempt":1,"error":{"kind":"x","detail":"x"}}],"next":"x"}`,
 	"GET /calls/c": `{"id":"x","state":"x","server":"x","tool":"x","created":"2026-11-26T02:00:00Z","approval_id":"x","batch_id":"x","custom_id":"x","worker":"x","reasons":["x"],"settled":"x","decisions":[{"at":"2026-11-26T02:00:00Z","by":"x","kind":"x","reason":"x"}],
 		"problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false},"result":{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x"},{"type":"resource","resource":{"uri":"x","text":"x","mimeType":"x"}},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}}`,
-	"GET /batches":            `{"batches":[{"id":"x","state":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"}}],"next":"x"}`,
-	"GET /batches/b":          `{"id":"x","state":"x","reason":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"},"refusals":[{"index":1,"custom_id":"x","detail":"x"}]}`,
-	"GET /batches/b/results":  `{"call_id":"x","state":"x","problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false}}`,
-	"GET /batches/b/held":     `{"calls":[{"approval_id":"x","call_id":"x","by":"x","index":3,"server":"x","tool":"x","arguments_digest":"x","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["x"]}]}`,
-	"GET /sets":               `{"sets":[{"name":"x","origin":"x","definition":{"name":"x","description":"x","include":[]}}]}`,
-	"GET /sets/r":             `{"name":"x","origin":"api","by":"x","definition":{"name":"x","description":"x","include":[]},"left_out":[{"name":"x","tools":[{"server":"x","tool":"x"}]}],"tools":[{"name":"x","server":"x","tool":"x","enabled":false,"reason":"x","offline":"x"}]}`,
+	"GET /batches":           `{"batches":[{"id":"x","state":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"}}],"next":"x"}`,
+	"GET /batches/b":         `{"id":"x","state":"x","reason":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"},"refusals":[{"index":1,"custom_id":"x","detail":"x"}]}`,
+	"GET /batches/b/results": `{"call_id":"x","state":"x","problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false}}`,
+	"GET /batches/b/held":    `{"calls":[{"approval_id":"x","call_id":"x","by":"x","index":3,"server":"x","tool":"x","arguments_digest":"x","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["x"]}]}`,
+	"GET /sets":              `{"sets":[{"name":"x","origin":"x","definition":{"name":"x","description":"x","include":[]}}]}`,
+	"GET /sets/r":            `{"name":"x","origin":"api","by":"x","definition":{"name":"x","description":"x","include":[]},"left_out":[{"name":"x","tools":[{"server":"x","tool":"x"}]}],"tools":[{"name":"x","server":"x","tool":"x","enabled":false,"reason":"x","offline":"x"}]}`,
+	"GET /audit": `{"records":[{"writer":"x","seq":1,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","tenant":"x","by":"x","owner":"x","channel":"x","credential":"x","operation":"x","path":"x","request_id":"x","status":200,"before_digest":"x","after_digest":"x","call_id":"x","approval_id":"x","batch_id":"x","server":"x","tool":"x","level":2,"policy_version":"x","rule":"x","outcome":"x","reason":"x","reason_digest":"x","arguments_digest":"x","definition_digest":"x","binding_digest":"x","result_digest":"x","worker":"x","attempt":"x","error":"x","permission_id":"x","repaired":true},
+		{"writer":"x","seq":2,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","server":"x","tool":"x"}],"next":"x"}`,
+	"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":3,"writers":1,"fault_count":1,"faults":[{"writer":"x","seq":3,"kind":"x","what":"x"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
 	"GET /keys":               `{"keys":[` + oneKey + `]}`,
 	"GET /keys/k":             oneKey,
 	"PATCH /keys/k":           oneKey,
@@ -112,7 +115,7 @@ var everything = map[string]string{
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 	for i, attack := range attacks {

@@ -74,7 +74,7 @@ func credentials() Store {
 // shared are the stores that the front door and the approver both write.
 func shared() []Store {
 	heads := table(BucketAuditHeads)
-	heads.Follows = "" // people read it, as the operator
+	heads.Follows = "" // people read it, as the operator, or over the front door
 	return []Store{
 		{
 			Stream: StreamLedger, Writes: []string{SubjectApproval + "*" + SuffixState, SubjectPart + "*.*.*.*"},
@@ -122,6 +122,12 @@ func frontDoorRole() Role {
 		Store{Stream: StreamObjects, Writes: []string{SubjectObject + "*.*.*"}, Last: true, Direct: true, Purge: true},
 		Store{Stream: StreamKeys, Writes: []string{SubjectKey + "*"}, Last: true},
 	)
+	for i := range stores {
+		if stores[i].Stream == kvStream+BucketAuditHeads { // it verifies the audit record
+			stores[i] = table(BucketAuditHeads)
+			stores[i].Direct = true
+		}
+	}
 	ledger := &stores[0]
 	ledger.Writes = append(ledger.Writes, SubjectApproval+"*"+SuffixOpen)
 	return r.with(stores)

@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest/admin"
+	"github.com/callyard/callyard/internal/frontdoor/rest/auditlog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	restcalls "github.com/callyard/callyard/internal/frontdoor/rest/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
@@ -27,6 +28,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/frontdoor/rest/usage"
 	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/schema"
@@ -81,6 +83,8 @@ type Options struct {
 	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
 	// Acts records what operators do; nil: nothing is recorded.
 	Acts httpapi.Acts
+	// Audit is the audit record that operators read; nil: there is none.
+	Audit *audit.Reader
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -150,6 +154,7 @@ func New(o Options) (*API, error) {
 	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat})
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	keys.Register(a.doc, o.Issued, o.Calls.Limits().ArgumentDepth, o.Log)
+	auditlog.Register(a.doc, o.Audit)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)
 	if o.Batches != nil {

@@ -40,6 +40,7 @@ type Filter struct {
 	By         string
 	Server     schema.ServerID
 	Tool       string
+	Operation  string // of an operator
 	// Since and Until bound when it happened; Until is not in it.
 	Since, Until time.Time
 	// Limit is the most that one page holds: 100 when 0, never over 1,000.
@@ -48,7 +49,7 @@ type Filter struct {
 
 func (f *Filter) fits(r *Record) bool {
 	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
-		is(f.Tenant, r.Tenant) && is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) &&
+		(f.Tenant == "" || f.Tenant.Is(r.Tenant)) && is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Operation, r.Operation) &&
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
 }
 
@@ -79,7 +80,7 @@ func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, s
 			return found, "", nil
 		}
 		if err != nil {
-			return nil, "", schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
+			return nil, "", unreadable(err)
 		}
 		if m.Sequence != next {
 			skip = 0
@@ -123,7 +124,7 @@ func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) boo
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil
 	}
-	return schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
+	return unreadable(err)
 }
 
 // parseCursor reads the sequence of a message and the number of its records that were read.

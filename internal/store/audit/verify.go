@@ -101,7 +101,13 @@ type checked struct {
 }
 
 func newChecker(heads map[string][]byte, maxAge time.Duration, now time.Time) *checker {
-	c := &checker{heads: map[string]*Head{}, chains: map[string]*checked{}, maxAge: maxAge, now: now}
+	c := &checker{chains: map[string]*checked{}, maxAge: maxAge, now: now}
+	c.readHeads(heads)
+	return c
+}
+
+func (c *checker) readHeads(heads map[string][]byte) {
+	c.heads = map[string]*Head{}
 	for _, writer := range sorted(heads) {
 		h := new(Head)
 		if err := json.Unmarshal(heads[writer], h); err != nil || h.Version != version || bus.Token(h.Writer) != writer || h.Seq == 0 && h.Hash != start() {
@@ -110,7 +116,18 @@ func newChecker(heads map[string][]byte, maxAge time.Duration, now time.Time) *c
 		}
 		c.heads[writer] = h
 	}
-	return c
+}
+
+// renew takes the heads as they are now, to continue behind what was checked. A head of the
+// record that was checked last must be of that record.
+func (c *checker) renew(heads map[string][]byte, now time.Time) {
+	c.now = now
+	c.readHeads(heads)
+	for writer, at := range c.chains {
+		if h := c.heads[writer]; h != nil && h.Seq == at.seq && h.Hash != at.hash {
+			c.fault(Changed, writer, 0, at.seq, "the head of the chain refers to a different record here")
+		}
+	}
 }
 
 func sorted[T any](m map[string]T) []string {

@@ -17,6 +17,7 @@ const (
 	TagBatches = "Batches"
 	TagKeys    = "Keys"
 	TagUsage   = "Usage"
+	TagAudit   = "Audit"
 )
 
 // Operation begins the description of one; statuses are those it refuses with,

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/store/audit"
+)
+
+// asksFrontDoor says that the audit record is read over a front door: its address is named,
+// and no NATS server or data folder is.
+func asksFrontDoor(cmd *cobra.Command) bool {
+	for _, flag := range []string{"nats", "data", "config"} {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+			return false
+		}
+	}
+	if f := cmd.Flags().Lookup("url"); f != nil && f.Changed {
+		return true
+	}
+	return os.Getenv("CALLYARD_URL") != "" && os.Getenv("CALLYARD_NATS_URL") == "" && os.Getenv("CALLYARD_CONFIG") == ""
+}
+
+// toldRecord is an audit record as a front door tells it.
+type toldRecord struct {
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"`
+	By        string    `json:"by"`
+	CallID    string    `json:"call_id"`
+	Server    string    `json:"server"`
+	Tool      string    `json:"tool"`
+	Operation string    `json:"operation"`
+	Path      string    `json:"path"`
+	Outcome   string    `json:"outcome"`
+}
+
+// line is a record for people.
+func (r *toldRecord) line() string {
+	what := r.Server + "/" + r.Tool
+	if r.Operation != "" {
+		what = r.Operation + " " + r.Path
+	}
+	if r.Outcome != "" {
+		what += " " + r.Outcome
+	}
+	return fmt.Sprintf("%s  %-18s %-20s %s  %s\n", r.At.Local().Format(time.DateTime), r.Kind, cmp.Or(r.By, "-"), r.CallID, what)
+}
+
+// ask lists records over the front door, the newest first.
+func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
+	params := callyard.ListAuditParams{}
+	for _, text := range []struct {
+		from string
+		to   **string
+	}{{f.call, &params.Call}, {f.by, &params.By}} {
+		if text.from != "" {
+			*text.to = &text.from
+		}
+	}
+	if f.kind != "" {
+		for kind := range strings.SplitSeq(f.kind, ",") {
+			params.Kind = append(params.Kind, callyard.ListAuditParamsKind(strings.TrimSpace(kind)))
+		}
+	}
+	if f.since > 0 {
+		params.Since = new(time.Now().Add(-f.since))
+	}
+	all, err := readList[toldRecord](ctx, c, f.limit, func(most int, cursor string) request {
+		params := params
+		params.Limit = &most
+		if cursor != "" {
+			params.Cursor = &cursor
+		}
+		return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.ListAudit(ctx, &params, edit...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i := range all.items {
+		if c.out.structured() {
+			if err := c.out.entry(all.raw[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.out.text(oneLine(strings.TrimSuffix(all.items[i].line(), "\n")) + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askVerify verifies over the front door, which does it piece by piece.
+func askVerify(ctx context.Context, c *client, _ []string) error {
+	for {
+		var v callyard.AuditVerification
+		if _, err := c.report(ctx, c.api.VerifyAudit, &v); err != nil {
+			return err
+		}
+		if !v.Complete {
+			continue
+		}
+		report := audit.Report{Writers: int(v.Writers), Records: int(v.Records), Trimmed: v.Trimmed, Count: int(v.FaultCount)}
+		for i := range v.Faults {
+			fault := audit.Fault{Writer: v.Faults[i].Writer, Kind: audit.FaultKind(v.Faults[i].Kind), What: v.Faults[i].What}
+			if seq := v.Faults[i].Seq; seq != nil {
+				fault.Seq = uint64(*seq)
+			}
+			report.Faults = append(report.Faults, fault)
+		}
+		if !v.HeadsCompared {
+			if err := c.note.text("The ends of the chains were not compared with their heads: load the NATS permissions of this version.\n"); err != nil {
+				return err
+			}
+		}
+		return showReport(c.out, &report)
+	}
+}

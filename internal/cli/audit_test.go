@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheAuditRecordIsReadOverAFrontDoor(t *testing.T) {
+	answers := map[string]answer{
+		"GET /audit?by=ada&kind=act-ended&limit=100": jsonAnswer(`{"records":[{"kind":"act-ended","at":"2026-11-26T02:00:00Z","by":"ada","operation":"switch-tool","path":"/servers/files/tools/read","outcome":"succeeded"}]}`),
+		"GET /audit/verification":                    jsonAnswer(`{"intact":true,"complete":true,"heads_compared":true,"records":12,"writers":2,"fault_count":0,"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`),
+	}
+	d := openDoor(t, answers)
+	root := func(args ...string) (string, string, int) {
+		plainEnvironment(t)
+		root := testRoot()
+		root.AddCommand(auditCommand())
+		return typedOn(t, root, "", append(args, "--url", d.URL)...)
+	}
+	out, note, code := root("audit", "list", "--kind", "act-ended", "--by", "ada")
+	if code != exitOK || !strings.Contains(out, "switch-tool /servers/files/tools/read succeeded") {
+		t.Errorf("%d %q %q", code, out, note)
+	}
+	if out, note, code = root("audit", "verify"); code != exitOK || !strings.Contains(out, "The audit log is intact: 12 records of 2 writers.") {
+		t.Errorf("%d %q %q", code, out, note)
+	}
+	answers["GET /audit/verification"] = jsonAnswer(`{"intact":false,"complete":true,"heads_compared":true,"records":12,"writers":2,"fault_count":1,"faults":[{"writer":"w","seq":4,"kind":"gap","what":"record 4 follows record 2"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`)
+	if out, _, code = root("audit", "verify"); code != exitUnmet || !strings.Contains(out, "GAP: record 4 follows record 2, record 4 of w") {
+		t.Errorf("%d %q", code, out)
+	}
+}

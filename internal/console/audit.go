@@ -1,0 +1,89 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	auditPath = Root + "/audit"
+	// auditRows is how many records a page lists.
+	auditRows = 50
+	// verifyEvery is how long what is known of the chains serves.
+	verifyEvery = 10 * time.Second
+)
+
+// actGroup is a choice of the filter: kinds of records that people ask for together.
+type actGroup struct {
+	Name, Label string
+	kinds       []callyard.ListAuditParamsKind
+}
+
+var actGroups = []actGroup{
+	{"operators", "Acts of operators", []callyard.ListAuditParamsKind{"act-begun", "act-ended", "definition-accepted"}},
+	{"decisions", "Decisions of people", []callyard.ListAuditParamsKind{"decided", "edited", "extended", "revoked", "permission-given", "permission-revoked"}},
+	{"held", "Held calls", []callyard.ListAuditParamsKind{"asked", "held", "escalated", "restarted", "expired", "canceled", "spent", "permission-used"}},
+	{"runs", "Runs and outcomes", []callyard.ListAuditParamsKind{"ran", "ended"}},
+}
+
+type auditPage struct {
+	Act, Operation, By, Tenant, Call, Since, Until string
+	Groups                                         []actGroup
+	Records                                        []callyard.AuditRecord
+	Older                                          string // the address of the next page
+	Refusal                                        string
+	Chain                                          *callyard.AuditVerification // nil: not known, for the reason in ChainUnknown
+	ChainUnknown                                   string
+}
+
+// audit is the page of the audit record, the newest first.
+func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	of := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	page := auditPage{Act: q.Get("act"), Operation: of("operation"), By: of("by"), Tenant: of("tenant"), Call: of("call"), Since: q.Get("since"), Until: q.Get("until"), Groups: actGroups}
+	limit := auditRows
+	params := callyard.ListAuditParams{Operation: given(page.Operation), By: given(page.By), Tenant: given(page.Tenant), Call: given(page.Call), Cursor: given(q.Get("cursor")), Limit: &limit}
+	for _, g := range actGroups {
+		if g.Name == page.Act {
+			params.Kind = g.kinds
+		}
+	}
+	for of, to := range map[string]**time.Time{page.Since: &params.Since, page.Until: &params.Until} {
+		if of == "" {
+			continue
+		}
+		if at, ok := timeOf(of); ok {
+			*to = &at
+		} else {
+			page.Refusal = timeRefusal
+		}
+	}
+	list, err := get[callyard.AuditRecordList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListAudit(ctx, &params)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page.Records = list.Records
+	if next := text(list.Next); next != "" { // a page with few records, or none, may have more behind it
+		q.Set("cursor", next)
+		page.Older = auditPath + "?" + q.Encode()
+	}
+	chain, err := cachedFor(c.cache, v, "audit chain", verifyEvery, func() (callyard.AuditVerification, error) {
+		return get[callyard.AuditVerification](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.VerifyAudit(ctx)
+		})
+	})
+	switch {
+	case err == nil:
+		page.Chain = &chain
+	default:
+		page.ChainUnknown = schema.AsError(err).Detail
+	}
+	return c.render(w, v, http.StatusOK, "audit", view{Title: "Audit", Here: auditPath, Page: page})
+}

@@ -1,0 +1,122 @@
+package auditlog
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// verifyWithin is about how long one request verifies; the next one continues.
+const verifyWithin = 500 * time.Millisecond
+
+// handlers are the operations on the audit record.
+type handlers struct {
+	reader   *audit.Reader // nil: there is none
+	verifier *audit.Verifier
+}
+
+// Register registers the operations on the audit record; reader may be nil.
+func Register(d *httpapi.Document, reader *audit.Reader) {
+	h := &handlers{reader: reader}
+	if reader != nil {
+		h.verifier = audit.NewVerifier(reader)
+	}
+	httpapi.HandleValue(d, opList(), "A page of records.", exampleList(), h.list)
+	httpapi.Get(d, opVerify(), h.verify)
+}
+
+func absent() error {
+	return schema.Errorf(schema.KindUnavailable, "This front door has no audit log.")
+}
+
+// list is GET /audit.
+func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordList, err error) {
+	if h.reader == nil {
+		return list, absent()
+	}
+	q := x.Query
+	f := audit.Filter{
+		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), Tenant: schema.TenantID(q.Get("tenant")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
+		Tool: q.Get("tool"), Operation: q.Get("operation"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
+	}
+	if own := x.Principal.Tenant; !own.Is(schema.DefaultTenant) {
+		if f.Tenant != "" && !f.Tenant.Is(own) {
+			return AuditRecordList{Records: []AuditRecord{}}, nil // as for one that does not exist
+		}
+		f.Tenant = own
+	}
+	for _, kind := range q["kind"] {
+		f.Kinds = append(f.Kinds, audit.Kind(kind))
+	}
+	for name, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if at, err := time.Parse(time.RFC3339, q.Get(name)); err == nil { // others were refused before
+			*to = at
+		}
+	}
+	found, next, err := h.reader.Newest(r.Context(), f, q.Get("cursor"))
+	if err != nil {
+		return list, err
+	}
+	list = AuditRecordList{Records: make([]AuditRecord, 0, len(found)), Next: next}
+	for i := range found {
+		list.Records = append(list.Records, recordOf(&found[i]))
+	}
+	return list, nil
+}
+
+// verify is GET /audit/verification.
+func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (told AuditVerification, err error) {
+	if h.verifier == nil {
+		return told, absent()
+	}
+	v, err := h.verifier.Verify(ctx, verifyWithin)
+	if err != nil {
+		return told, schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
+	}
+	return verificationOf(v, time.Now()), nil
+}
+
+// kinds are all that can happen, as the parameter takes them.
+func kinds() *huma.Schema {
+	return openapi.Words("asked", "held", "decided", "edited", "extended", "revoked", "expired", "spent", "ran", "ended", "escalated", "restarted", "canceled", "definition-accepted", "act-begun", "act-ended", "permission-given", "permission-used", "permission-revoked")
+}
+
+func opList() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/audit", "list-audit", openapi.TagAudit, "List audit records",
+		"What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. "+
+			"Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	text := openapi.String
+	op.Parameters = []*huma.Param{
+		openapi.QueryParam("kind", "Only these kinds.", &huma.Schema{Type: huma.TypeArray, Items: kinds()}), openapi.QueryParam("operation", "Only acts of operators with this operation, such as switch-tool.", text()),
+		openapi.QueryParam("by", "Only what this principal or person did.", text()), openapi.QueryParam("tenant", "Only records of this tenant.", text()),
+		openapi.QueryParam("call", "Only records of this call.", text()), openapi.QueryParam("approval", "Only records of this approval.", text()),
+		openapi.QueryParam("server", "Only records of this server.", text()), openapi.QueryParam("tool", "Only records of this tool.", text()),
+		openapi.QueryParam("since", "Only what happened at or after this time.", openapi.Time()), openapi.QueryParam("until", "Only what happened before this time.", openapi.Time()),
+		openapi.QueryParam("limit", "The maximum number of records on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The next cursor of the previous page.", text()),
+	}
+	return op
+}
+
+func opVerify() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/audit/verification", "verify-audit", openapi.TagAudit, "Verify the audit log",
+		"Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	return openapi.Answers(op, "How far the log was verified, and what was found.", map[string]any{
+		"intact": true, "complete": true, "heads_compared": true, "records": 412, "writers": 3, "fault_count": 0, "began_at": "2026-01-02T03:04:05Z", "checked_at": "2026-01-02T03:04:06Z",
+	})
+}
+
+func exampleList() map[string]any {
+	return map[string]any{"records": []any{map[string]any{
+		"writer": "frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz", "seq": 17, "prev": "9f2c", "hash": "71ac", "kind": "act-ended", "at": "2026-01-02T03:04:05Z", "by": "ops", "channel": "api",
+		"operation": "switch-tool", "path": "/servers/files/tools/write_file", "status": 200, "outcome": "succeeded",
+	}}}
+}

@@ -1,0 +1,99 @@
+package auditlog
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// AuditRecord is a record of the audit log. It has digests of arguments, results and reasons,
+// never themselves.
+type AuditRecord struct {
+	Writer           string            `json:"writer" doc:"The process that wrote it; each writes a chain of its own." example:"frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	Seq              uint64            `json:"seq" doc:"The position in the chain, from 1." example:"17"`
+	Prev             string            `json:"prev" doc:"The SHA-256 of the record before it in the chain."`
+	Hash             string            `json:"hash" doc:"The SHA-256 of this record."`
+	Kind             audit.Kind        `json:"kind" doc:"What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls." example:"act-ended"`
+	At               time.Time         `json:"at"`
+	Tenant           schema.TenantID   `json:"tenant,omitempty"`
+	By               string            `json:"by,omitempty" doc:"Who did it." example:"ops"`
+	Owner            string            `json:"owner,omitempty"`
+	Channel          string            `json:"channel,omitempty" example:"api"`
+	Credential       string            `json:"credential,omitempty" doc:"By what an operator was authenticated."`
+	Operation        string            `json:"operation,omitempty" doc:"The operation of an operator." example:"switch-tool"`
+	Path             string            `json:"path,omitempty" example:"/servers/files/tools/write_file"`
+	RequestID        string            `json:"request_id,omitempty"`
+	Status           int               `json:"status,omitempty" example:"200"`
+	Before           string            `json:"before_digest,omitempty" doc:"The digest of what was changed, before; absent: there was none."`
+	After            string            `json:"after_digest,omitempty" doc:"The digest of what was changed, after; absent: there is none."`
+	CallID           schema.CallID     `json:"call_id,omitempty"`
+	ApprovalID       schema.ApprovalID `json:"approval_id,omitempty"`
+	BatchID          schema.BatchID    `json:"batch_id,omitempty"`
+	Server           schema.ServerID   `json:"server,omitempty"`
+	Tool             string            `json:"tool,omitempty"`
+	Level            int               `json:"level,omitempty" doc:"The risk level."`
+	PolicyVersion    string            `json:"policy_version,omitempty"`
+	Rule             string            `json:"rule,omitempty"`
+	Outcome          string            `json:"outcome,omitempty" example:"succeeded"`
+	Reason           string            `json:"reason,omitempty" doc:"The reason that the policy gives."`
+	ReasonDigest     string            `json:"reason_digest,omitempty" doc:"The digest of a person's reason, which is stored with the approval."`
+	ArgumentsDigest  string            `json:"arguments_digest,omitempty"`
+	DefinitionDigest string            `json:"definition_digest,omitempty"`
+	BindingDigest    string            `json:"binding_digest,omitempty"`
+	ResultDigest     string            `json:"result_digest,omitempty"`
+	Worker           schema.WorkerID   `json:"worker,omitempty"`
+	Attempt          string            `json:"attempt,omitempty"`
+	Error            string            `json:"error,omitempty" doc:"The kind of the error."`
+	PermissionID     string            `json:"permission_id,omitempty"`
+	Repaired         bool              `json:"repaired,omitempty" doc:"The record was written later, from the record of the approval."`
+}
+
+// AuditRecordList is the answer to GET /audit.
+type AuditRecordList struct {
+	Records []AuditRecord `json:"records" nullable:"false"`
+	Next    string        `json:"next,omitempty" doc:"The cursor of the next page; absent on the last one." example:"412-0"`
+}
+
+// AuditFault is one place where the audit log is not what was written.
+type AuditFault struct {
+	Writer   string          `json:"writer"`
+	Sequence uint64          `json:"sequence,omitempty" doc:"The message in the stream; absent where the fault is in none."`
+	Seq      uint64          `json:"seq,omitempty" doc:"The record in its chain; absent where it cannot be read."`
+	Kind     audit.FaultKind `json:"kind" enum:"changed,gap,cut,added"`
+	What     string          `json:"what"`
+}
+
+// AuditVerification is the answer to GET /audit/verification.
+type AuditVerification struct {
+	Intact    bool         `json:"intact" doc:"Nothing was found so far."`
+	Complete  bool         `json:"complete" doc:"Every record was verified that was stored when the request came. Otherwise ask again: the next request continues."`
+	Heads     bool         `json:"heads_compared" doc:"The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version."`
+	Records   int          `json:"records" doc:"The number of verified records."`
+	Writers   int          `json:"writers" doc:"The number of chains."`
+	Trimmed   []string     `json:"trimmed,omitempty" nullable:"false" doc:"Writers whose first records were removed by age."`
+	Faults    []AuditFault `json:"faults,omitempty" nullable:"false" doc:"The first 1000 faults."`
+	Count     int          `json:"fault_count" doc:"The number of all faults."`
+	BeganAt   time.Time    `json:"began_at" doc:"When the first record was verified. Every hour, verification begins again."`
+	CheckedAt time.Time    `json:"checked_at"`
+}
+
+// recordOf is what is told of a record.
+func recordOf(r *audit.Record) AuditRecord {
+	return AuditRecord{
+		Writer: r.Writer, Seq: r.Seq, Prev: r.Prev, Hash: r.Hash, Kind: r.Kind, At: r.At, Tenant: r.Tenant, By: r.By, Owner: r.Owner, Channel: r.Channel, Credential: r.Credential,
+		Operation: r.Operation, Path: r.Path, RequestID: r.RequestID, Status: r.Status, Before: r.Before, After: r.After,
+		CallID: r.CallID, ApprovalID: r.ApprovalID, BatchID: r.BatchID, Server: r.Server, Tool: r.Tool, Level: r.Level, PolicyVersion: r.PolicyVersion, Rule: r.Rule,
+		Outcome: r.Outcome, Reason: r.Reason, ReasonDigest: r.ReasonDigest, ArgumentsDigest: r.ArgumentsDigest, DefinitionDigest: r.DefinitionDigest, BindingDigest: r.BindingDigest, ResultDigest: r.ResultDigest,
+		Worker: r.Worker, Attempt: r.Attempt, Error: r.Error, PermissionID: r.PermissionID, Repaired: r.Repaired,
+	}
+}
+
+// verificationOf is what is told of a verification.
+func verificationOf(v *audit.Verified, now time.Time) AuditVerification {
+	told := AuditVerification{Intact: v.OK(), Complete: v.Complete, Heads: v.Heads, Records: v.Records, Writers: v.Writers, Trimmed: v.Trimmed, Count: v.Count, BeganAt: v.Began.UTC(), CheckedAt: now.UTC()}
+	for _, f := range v.Faults {
+		told.Faults = append(told.Faults, AuditFault{f.Writer, f.Sequence, f.Seq, f.Kind, f.What})
+	}
+	return told
+}
