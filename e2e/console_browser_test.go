@@ -94,7 +94,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	for name, path := range map[string]string{
 		"console-overview": "/console", "console-servers": "/console/servers", "console-server": "/console/server?id=files", "console-failed": "/console/server?id=broken", "console-fleet": "/console/fleet",
 		"console-tools": "/console/tools", "console-tool": "/console/tool?server=files&tool=edit_file", "console-calls": "/console/calls", "console-batches": "/console/batches", "console-batch": "/console/batch?id=" + url.QueryEscape(id),
-		"console-policy": "/console/policy?tools=crm%2Fecho+files%2Fread_file", "console-sets": "/console/sets", "console-approvals": "/", "console-key": "/console/key",
+		"console-policy": "/console/policy?tools=crm%2Fecho+files%2Fread_file", "console-sets": "/console/sets", "console-keys": "/console/keys", "console-newkey": "/console/keys/new", "console-audit": "/console/audit?act=operators", "console-approvals": "/", "console-key": "/console/key",
 	} {
 		p.open(pages + path)
 		p.sees(name, `document.querySelector("h1") !== null`)
@@ -134,4 +134,50 @@ func TestTheConsoleWithoutJavaScript(t *testing.T) {
 	if !strings.Contains(p.text(), "closed today") {
 		t.Errorf("the page does not say why: %s", p.text())
 	}
+}
+
+// A key is made and revoked with the keyboard; in between somebody changes it without scripts.
+func TestKeysInABrowser(t *testing.T) {
+	t.Parallel()
+	_, pages := consoleFabric(t)
+	browser := startBrowser(t)
+	p := openTab(browser, t, true)
+	p.watchPolicy()
+	p.open(pages + "/console/keys/new")
+	p.tabTo("input[name=name]")
+	p.do(chromedp.KeyEvent("night<b>ly"))
+	p.tabTo("main button.primary")
+	p.press(kb.Enter)
+	p.sees("the secret", `document.getElementById("secret") !== null`)
+	secret := regexp.MustCompile(`cyk_\w+`).FindString(asked[string](p, `document.getElementById("secret").textContent`))
+	p.staysAtHome("the secret")
+	p.glance("console-secret")
+	p.tabTo(`a[href^="/console/keys/key?"]`)
+	p.press(kb.Enter)
+	p.sees("the key", `document.querySelector("button.danger") !== null`)
+	key := asked[string](p, `location.pathname + location.search`)
+	if secret == "" || strings.Contains(asked[string](p, `document.documentElement.outerHTML + location.href`), secret) {
+		t.Errorf("the secret %q is not on its page alone", secret)
+	}
+	p.glance("console-apikey")
+	// Somebody changes the key in another tab; then the form here is of another state.
+	other := openTab(browser, t, false)
+	other.open(pages + key)
+	other.do(chromedp.SendKeys(chromedp.CSS("textarea[name=note]"), "theirs"))
+	other.do(chromedp.Click(chromedp.CSS("main button.primary")))
+	other.sees("that it is stored", `document.querySelector(".notice.success") !== null`)
+	p.do(chromedp.SendKeys(chromedp.CSS("textarea[name=note]"), "mine"))
+	p.do(chromedp.Click(chromedp.CSS("main button.primary")))
+	p.sees("both versions", `document.querySelector(".notice.danger table") !== null`)
+	p.says("theirs")
+	p.says("somebody else changed the key")
+	p.glance("console-apikey-changed")
+	p.tabTo("input[name=sure]")
+	p.press(" ")
+	p.tabTo("button.danger")
+	p.press(kb.Enter)
+	p.sees("that it is revoked", `location.search.includes("done=revoke")`)
+	p.open(pages + "/console/audit")
+	p.says("revoke-key")
+	p.says("Intact")
 }
