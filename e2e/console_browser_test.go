@@ -113,6 +113,17 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	if !asked[bool](p, `window.mark === 17`) {
 		t.Error("the page was loaded again")
 	}
+	// A pause leaves the page as it is, until somebody ends it.
+	p.tabTo("#pause")
+	p.press(kb.Enter)
+	p.sees("the pause", `document.getElementById("pause").textContent === "Resume updates"`)
+	asked[int](p, `document.querySelector(".figure-value").textContent = "as it was"; performance.clearResourceTimings(); 0`)
+	d.ask(t, "POST", toolPath("crm", "echo"), `{"text":"x"}`)
+	if n := asked[int](p, `new Promise((done) => setTimeout(() => done(performance.getEntriesByType("resource").length), 3000))`, chromedp.EvalAwaitPromise); n != 0 || !asked[bool](p, `document.querySelector(".figure-value").textContent === "as it was"`) {
+		t.Errorf("a paused page asked %d times, or changed", n)
+	}
+	p.press(kb.Enter)
+	p.sees("figures again", `document.querySelector(".figure-value").textContent !== "as it was"`)
 }
 
 func TestTheConsoleWithoutJavaScript(t *testing.T) {

@@ -27,7 +27,8 @@ type toolView struct {
 	toolRow
 	Title      string
 	Enabled    bool
-	Known      bool // the definition is there
+	Known      bool   // the definition is there
+	Past       string // why the definition is not that of now; empty where it is
 	Definition []byte
 	Input      json.RawMessage
 	Output     []byte
@@ -96,14 +97,50 @@ func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (
 	return found, schema.Errorf(schema.KindNotFound, "The server %q has no tool %q, or its tools are not known yet.", server, name)
 }
 
+// lastKnown returns what is still known of a tool that its server does not offer now, and why
+// that is not the definition of now. Where nothing is known, not even of the server, the error
+// is the cause.
+func (c toolPages) lastKnown(ctx context.Context, v Visit, server, name string, cause error) (t callyard.ToolItem, why string, err error) {
+	s, err := get[callyard.ServerItem](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetServer(ctx, server)
+	})
+	if err != nil {
+		return t, "", cause
+	}
+	t = callyard.ToolItem{Server: server, Name: name, Enabled: true}
+	pins, err := get[serverPins](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetServerPins(ctx, server)
+	})
+	if err == nil {
+		for _, p := range pins.Tools {
+			if p.Name == name && len(p.AcceptedDefinition) > 0 {
+				t.Definition = p.AcceptedDefinition
+				return t, "The server does not offer the tool now. This is the definition that was accepted last; a call is refused.", nil
+			}
+		}
+	}
+	if s.InitializationState == "initialized" {
+		return t, "", schema.Errorf(schema.KindNotFound, "The server %q offers no tool %q now.", server, name)
+	}
+	why = "The server is not connected, and this front door has not seen its tools: the definition is not known."
+	if fault := text(s.Error); fault != "" {
+		why += " " + fault
+	}
+	return t, why, nil
+}
+
 // viewTool asks the front door for all that the page of a tool shows.
 func (c toolPages) viewTool(ctx context.Context, v Visit, server, name string) (*toolView, error) {
 	t, err := c.findTool(ctx, v, server, name)
+	past := ""
+	if kind := schema.KindOf(err); kind == schema.KindNotFound || kind == schema.KindUnavailable {
+		t, past, err = c.lastKnown(ctx, v, server, name, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	rows := []toolRow{rowOf(t)}
-	page := &toolView{toolRow: rows[0], Enabled: t.Enabled, Known: len(t.Definition) > 0, SwitchTo: "off", Token: v.Token(Root + "/tool/switch")}
+	page := &toolView{toolRow: rows[0], Enabled: t.Enabled, Known: len(t.Definition) > 0, Past: past, SwitchTo: "off", Token: v.Token(Root + "/tool/switch")}
 	if !t.Enabled {
 		page.SwitchTo = "on"
 	}

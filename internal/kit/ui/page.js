@@ -32,13 +32,14 @@
   const live = document.body.dataset.live;
   if (!live) return;
   const updates = document.getElementById("updates");
+  let paused = false;
   const main = document.getElementById("main");
 
   // load fetches the current version of this page, or null.
   const load = async () => {
     const answer = await fetch(location.pathname + location.search, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (answer.redirected) location.reload();
-    if (!answer.ok || answer.redirected) return null;
+    if (!answer.ok || answer.redirected || paused) return null;
     return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   };
   // A press and its release make a click only if both hit the same element, so the list
@@ -117,15 +118,29 @@
     try { do { again = false; await refresh(); } while (again); } catch { /* the next change retries */ }
     busy = false;
   };
-  let stream = null;
-  const listen = () => {
+  let stream = null, follows = false;
+  // follow opens the stream, or closes it: while the page is paused, and, as parts change all
+  // the time, while nobody sees them.
+  const follow = () => {
+    const wanted = !paused && !(live === "parts" && document.hidden);
+    if (wanted === follows) return;
+    follows = wanted;
+    if (!wanted) { stream.close(); return; }
     stream = new EventSource(document.body.dataset.stream || "/events");
     stream.addEventListener("changed", changed);
     // Changes before the stream was open were not sent: those since the page was rendered,
-    // and those during a reconnect.
+    // those during a reconnect, and those of a pause.
     stream.addEventListener("open", changed);
   };
-  listen();
-  // Parts change all the time: a page that nobody sees asks for none.
-  if (live === "parts") document.addEventListener("visibilitychange", () => { stream.close(); if (!document.hidden) listen(); });
+  follow();
+  document.addEventListener("visibilitychange", follow);
+  const pause = document.getElementById("pause");
+  if (pause) {
+    pause.hidden = false;
+    pause.addEventListener("click", () => {
+      paused = !paused;
+      pause.textContent = paused ? "Resume updates" : "Pause updates";
+      follow();
+    });
+  }
 })();
