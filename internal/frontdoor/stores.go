@@ -95,6 +95,15 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 	}
 }
 
+// policyText returns the version and the source of the policy in force.
+func (d *FrontDoor) policyText() (version, text string) {
+	if d.o.Policy == nil {
+		return "none", ""
+	}
+	p := d.o.Policy.Current()
+	return p.Version(), string(p.Source())
+}
+
 // noPermission says why calls of the server cannot run by a standing permission: every
 // worker that could get them must trust this front door's key for that, or refuses
 // what was allowed.

@@ -27,7 +27,7 @@ const (
 // path of the file. The error is *[Faults] and holds every fault at once.
 func Parse(source []byte, name string) (*Policy, error) {
 	p := Default()
-	p.version = schema.Digest(source)
+	p.version, p.source = schema.Digest(source), bytes.Clone(source)
 	r := policyReader{policy: p, names: map[string]yamldoc.Position{}}
 	if root := parseYAML(source, &r.faults); root != nil && root.Kind != yamldoc.Null {
 		r.members("", root,

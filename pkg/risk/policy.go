@@ -23,6 +23,7 @@ const defaultVersion = "default"
 // Policy is a compiled policy. It does not change and is safe for concurrent use.
 type Policy struct {
 	version     string
+	source      []byte // what it was read from; nil for the default
 	annotations annotationMode
 	// approval is what medium risk asks for where no rule says otherwise.
 	approval   *Approval
@@ -67,6 +68,10 @@ func defaultApproval() *Approval {
 
 // Version names the policy: "sha256:…" of its source, or "default".
 func (p *Policy) Version() string { return p.version }
+
+// Source is the text that the policy was read from; nil for the default policy. It is not to be
+// changed.
+func (p *Policy) Source() []byte { return p.source }
 
 // Rules returns the names of the rules in their order.
 func (p *Policy) Rules() []string {

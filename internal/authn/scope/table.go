@@ -45,7 +45,7 @@ var operations = map[string]Need{
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,
 
-	"list-audit": tenantAdmin, "verify-audit": admin,
+	"list-audit": tenantAdmin, "verify-audit": admin, "get-state": admin, "put-state": admin,
 
 	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/keys"
 	"github.com/callyard/callyard/internal/frontdoor/rest/servers"
 	"github.com/callyard/callyard/internal/frontdoor/rest/sets"
+	"github.com/callyard/callyard/internal/frontdoor/rest/state"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/frontdoor/rest/usage"
@@ -85,6 +86,8 @@ type Options struct {
 	Acts httpapi.Acts
 	// Audit is the audit record that operators read; nil: there is none.
 	Audit *audit.Reader
+	// Policy returns the version and the text of the policy, to export it; nil: there is none.
+	Policy func() (version, text string)
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -154,6 +157,9 @@ func New(o Options) (*API, error) {
 	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat})
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	keys.Register(a.doc, o.Issued, o.Calls.Limits().ArgumentDepth, o.Log)
+	state.Register(a.doc, state.Options{
+		Catalog: o.Catalog, Keys: o.Issued, Policy: o.Policy, AcceptGroups: o.AcceptGroups, Accepted: o.Accepted, Depth: o.Calls.Limits().ArgumentDepth, Log: o.Log,
+	})
 	auditlog.Register(a.doc, o.Audit)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)

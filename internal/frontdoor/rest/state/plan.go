@@ -1,0 +1,173 @@
+package state
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/toolset"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// step is a change with what does it; do is nil where nothing can be done.
+type step struct {
+	StateChange
+	do func(ctx context.Context) error
+}
+
+// plan returns what makes of the state now that of the file.
+func (h *handlers) plan(file, now *FabricState, by *schema.Principal) (all []step) {
+	if file.Sets != nil {
+		all = append(all, h.planSets(file.Sets, by.Name)...)
+	}
+	if file.Switches != nil {
+		all = append(all, h.planSwitches(file.Switches, now.Switches, by.Name)...)
+	}
+	if file.Pins != nil {
+		all = append(all, h.planPins(file.Pins, by)...)
+	}
+	if file.Policy != nil && file.Policy.Version != now.Policy.Version {
+		all = append(all, step{StateChange: StateChange{Part: partPolicy, Name: file.Policy.Version, Action: differs, Note: "The front door uses version " + now.Policy.Version + ". The policy is a file of each process: change it there."}})
+	}
+	if file.Keys != nil {
+		all = append(all, planKeys(file.Keys, now.Keys)...)
+	}
+	return all
+}
+
+func (h *handlers) planSets(file []toolset.Set, by string) (all []step) {
+	sets := h.o.Catalog.Sets()
+	now := make(map[string]catalog.Set)
+	for _, set := range sets.List() {
+		now[set.Name] = set
+	}
+	for _, set := range file {
+		had, known := now[set.Name]
+		delete(now, set.Name)
+		s := step{StateChange: StateChange{Part: partSets, Name: set.Name, Action: add}}
+		switch {
+		case known && same(had.Set, set):
+			continue
+		case known && had.Configured:
+			s.Action, s.Note = skip, "A set of the configuration has this name."
+		default:
+			if known {
+				s.Action = change
+			}
+			s.do = func(ctx context.Context) error {
+				_, err := sets.Put(ctx, set, had.Revision, by)
+				return err
+			}
+		}
+		all = append(all, s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if set := now[name]; !set.Configured {
+			all = append(all, step{StateChange{Part: partSets, Name: name, Action: remove}, func(ctx context.Context) error { return sets.Remove(ctx, name, set.Revision) }})
+		}
+	}
+	return all
+}
+
+func (h *handlers) planSwitches(file, now []DisabledTools, by string) (all []step) {
+	had := make(map[DisabledTools]string)
+	for _, sw := range now {
+		had[sw.where()] = sw.Reason
+	}
+	set := func(sw DisabledTools, enabled bool) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			if sw.Wide {
+				_, _, err = h.o.Catalog.Switches().Many(ctx, schema.ServerID(sw.Server), sw.Tool, sw.Set, enabled, sw.Reason, by)
+			} else {
+				_, err = h.o.Catalog.Switch(ctx, schema.ServerID(sw.Server), sw.Tool, enabled, sw.Reason, by)
+			}
+			return err
+		}
+	}
+	for _, sw := range file {
+		reason, known := had[sw.where()]
+		delete(had, sw.where())
+		s := step{StateChange{Part: partSwitches, Name: sw.name(), Action: add, Note: "Disables it."}, set(sw, false)}
+		if known {
+			if reason == sw.Reason {
+				continue
+			}
+			s.Action, s.Note = change, "Another reason."
+		}
+		all = append(all, s)
+	}
+	for sw := range had {
+		all = append(all, step{StateChange{Part: partSwitches, Name: sw.name(), Action: remove, Note: "Enables it."}, set(sw, true)})
+	}
+	return all
+}
+
+// planPins accepts what the servers offer now. Only members of the groups that can accept
+// definitions do that here as well.
+func (h *handlers) planPins(file []AcceptedDigest, by *schema.Principal) (all []step) {
+	servers := make(map[string]map[string]catalog.PinnedTool)
+	for _, pin := range file {
+		tools, asked := servers[pin.Server]
+		s := step{StateChange: StateChange{Part: partPins, Name: pin.name(), Action: add, Note: "Accepts " + pin.Digest + "."}}
+		if !asked {
+			tools = make(map[string]catalog.PinnedTool)
+			servers[pin.Server] = tools
+			if pins, err := h.o.Catalog.Pins(schema.ServerID(pin.Server)); err == nil {
+				for _, t := range pins.Tools {
+					tools[t.Name] = t
+				}
+			}
+		}
+		t, known := tools[pin.Tool]
+		switch {
+		case t.Accepted != nil && t.Accepted.Digest == pin.Digest:
+			continue
+		case !known:
+			s.Action, s.Note = skip, "The tool is not known here, or its server has no pin."
+		case t.Digest != pin.Digest:
+			s.Action, s.Note = skip, "The server offers another definition now: review that one."
+		case len(h.o.AcceptGroups) > 0 && !slices.ContainsFunc(by.Groups, func(g string) bool { return slices.Contains(h.o.AcceptGroups, g) }):
+			s.Action, s.Note = skip, "You are in none of the groups that can accept definitions (front_door.accept_groups)."
+		default:
+			if t.Accepted != nil {
+				s.Action = change
+			}
+			s.do = func(ctx context.Context) error {
+				one := []catalog.Acceptance{{Tool: pin.Tool, Digest: pin.Digest}}
+				if _, err := h.o.Catalog.Operator().Accept(ctx, schema.ServerID(pin.Server), one, by.Name); err != nil || h.o.Accepted == nil {
+					return err
+				}
+				return h.o.Accepted(ctx, *by, schema.ServerID(pin.Server), one)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// planKeys compares keys by name. Secrets are in no file, so none is made.
+func planKeys(file, now []ExportedKey) (all []step) {
+	had := make(map[string]ExportedKey)
+	for _, k := range now {
+		had[k.Name] = k
+	}
+	note := func(name, why string) {
+		all = append(all, step{StateChange: StateChange{Part: partKeys, Name: name, Action: differs, Note: why}})
+	}
+	for _, k := range file {
+		here, known := had[k.Name]
+		delete(had, k.Name)
+		k.ID = here.ID // another installation gives another one
+		switch {
+		case !known:
+			note(k.Name, "There is no such key here. A file has no secrets: make the key with POST /keys.")
+		case !same(k, here):
+			note(k.Name, "The key is another here: owner, tenant, groups, scopes, tools, note, origin or end differ.")
+		}
+	}
+	for name := range had {
+		note(name, "The key is not in the file. It stays.")
+	}
+	return all
+}

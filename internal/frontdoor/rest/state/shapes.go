@@ -1,0 +1,142 @@
+package state
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/toolset"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// formatV1 names the form of a file.
+const formatV1 = "callyard-state/1"
+
+// FabricState is what operators have set up, as one file. A part that is absent is neither
+// compared nor changed.
+type FabricState struct {
+	Format   string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
+	Sets     []toolset.Set    `json:"sets,omitempty" nullable:"false" doc:"The sets that were made over the API."`
+	Switches []DisabledTools  `json:"switches,omitempty" nullable:"false" doc:"What is disabled."`
+	Pins     []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."`
+	Policy   *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import compares it only: the policy is a file of each process."`
+	Keys     []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`
+}
+
+// DisabledTools is a tool that is disabled, or all tools that fit.
+type DisabledTools struct {
+	Server string `json:"server,omitempty" maxLength:"256" example:"files"`
+	Tool   string `json:"tool,omitempty" maxLength:"256" example:"delete_*"`
+	Set    string `json:"set,omitempty" maxLength:"256" doc:"Only tools of this set."`
+	Wide   bool   `json:"wide,omitempty" doc:"Whether server and tool are patterns."`
+	Reason string `json:"reason,omitempty" maxLength:"1000"`
+}
+
+// AcceptedDigest is the accepted definition of a tool.
+type AcceptedDigest struct {
+	Server string `json:"server" maxLength:"256" example:"files"`
+	Tool   string `json:"tool" maxLength:"256" example:"read_file"`
+	Digest string `json:"digest" maxLength:"256" example:"sha256:71accd489c13"`
+}
+
+// PolicyText is the policy that a front door uses.
+type PolicyText struct {
+	Version string `json:"version" example:"sha256:71accd489c13"`
+	Text    string `json:"text,omitempty" doc:"The policy file as it was read; absent where there is none."`
+}
+
+// ExportedKey is an API key without its secret.
+type ExportedKey struct {
+	ID      string          `json:"id" example:"4vQxWc0aZkPm"`
+	Name    string          `json:"name" example:"ci"`
+	Owner   string          `json:"owner,omitempty"`
+	Tenant  schema.TenantID `json:"tenant,omitempty"`
+	Groups  []string        `json:"groups,omitempty" nullable:"false"`
+	Scopes  []string        `json:"scopes" nullable:"false"`
+	Tools   []string        `json:"tools,omitempty" nullable:"false"`
+	Note    string          `json:"note,omitempty"`
+	Origin  string          `json:"origin" enum:"api,configuration"`
+	Expires *time.Time      `json:"expires_at,omitempty"`
+}
+
+// StateChange is one difference between a file and the state.
+type StateChange struct {
+	Part   string `json:"part" enum:"sets,switches,pins,policy,keys"`
+	Name   string `json:"name" doc:"The set, tool or key." example:"research"`
+	Action string `json:"action" enum:"add,change,remove,differs,skip" doc:"add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note."`
+	Note   string `json:"note,omitempty"`
+	Done   bool   `json:"done" doc:"The import did it."`
+	Error  string `json:"error,omitempty" doc:"Why the import could not do it."`
+}
+
+// StateChanges is the answer to PUT /state.
+type StateChanges struct {
+	DryRun  bool          `json:"dry_run"`
+	Changes []StateChange `json:"changes" nullable:"false" doc:"What the import changes, or would change; empty: the file is the state."`
+	Failed  int           `json:"failed" doc:"The number of changes that could not be done."`
+	ETag    string        `json:"etag" doc:"The state after the import; of a dry run the present one, for If-Match."`
+}
+
+// tagOf is the entity tag of a state.
+func tagOf(s *FabricState) string {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return ""
+	}
+	return strconv.Quote(schema.Digest(body))
+}
+
+// keyOf is what a file has of a key.
+func keyOf(k *issued.Key) ExportedKey {
+	out := ExportedKey{ID: k.ID, Name: k.Name, Owner: k.Owner, Tenant: k.Tenant, Groups: k.Groups, Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "api"}
+	if k.Configured {
+		out.Origin = "configuration"
+	}
+	if at := k.Expires.Time(); !at.IsZero() {
+		out.Expires = &at
+	}
+	return out
+}
+
+func (d *DisabledTools) name() string {
+	name := cmp.Or(d.Server, "*") + "/" + cmp.Or(d.Tool, "*")
+	if d.Set != "" {
+		name += " in set " + d.Set
+	}
+	return name
+}
+
+// where is the switch without its reason: what it is about.
+func (d DisabledTools) where() DisabledTools {
+	d.Reason = ""
+	return d
+}
+
+func (p *AcceptedDigest) name() string { return p.Server + "/" + p.Tool }
+
+// same reports whether two values have the same JSON.
+func same(a, b any) bool {
+	one, err := json.Marshal(a)
+	other, fault := json.Marshal(b)
+	return err == nil && fault == nil && string(one) == string(other)
+}
+
+// sorted returns the changes by part, as they are done, and name.
+func sorted(all []StateChange) []StateChange {
+	slices.SortStableFunc(all, func(a, b StateChange) int {
+		return cmp.Or(cmp.Compare(slices.Index(parts, a.Part), slices.Index(parts, b.Part)), strings.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+const (
+	partSets, partSwitches, partPins, partPolicy, partKeys = "sets", "switches", "pins", "policy", "keys"
+
+	add, change, remove, differs, skip = "add", "change", "remove", "differs", "skip"
+)
+
+var parts = []string{partSets, partSwitches, partPins, partPolicy, partKeys}

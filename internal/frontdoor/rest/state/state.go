@@ -1,0 +1,166 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// fileMost is the most that a file may take, in bytes.
+const fileMost = 8 << 20
+
+// Options say what the operations stand on. Catalog and Log are required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Keys    *issued.Keys // nil: there are none
+	// Policy returns the version and the text of the policy; nil: there is none.
+	Policy func() (version, text string)
+	// AcceptGroups and Accepted are as for the operations on accepted definitions.
+	AcceptGroups []string
+	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
+	Depth        int // how deep a body may nest
+	Log          *slog.Logger
+}
+
+type handlers struct{ o Options }
+
+// Register registers the operations on the state.
+func Register(d *httpapi.Document, o Options) {
+	h := &handlers{o}
+	httpapi.HandleValue(d, opGet(), "The state.", exampleState(), h.get)
+	httpapi.HandleValue(d, opPut(d), "What was changed, or would be.", exampleChanges(), h.put)
+}
+
+// now returns the state.
+func (h *handlers) now(by *schema.Principal) *FabricState {
+	s := &FabricState{Format: formatV1, Policy: &PolicyText{Version: "none"}}
+	for _, set := range h.o.Catalog.Sets().List() {
+		if !set.Configured {
+			s.Sets = append(s.Sets, set.Set)
+		}
+	}
+	for _, sw := range h.o.Catalog.Switches().List() {
+		s.Switches = append(s.Switches, DisabledTools{Server: string(sw.Server), Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Reason: sw.Reason})
+	}
+	for _, server := range h.o.Catalog.Servers() {
+		pins, err := h.o.Catalog.Pins(server.ID)
+		if err != nil {
+			continue // it has no pin, or its tools are not known
+		}
+		for _, t := range pins.Tools {
+			if t.Accepted != nil {
+				s.Pins = append(s.Pins, AcceptedDigest{string(server.ID), t.Name, t.Accepted.Digest})
+			}
+		}
+	}
+	if h.o.Policy != nil {
+		s.Policy.Version, s.Policy.Text = h.o.Policy()
+	}
+	keys := h.o.Keys.List(by)
+	for i := range keys {
+		s.Keys = append(s.Keys, keyOf(&keys[i]))
+	}
+	return s
+}
+
+// get is GET /state.
+func (h *handlers) get(x *httpapi.Exchange, _ *http.Request) (*FabricState, error) {
+	s := h.now(&x.Principal)
+	x.Set("Etag", tagOf(s))
+	return s, nil
+}
+
+// put is PUT /state.
+func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChanges, err error) {
+	file, err := h.read(x, r)
+	if err != nil {
+		return answer, err
+	}
+	now := h.now(&x.Principal)
+	tag, match := tagOf(now), strings.TrimSpace(r.Header.Get("If-Match"))
+	answer.DryRun = x.Query.Get("dry_run") == "true"
+	switch {
+	case answer.DryRun && match == "", match == "*", match == tag:
+	case match == "":
+		return answer, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the state that you have seen; dry_run=true tells it with the differences.")
+	default:
+		return answer, schema.Errorf(problem.KindChanged, "The state is not the one that the request names, so nothing changed. Ask for the differences again with dry_run=true.")
+	}
+	steps := h.plan(file, now, &x.Principal)
+	if !answer.DryRun {
+		run(r.Context(), steps)
+		after := h.now(&x.Principal)
+		tag = tagOf(after)
+		x.Changes(now, after)
+		h.o.Log.Info("a state was imported", "changes", len(steps), "by", x.Principal.Name, "id", x.ID)
+	}
+	answer.Changes = make([]StateChange, 0, len(steps))
+	for i := range steps {
+		answer.Changes = append(answer.Changes, steps[i].StateChange)
+		if steps[i].Error != "" {
+			answer.Failed++
+		}
+	}
+	answer.Changes, answer.ETag = sorted(answer.Changes), tag
+	x.Set("Etag", tag)
+	return answer, nil
+}
+
+// run does the steps. One may need another: a set that names a set, or a set whose tools are
+// disabled. So those that fail are tried again while others succeed.
+func run(ctx context.Context, steps []step) {
+	for progress := true; progress; {
+		progress = false
+		for i := range steps {
+			s := &steps[i]
+			if s.do == nil || s.Done {
+				continue
+			}
+			if err := s.do(ctx); err != nil {
+				s.Error = problem.Of(err).Detail
+				continue
+			}
+			s.Done, s.Error, progress = true, "", true
+		}
+	}
+}
+
+// read reads a file.
+func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, error) {
+	body, err := x.ReadBody(r, fileMost)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := httpapi.ReadObject(body, fileMost, h.o.Depth, "format", partSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
+		return nil, err
+	}
+	var file FabricState
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&file); err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The state cannot be read: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if file.Format != formatV1 {
+		return nil, httpapi.BadMember("format", "%q", formatV1)
+	}
+	for i := range file.Sets {
+		if faults := file.Sets[i].Check(); len(faults) > 0 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "The set %q is invalid: %s %s", problem.Printable(file.Sets[i].Name, 64), faults[0].Path, faults[0].Message)
+		}
+	}
+	for i := range file.Switches {
+		if sw := &file.Switches[i]; sw.Wide && sw.Server == "" && sw.Tool == "" && sw.Set == "" || !sw.Wide && (sw.Server == "" || sw.Tool == "" || sw.Set != "") {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "A switch names a server and a tool, or with wide a pattern or a set.")
+		}
+	}
+	return &file, nil
+}

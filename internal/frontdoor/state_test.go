@@ -1,0 +1,117 @@
+package frontdoor_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// stateChanges is the answer to an import.
+type stateChanges struct {
+	DryRun  bool `json:"dry_run"`
+	Changes []struct {
+		Part, Name, Action, Note, Error string
+		Done                            bool
+	}
+	Failed int
+	ETag   string
+}
+
+// told is what is changed, one a line.
+func (c *stateChanges) told() string {
+	var b strings.Builder
+	for _, one := range c.Changes {
+		b.WriteString(one.Part + " " + one.Name + " " + one.Action)
+		if one.Done {
+			b.WriteString(" done")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (d *door) importState(file, query string, status int, header ...string) (c stateChanges) {
+	d.t.Helper()
+	got, _, answer := d.with(d.key, "PUT", "/state"+query, file, header...)
+	if err := json.Unmarshal([]byte(answer), &c); err != nil || got != status {
+		d.t.Fatalf("%d %s", got, answer)
+	}
+	return c
+}
+
+func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	do := func(method, path, body string, want int) {
+		t.Helper()
+		if status, _, answer := d.with(d.key, method, path, body); status != want {
+			t.Fatalf("%s %s: %d %s", method, path, status, answer)
+		}
+	}
+	do("PUT", "/sets/inner", `{"include":[{"server":"s","tool":"read"}]}`, 200)
+	do("PUT", "/sets/outer", `{"include":[{"set":"inner"}]}`, 200)
+	do("PATCH", "/tools", `{"set":"outer","enabled":false,"reason":"closed"}`, 200)
+	do("PATCH", "/servers/s/tools/write", `{"enabled":false,"reason":"no"}`, 200)
+	k := d.newKey(d.key, `{"name":"nightly","scopes":["tools:read"]}`)
+	status, h, file := d.with(d.key, "GET", "/state", "")
+	if status != 200 || h.Get("Etag") == "" || strings.Contains(file, k.Secret) || strings.Contains(file, `"hash"`) || !strings.Contains(file, `"nightly"`) || !strings.Contains(file, `"format":"callyard-state/1"`) {
+		t.Fatalf("%d %v %s", status, h, file)
+	}
+	if c := d.importState(file, "?dry_run=true", 200); len(c.Changes) != 0 || c.ETag != h.Get("Etag") || !c.DryRun {
+		t.Errorf("the state itself: %+v", c)
+	}
+	// All of it is gone, and comes from the file again. What one needs is made before it.
+	do("PATCH", "/tools", `{"set":"outer","enabled":true}`, 200)
+	do("PATCH", "/servers/s/tools/write", `{"enabled":true}`, 200)
+	for _, set := range []string{"outer", "inner"} {
+		if status, _, answer := d.with(d.key, "DELETE", "/sets/"+set, "", "If-Match", "*"); status != 200 {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+	do("PUT", "/sets/extra", `{"include":[{"server":"s"}]}`, 200)
+	if status, _, answer := d.with(d.key, "DELETE", "/keys/"+k.ID, "", "If-Match", "*"); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	const want = "sets extra remove\nsets inner add\nsets outer add\nswitches */* in set outer add\nswitches s/write add\nkeys nightly differs\n"
+	dry := d.importState(file, "?dry_run=true", 200)
+	if dry.told() != want {
+		t.Errorf("it would change\n%s", dry.told())
+	}
+	do("GET", "/sets/inner", "", 404)
+	if status, _, answer := d.with(d.key, "PUT", "/state", file); status != http.StatusPreconditionRequired {
+		t.Errorf("without a state: %d %s", status, answer)
+	}
+	if status, _, answer := d.with(d.key, "PUT", "/state", file, "If-Match", h.Get("Etag")); status != http.StatusPreconditionFailed {
+		t.Errorf("of another state: %d %s", status, answer)
+	}
+	done := d.importState(file, "", 200, "If-Match", dry.ETag)
+	if done.told() != strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(want, "add\n", "add done\n"), "remove\n", "remove done\n"), "x", "x") || done.Failed != 0 {
+		t.Errorf("it changed\n%s%+v", done.told(), done)
+	}
+	if again := d.importState(file, "?dry_run=true", 200); again.told() != "keys nightly differs\n" || again.ETag != done.ETag {
+		t.Errorf("then it would change\n%s", again.told())
+	}
+	do("GET", "/sets/extra", "", 404)
+	if status, _, answer := d.with(d.key, "GET", "/tools/switches", ""); status != 200 || !strings.Contains(answer, "closed") {
+		t.Errorf("%d %s", status, answer)
+	}
+	for bad, status := range map[string]int{
+		`{}`: 400, `{"format":"x"}`: 400, `{"format":"callyard-state/1","more":1}`: 400, `{"format":"callyard-state/1","sets":[{"name":"x"}]}`: 400,
+		`{"format":"callyard-state/1","switches":[{"wide":true}]}`: 400, `{"format":"callyard-state/1","switches":[{"server":"s"}]}`: 400, `[]`: 400,
+	} {
+		if got, _, answer := d.with(d.key, "PUT", "/state?dry_run=true", bad); got != status {
+			t.Errorf("%s: %d %s", bad, got, answer)
+		}
+	}
+	// A change that cannot be done is named; a part that is absent stays as it is.
+	part := d.importState(`{"format":"callyard-state/1","switches":[{"server":"s","tool":"nothing"},{"set":"outer","wide":true,"reason":"closed"}]}`, "", 200, "If-Match", "*")
+	if part.Failed != 1 || part.told() != "switches s/nothing add\nswitches s/write remove done\n" || part.Changes[0].Error == "" {
+		t.Errorf("%s%+v", part.told(), part)
+	}
+	do("GET", "/sets/inner", "", 200)
+}
