@@ -348,6 +348,39 @@ func (e ConversionRequestTo) Valid() bool {
 	}
 }
 
+// Defines values for ExportedKeyOrigin.
+const (
+	ExportedKeyOriginAPI           ExportedKeyOrigin = "api"
+	ExportedKeyOriginConfiguration ExportedKeyOrigin = "configuration"
+)
+
+// Valid indicates whether the value is a known member of the ExportedKeyOrigin enum.
+func (e ExportedKeyOrigin) Valid() bool {
+	switch e {
+	case ExportedKeyOriginAPI:
+		return true
+	case ExportedKeyOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FabricStateFormat.
+const (
+	FabricStateFormatCallyardState1 FabricStateFormat = "callyard-state/1"
+)
+
+// Valid indicates whether the value is a known member of the FabricStateFormat enum.
+func (e FabricStateFormat) Valid() bool {
+	switch e {
+	case FabricStateFormatCallyardState1:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FoundToolDecision.
 const (
 	FoundToolDecisionDeny    FoundToolDecision = "deny"
@@ -924,6 +957,60 @@ func (e SettleRequestAs) Valid() bool {
 	case SettleRequestAsFailed:
 		return true
 	case SettleRequestAsRunAgain:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StateChangeAction.
+const (
+	StateChangeActionAdd     StateChangeAction = "add"
+	StateChangeActionChange  StateChangeAction = "change"
+	StateChangeActionDiffers StateChangeAction = "differs"
+	StateChangeActionRemove  StateChangeAction = "remove"
+	StateChangeActionSkip    StateChangeAction = "skip"
+)
+
+// Valid indicates whether the value is a known member of the StateChangeAction enum.
+func (e StateChangeAction) Valid() bool {
+	switch e {
+	case StateChangeActionAdd:
+		return true
+	case StateChangeActionChange:
+		return true
+	case StateChangeActionDiffers:
+		return true
+	case StateChangeActionRemove:
+		return true
+	case StateChangeActionSkip:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StateChangePart.
+const (
+	StateChangePartKeys     StateChangePart = "keys"
+	StateChangePartPins     StateChangePart = "pins"
+	StateChangePartPolicy   StateChangePart = "policy"
+	StateChangePartSets     StateChangePart = "sets"
+	StateChangePartSwitches StateChangePart = "switches"
+)
+
+// Valid indicates whether the value is a known member of the StateChangePart enum.
+func (e StateChangePart) Valid() bool {
+	switch e {
+	case StateChangePartKeys:
+		return true
+	case StateChangePartPins:
+		return true
+	case StateChangePartPolicy:
+		return true
+	case StateChangePartSets:
+		return true
+	case StateChangePartSwitches:
 		return true
 	default:
 		return false
@@ -1599,6 +1686,18 @@ type AcceptedCall struct {
 
 // AcceptedCallOutcome Always accepted; other answers to a call have a different value.
 type AcceptedCallOutcome string
+
+// AcceptedDigest defines model for AcceptedDigest.
+type AcceptedDigest struct {
+	// Digest Examples: sha256:71accd489c13
+	Digest string `json:"digest"`
+
+	// Server Examples: files
+	Server string `json:"server"`
+
+	// Tool Examples: read_file
+	Tool string `json:"tool"`
+}
 
 // AddedServer defines model for AddedServer.
 type AddedServer struct {
@@ -2349,6 +2448,66 @@ type Decision struct {
 	Reason  *string    `json:"reason,omitempty"`
 }
 
+// DisabledTools defines model for DisabledTools.
+type DisabledTools struct {
+	Reason *string `json:"reason,omitempty"`
+
+	// Server Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set Only tools of this set.
+	Set *string `json:"set,omitempty"`
+
+	// Tool Examples: delete_*
+	Tool *string `json:"tool,omitempty"`
+
+	// Wide Whether server and tool are patterns.
+	Wide *bool `json:"wide,omitempty"`
+}
+
+// ExportedKey defines model for ExportedKey.
+type ExportedKey struct {
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Groups    []string   `json:"groups,omitempty"`
+
+	// ID Examples: 4vQxWc0aZkPm
+	ID string `json:"id"`
+
+	// Name Examples: ci
+	Name   string            `json:"name"`
+	Note   *string           `json:"note,omitempty"`
+	Origin ExportedKeyOrigin `json:"origin"`
+	Owner  *string           `json:"owner,omitempty"`
+	Scopes []string          `json:"scopes"`
+	Tenant *string           `json:"tenant,omitempty"`
+	Tools  []string          `json:"tools,omitempty"`
+}
+
+// ExportedKeyOrigin defines model for ExportedKey.Origin.
+type ExportedKeyOrigin string
+
+// FabricState defines model for FabricState.
+type FabricState struct {
+	// Format The form of the file.
+	Format FabricStateFormat `json:"format"`
+
+	// Keys The API keys without secrets. An import compares them only and makes none.
+	Keys []ExportedKey `json:"keys,omitempty"`
+
+	// Pins The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back.
+	Pins   []AcceptedDigest `json:"pins,omitempty"`
+	Policy *PolicyText      `json:"policy,omitempty"`
+
+	// Sets The sets that were made over the API.
+	Sets []ToolSet `json:"sets,omitempty"`
+
+	// Switches What is disabled.
+	Switches []DisabledTools `json:"switches,omitempty"`
+}
+
+// FabricStateFormat The form of the file.
+type FabricStateFormat string
+
 // Fleet defines model for Fleet.
 type Fleet struct {
 	At      time.Time    `json:"at"`
@@ -2635,6 +2794,15 @@ type OwnToolCall struct {
 	//
 	// Examples: ask_user
 	Name string `json:"name"`
+}
+
+// PolicyText defines model for PolicyText.
+type PolicyText struct {
+	// Text The policy file as it was read; absent where there is none.
+	Text *string `json:"text,omitempty"`
+
+	// Version Examples: sha256:71accd489c13
+	Version string `json:"version"`
 }
 
 // Preflight defines model for Preflight.
@@ -3227,6 +3395,44 @@ type SettleRequest struct {
 
 // SettleRequestAs done: it has run. failed: it has not run and will not run. run-again: run it once more.
 type SettleRequestAs string
+
+// StateChange defines model for StateChange.
+type StateChange struct {
+	// Action add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+	Action StateChangeAction `json:"action"`
+
+	// Done The import did it.
+	Done bool `json:"done"`
+
+	// Error Why the import could not do it.
+	Error *string `json:"error,omitempty"`
+
+	// Name The set, tool or key.
+	//
+	// Examples: research
+	Name string          `json:"name"`
+	Note *string         `json:"note,omitempty"`
+	Part StateChangePart `json:"part"`
+}
+
+// StateChangeAction add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+type StateChangeAction string
+
+// StateChangePart defines model for StateChange.Part.
+type StateChangePart string
+
+// StateChanges defines model for StateChanges.
+type StateChanges struct {
+	// Changes What the import changes, or would change; empty: the file is the state.
+	Changes []StateChange `json:"changes"`
+	DryRun  bool          `json:"dry_run"`
+
+	// Etag The state after the import; of a dry run the present one, for If-Match.
+	Etag string `json:"etag"`
+
+	// Failed The number of changes that could not be done.
+	Failed int64 `json:"failed"`
+}
 
 // Status defines model for Status.
 type Status struct {
@@ -4180,6 +4386,15 @@ type PutSetParams struct {
 // PutSetParamsIfNoneMatch defines parameters for PutSet.
 type PutSetParamsIfNoneMatch string
 
+// PutStateParams defines parameters for PutState.
+type PutStateParams struct {
+	// DryRun Change nothing; tell the differences.
+	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The ETag of the state that is changed; * for any.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // CreateToolCallsJSONBody defines parameters for CreateToolCalls.
 type CreateToolCallsJSONBody = interface{}
 
@@ -4349,6 +4564,9 @@ type CallToolJSONRequestBody CallToolJSONBody
 
 // PutSetJSONRequestBody defines body for PutSet for application/json ContentType.
 type PutSetJSONRequestBody = ToolSet
+
+// PutStateJSONRequestBody defines body for PutState for application/json ContentType.
+type PutStateJSONRequestBody = FabricState
 
 // CreateToolCallsJSONRequestBody defines body for CreateToolCalls for application/json ContentType.
 type CreateToolCallsJSONRequestBody = CreateToolCallsJSONBody
@@ -5897,7 +6115,7 @@ type ClientInterface interface {
 
 	// VerifyAudit Verify the audit log
 	//
-	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
 	//
 	// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
 	VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6426,6 +6644,31 @@ type ClientInterface interface {
 	// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
 	GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetState Export the state
+	//
+	// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+	//
+	// Corresponds with GET /state (the `GetState` operationId).
+	GetState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutStateWithBody Import a state
+	//
+	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /state (the `PutState` operationId).
+	PutStateWithBody(ctx context.Context, params *PutStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutState Import a state
+	//
+	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /state (the `PutState` operationId).
+	PutState(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateToolCallsWithBody Run the tool calls of a model
 	//
 	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
@@ -6524,7 +6767,7 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // VerifyAudit Verify the audit log
 //
-// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
 //
 // Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
 func (c *Client) VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7713,6 +7956,61 @@ func (c *Client) PutSet(ctx context.Context, name string, params *PutSetParams, 
 // Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
 func (c *Client) GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetSetOpenapiRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetState Export the state
+//
+// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+//
+// Corresponds with GET /state (the `GetState` operationId).
+func (c *Client) GetState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetStateRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutStateWithBody Import a state
+//
+// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /state (the `PutState` operationId).
+func (c *Client) PutStateWithBody(ctx context.Context, params *PutStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutStateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutState Import a state
+//
+// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /state (the `PutState` operationId).
+func (c *Client) PutState(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutStateRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10876,6 +11174,115 @@ func NewGetSetOpenapiRequest(server string, name string) (*http.Request, error) 
 	return req, nil
 }
 
+// NewGetStateRequest constructs an http.Request for the GetState method
+func NewGetStateRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/state")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutStateRequest calls the generic PutState builder with application/json body
+func NewPutStateRequest(server string, params *PutStateParams, body PutStateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutStateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPutStateRequestWithBody constructs an http.Request for the PutState method, with any body, and a specified content type
+func NewPutStateRequestWithBody(server string, params *PutStateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/state")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewCreateToolCallsRequest calls the generic CreateToolCalls builder with application/json body
 func NewCreateToolCallsRequest(server string, params *CreateToolCallsParams, body CreateToolCallsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -11587,7 +11994,7 @@ type ClientWithResponsesInterface interface {
 
 	// VerifyAuditWithResponse Verify the audit log
 	//
-	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12187,6 +12594,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
 	GetSetOpenapiWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetOpenapiResponse, error)
+
+	// GetStateWithResponse Export the state
+	//
+	// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /state (the `GetState` operationId).
+	GetStateWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStateResponse, error)
+
+	// PutStateWithBodyWithResponse Import a state
+	//
+	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /state (the `PutState` operationId).
+	PutStateWithBodyWithResponse(ctx context.Context, params *PutStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutStateResponse, error)
+
+	// PutStateWithResponse Import a state
+	//
+	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /state (the `PutState` operationId).
+	PutStateWithResponse(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*PutStateResponse, error)
 
 	// CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 	//
@@ -17980,6 +18414,200 @@ func (r GetSetOpenapiResponse) ContentType() string {
 	return ""
 }
 
+// GetStateResponse200Headers the declared response headers of an HTTP 200 response for GetState
+type GetStateResponse200Headers struct {
+	ETag *string
+}
+
+// GetStateResponse401Headers the declared response headers of an HTTP 401 response for GetState
+type GetStateResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type GetStateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FabricState
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetStateResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetStateResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetStateResponse) GetJSON200() *FabricState {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetStateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetStateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetStateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetStateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutStateResponse200Headers the declared response headers of an HTTP 200 response for PutState
+type PutStateResponse200Headers struct {
+	ETag *string
+}
+
+// PutStateResponse401Headers the declared response headers of an HTTP 401 response for PutState
+type PutStateResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type PutStateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *StateChanges
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Problem412
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
+	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutStateResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutStateResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutStateResponse) GetJSON200() *StateChanges {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON412() *Problem412 {
+	return r.ApplicationProblemJSON412
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON428() *Problem428 {
+	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutStateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutStateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutStateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutStateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateToolCallsResponse202Headers the declared response headers of an HTTP 202 response for CreateToolCalls
 type CreateToolCallsResponse202Headers struct {
 	Location *string
@@ -18731,7 +19359,7 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // VerifyAuditWithResponse Verify the audit log
 //
-// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about two seconds and the next one continues, until complete is true. Only for the default tenant.
+// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19732,6 +20360,51 @@ func (c *ClientWithResponses) GetSetOpenapiWithResponse(ctx context.Context, nam
 		return nil, err
 	}
 	return ParseGetSetOpenapiResponse(rsp)
+}
+
+// GetStateWithResponse Export the state
+//
+// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /state (the `GetState` operationId).
+func (c *ClientWithResponses) GetStateWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStateResponse, error) {
+	rsp, err := c.GetState(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetStateResponse(rsp)
+}
+
+// PutStateWithBodyWithResponse Import a state
+//
+// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /state (the `PutState` operationId).
+func (c *ClientWithResponses) PutStateWithBodyWithResponse(ctx context.Context, params *PutStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutStateResponse, error) {
+	rsp, err := c.PutStateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutStateResponse(rsp)
+}
+
+// PutStateWithResponse Import a state
+//
+// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /state (the `PutState` operationId).
+func (c *ClientWithResponses) PutStateWithResponse(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*PutStateResponse, error) {
+	rsp, err := c.PutState(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutStateResponse(rsp)
 }
 
 // CreateToolCallsWithBodyWithResponse Run the tool calls of a model
@@ -25424,6 +26097,188 @@ func ParseGetSetOpenapiResponse(rsp *http.Response) (*GetSetOpenapiResponse, err
 			headers.RetryAfter = &value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetStateResponse parses an HTTP response from a GetStateWithResponse call
+func ParseGetStateResponse(rsp *http.Response) (*GetStateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetStateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FabricState
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetStateResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetStateResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutStateResponse parses an HTTP response from a PutStateWithResponse call
+func ParsePutStateResponse(rsp *http.Response) (*PutStateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutStateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest StateChanges
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem412
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 428:
+		var dest Problem428
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutStateResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutStateResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
 	}
 
 	return response, nil

@@ -43,7 +43,7 @@ func parsePages() (map[string]*template.Template, error) {
 		},
 		"raw": func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit"} {
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state"} {
 		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", "keyfields", name)
 		if err != nil {
 			return nil, err

@@ -101,6 +101,8 @@ var everything = map[string]string{
 	"GET /batches/b/held":    `{"calls":[{"approval_id":"x","call_id":"x","by":"x","index":3,"server":"x","tool":"x","arguments_digest":"x","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["x"]}]}`,
 	"GET /sets":              `{"sets":[{"name":"x","origin":"x","definition":{"name":"x","description":"x","include":[]}}]}`,
 	"GET /sets/r":            `{"name":"x","origin":"api","by":"x","definition":{"name":"x","description":"x","include":[]},"left_out":[{"name":"x","tools":[{"server":"x","tool":"x"}]}],"tools":[{"name":"x","server":"x","tool":"x","enabled":false,"reason":"x","offline":"x"}]}`,
+	"GET /state":             `{"format":"x"}`,
+	"PUT /state":             `{"dry_run":true,"failed":1,"etag":"x","changes":[{"part":"x","name":"x","action":"x","note":"x","done":true,"error":"x"}]}`,
 	"GET /audit": `{"records":[{"writer":"x","seq":1,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","tenant":"x","by":"x","owner":"x","channel":"x","credential":"x","operation":"x","path":"x","request_id":"x","status":200,"before_digest":"x","after_digest":"x","call_id":"x","approval_id":"x","batch_id":"x","server":"x","tool":"x","level":2,"policy_version":"x","rule":"x","outcome":"x","reason":"x","reason_digest":"x","arguments_digest":"x","definition_digest":"x","binding_digest":"x","result_digest":"x","worker":"x","attempt":"x","error":"x","permission_id":"x","repaired":true},
 		{"writer":"x","seq":2,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","server":"x","tool":"x"}],"next":"x"}`,
 	"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":3,"writers":1,"fault_count":1,"faults":[{"writer":"x","seq":3,"kind":"x","what":"x"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
@@ -115,7 +117,7 @@ var everything = map[string]string{
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 	for i, attack := range attacks {
@@ -155,6 +157,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		p := k.post("/console/tool", "server", "s", "tool", "t", "do", "run", "arguments", attack, "f.a.0", attack, "f.a.2", "0")
 		harmless(t, "a tried call", p.body)
 		harmless(t, "a key that somebody else changed", k.post("/console/keys/key", "do", "change", "id", "k", "etag", "1", "owner", attack, "scopes", attack, "note", attack, "expires", attack).body)
+		harmless(t, "a state", k.post("/console/state", "file", attack, "etag", attack).body)
 		harmless(t, "a new key", k.post("/console/keys/new", "name", attack, "scopes", attack).body)
 		harmless(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
 		if i != 16 && seen < 10 { // that one has characters that are shown as marks

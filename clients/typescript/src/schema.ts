@@ -4,6 +4,46 @@
  */
 
 export interface paths {
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit records
+         * @description What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+         */
+        get: operations["list-audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Verify the audit log
+         * @description Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+         */
+        get: operations["verify-audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/batches": {
         parameters: {
             query?: never;
@@ -848,6 +888,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the state
+         * @description Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+         */
+        get: operations["get-state"];
+        /**
+         * Import a state
+         * @description Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+         */
+        put: operations["put-state"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tool-calls": {
         parameters: {
             query?: never;
@@ -1200,6 +1264,14 @@ export interface components {
             tool_error?: boolean;
             worker?: string;
         };
+        AcceptedDigest: {
+            /** @example sha256:71accd489c13 */
+            digest: string;
+            /** @example files */
+            server: string;
+            /** @example read_file */
+            tool: string;
+        };
         AddedServer: {
             /** @example files */
             id: string;
@@ -1237,6 +1309,145 @@ export interface components {
         AllowanceValue: {
             digest?: string;
             pointer: string;
+        };
+        AuditFault: {
+            /** @enum {string} */
+            kind: "changed" | "gap" | "cut" | "added";
+            /**
+             * Format: int64
+             * @description The record in its chain; absent where it cannot be read.
+             */
+            seq?: number;
+            /**
+             * Format: int64
+             * @description The message in the stream; absent where the fault is in none.
+             */
+            sequence?: number;
+            what: string;
+            writer: string;
+        };
+        AuditRecord: {
+            /** @description The digest of what was changed, after; absent: there is none. */
+            after_digest?: string;
+            approval_id?: string;
+            arguments_digest?: string;
+            /** Format: date-time */
+            at: string;
+            attempt?: string;
+            batch_id?: string;
+            /** @description The digest of what was changed, before; absent: there was none. */
+            before_digest?: string;
+            binding_digest?: string;
+            /**
+             * @description Who did it.
+             * @example ops
+             */
+            by?: string;
+            call_id?: string;
+            /** @example api */
+            channel?: string;
+            /** @description By what an operator was authenticated. */
+            credential?: string;
+            definition_digest?: string;
+            /** @description The kind of the error. */
+            error?: string;
+            /** @description The SHA-256 of this record. */
+            hash: string;
+            /**
+             * @description What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls.
+             * @example act-ended
+             */
+            kind: string;
+            /**
+             * Format: int64
+             * @description The risk level.
+             */
+            level?: number;
+            /**
+             * @description The operation of an operator.
+             * @example switch-tool
+             */
+            operation?: string;
+            /** @example succeeded */
+            outcome?: string;
+            owner?: string;
+            /** @example /servers/files/tools/write_file */
+            path?: string;
+            permission_id?: string;
+            policy_version?: string;
+            /** @description The SHA-256 of the record before it in the chain. */
+            prev: string;
+            /** @description The reason that the policy gives. */
+            reason?: string;
+            /** @description The digest of a person's reason, which is stored with the approval. */
+            reason_digest?: string;
+            /** @description The record was written later, from the record of the approval. */
+            repaired?: boolean;
+            request_id?: string;
+            result_digest?: string;
+            rule?: string;
+            /**
+             * Format: int64
+             * @description The position in the chain, from 1.
+             * @example 17
+             */
+            seq: number;
+            server?: string;
+            /**
+             * Format: int64
+             * @example 200
+             */
+            status?: number;
+            tenant?: string;
+            tool?: string;
+            worker?: string;
+            /**
+             * @description The process that wrote it; each writes a chain of its own.
+             * @example frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz
+             */
+            writer: string;
+        };
+        AuditRecordList: {
+            /**
+             * @description The cursor of the next page; absent on the last one.
+             * @example 412-0
+             */
+            next?: string;
+            records: components["schemas"]["AuditRecord"][];
+        };
+        AuditVerification: {
+            /**
+             * Format: date-time
+             * @description When the first record was verified. Every hour, verification begins again.
+             */
+            began_at: string;
+            /** Format: date-time */
+            checked_at: string;
+            /** @description Every record was verified that was stored when the request came. Otherwise ask again: the next request continues. */
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description The number of all faults.
+             */
+            fault_count: number;
+            /** @description The first 1000 faults. */
+            faults?: components["schemas"]["AuditFault"][];
+            /** @description The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version. */
+            heads_compared: boolean;
+            /** @description Nothing was found so far. */
+            intact: boolean;
+            /**
+             * Format: int64
+             * @description The number of verified records.
+             */
+            records: number;
+            /** @description Writers whose first records were removed by age. */
+            trimmed?: string[];
+            /**
+             * Format: int64
+             * @description The number of chains.
+             */
+            writers: number;
         };
         Batch: {
             /**
@@ -1745,6 +1956,50 @@ export interface components {
             owner?: string;
             reason?: string;
         };
+        DisabledTools: {
+            reason?: string;
+            /** @example files */
+            server?: string;
+            /** @description Only tools of this set. */
+            set?: string;
+            /** @example delete_* */
+            tool?: string;
+            /** @description Whether server and tool are patterns. */
+            wide?: boolean;
+        };
+        ExportedKey: {
+            /** Format: date-time */
+            expires_at?: string;
+            groups?: string[];
+            /** @example 4vQxWc0aZkPm */
+            id: string;
+            /** @example ci */
+            name: string;
+            note?: string;
+            /** @enum {string} */
+            origin: "api" | "configuration";
+            owner?: string;
+            scopes: string[];
+            tenant?: string;
+            tools?: string[];
+        };
+        FabricState: {
+            /**
+             * @description The form of the file.
+             * @enum {string}
+             */
+            format: "callyard-state/1";
+            /** @description The API keys without secrets. An import compares them only and makes none. */
+            keys?: components["schemas"]["ExportedKey"][];
+            /** @description The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back. */
+            pins?: components["schemas"]["AcceptedDigest"][];
+            /** @description The policy of the front door. An import compares it only: the policy is a file of each process. */
+            policy?: components["schemas"]["PolicyText"];
+            /** @description The sets that were made over the API. */
+            sets?: components["schemas"]["ToolSet"][];
+            /** @description What is disabled. */
+            switches?: components["schemas"]["DisabledTools"][];
+        };
         Fleet: {
             /** Format: date-time */
             at: string;
@@ -2040,6 +2295,12 @@ export interface components {
              * @example ask_user
              */
             name: string;
+        };
+        PolicyText: {
+            /** @description The policy file as it was read; absent where there is none. */
+            text?: string;
+            /** @example sha256:71accd489c13 */
+            version: string;
         };
         Preflight: {
             /** @description Whether every tool is ready. */
@@ -2565,6 +2826,37 @@ export interface components {
             as: "done" | "failed" | "run-again";
             /** @description The reason; it is stored. */
             reason: string;
+        };
+        StateChange: {
+            /**
+             * @description add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+             * @enum {string}
+             */
+            action: "add" | "change" | "remove" | "differs" | "skip";
+            /** @description The import did it. */
+            done: boolean;
+            /** @description Why the import could not do it. */
+            error?: string;
+            /**
+             * @description The set, tool or key.
+             * @example research
+             */
+            name: string;
+            note?: string;
+            /** @enum {string} */
+            part: "sets" | "switches" | "pins" | "policy" | "keys";
+        };
+        StateChanges: {
+            /** @description What the import changes, or would change; empty: the file is the state. */
+            changes: components["schemas"]["StateChange"][];
+            dry_run: boolean;
+            /** @description The state after the import; of a dry run the present one, for If-Match. */
+            etag: string;
+            /**
+             * Format: int64
+             * @description The number of changes that could not be done.
+             */
+            failed: number;
         };
         Status: {
             /**
@@ -3333,6 +3625,113 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "list-audit": {
+        parameters: {
+            query?: {
+                /** @description Only these kinds. */
+                kind?: ("asked" | "held" | "decided" | "edited" | "extended" | "revoked" | "expired" | "spent" | "ran" | "ended" | "escalated" | "restarted" | "canceled" | "definition-accepted" | "act-begun" | "act-ended" | "permission-given" | "permission-used" | "permission-revoked")[];
+                /** @description Only acts of operators with this operation, such as switch-tool. */
+                operation?: string;
+                /** @description Only what this principal or person did. */
+                by?: string;
+                /** @description Only records of this tenant. */
+                tenant?: string;
+                /** @description Only records of this call. */
+                call?: string;
+                /** @description Only records of this approval. */
+                approval?: string;
+                /** @description Only records of this server. */
+                server?: string;
+                /** @description Only records of this tool. */
+                tool?: string;
+                /** @description Only what happened at or after this time. */
+                since?: string;
+                /** @description Only what happened before this time. */
+                until?: string;
+                /** @description The maximum number of records on a page; the default is 100. */
+                limit?: number;
+                /** @description The next cursor of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of records. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "records": [
+                     *         {
+                     *           "at": "2026-01-02T03:04:05Z",
+                     *           "by": "ops",
+                     *           "channel": "api",
+                     *           "hash": "71ac",
+                     *           "kind": "act-ended",
+                     *           "operation": "switch-tool",
+                     *           "outcome": "succeeded",
+                     *           "path": "/servers/files/tools/write_file",
+                     *           "prev": "9f2c",
+                     *           "seq": 17,
+                     *           "status": 200,
+                     *           "writer": "frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AuditRecordList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "verify-audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far the log was verified, and what was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "began_at": "2026-01-02T03:04:05Z",
+                     *       "checked_at": "2026-01-02T03:04:06Z",
+                     *       "complete": true,
+                     *       "fault_count": 0,
+                     *       "heads_compared": true,
+                     *       "intact": true,
+                     *       "records": 412,
+                     *       "writers": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AuditVerification"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
     "list-batches": {
         parameters: {
             query?: {
@@ -5935,6 +6334,127 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    /**
+                     * @description The state.
+                     * @example "sha256:71accd489c13"
+                     */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "format": "callyard-state/1",
+                     *       "policy": {
+                     *         "version": "default"
+                     *       },
+                     *       "sets": [
+                     *         {
+                     *           "include": [
+                     *             {
+                     *               "server": "files"
+                     *             }
+                     *           ],
+                     *           "name": "research"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FabricState"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "put-state": {
+        parameters: {
+            query?: {
+                /** @description Change nothing; tell the differences. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /**
+                 * @description The ETag of the state that is changed; * for any.
+                 * @example "sha256:71accd489c13"
+                 */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The state. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "format": "callyard-state/1",
+                 *       "switches": [
+                 *         {
+                 *           "reason": "Not needed.",
+                 *           "server": "everything",
+                 *           "tool": "fail"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["FabricState"];
+            };
+        };
+        responses: {
+            /** @description What was changed, or would be. */
+            200: {
+                headers: {
+                    /**
+                     * @description The state.
+                     * @example "sha256:71accd489c13"
+                     */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "action": "add",
+                     *           "done": false,
+                     *           "name": "research",
+                     *           "part": "sets"
+                     *         }
+                     *       ],
+                     *       "dry_run": true,
+                     *       "etag": "\"sha256:71accd489c13\"",
+                     *       "failed": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StateChanges"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            428: components["responses"]["Problem428"];
             default: components["responses"]["Problem"];
         };
     };

@@ -223,6 +223,66 @@ class ToolSetDict(TypedDict):
     """The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."""
 
 
+class ExportedKeyDict(TypedDict):
+    """What ExportedKey says."""
+
+    id: str
+    name: str
+    origin: Literal["api", "configuration"]
+    scopes: Sequence[str]
+    expires_at: NotRequired[str]
+    groups: NotRequired[Sequence[str]]
+    note: NotRequired[str]
+    owner: NotRequired[str]
+    tenant: NotRequired[str]
+    tools: NotRequired[Sequence[str]]
+
+
+class AcceptedDigestDict(TypedDict):
+    """What AcceptedDigest says."""
+
+    digest: str
+    server: str
+    tool: str
+
+
+class PolicyTextDict(TypedDict):
+    """What PolicyText says."""
+
+    version: str
+    text: NotRequired[str]
+    """The policy file as it was read; absent where there is none."""
+
+
+class DisabledToolsDict(TypedDict):
+    """What DisabledTools says."""
+
+    reason: NotRequired[str]
+    server: NotRequired[str]
+    set: NotRequired[str]
+    """Only tools of this set."""
+    tool: NotRequired[str]
+    wide: NotRequired[bool]
+    """Whether server and tool are patterns."""
+
+
+class FabricStateDict(TypedDict):
+    """What FabricState says."""
+
+    format: Literal["callyard-state/1"]
+    """The form of the file."""
+    keys: NotRequired[Sequence[ExportedKeyDict]]
+    """The API keys without secrets. An import compares them only and makes none."""
+    pins: NotRequired[Sequence[AcceptedDigestDict]]
+    """The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."""
+    policy: NotRequired[PolicyTextDict]
+    """The policy of the front door. An import compares it only: the policy is a file of each process."""
+    sets: NotRequired[Sequence[ToolSetDict]]
+    """The sets that were made over the API."""
+    switches: NotRequired[Sequence[DisabledToolsDict]]
+    """What is disabled."""
+
+
 class WideSwitchRequestDict(TypedDict):
     """What WideSwitchRequest says."""
 

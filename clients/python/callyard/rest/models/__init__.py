@@ -4,6 +4,7 @@ from .accept_request import AcceptRequest
 from .accept_tool import AcceptTool
 from .accepted_call import AcceptedCall
 from .accepted_call_outcome import AcceptedCallOutcome
+from .accepted_digest import AcceptedDigest
 from .added_server import AddedServer
 from .added_server_status import AddedServerStatus
 from .allowance import Allowance
@@ -15,6 +16,11 @@ from .api_key_list import APIKeyList
 from .api_key_origin import APIKeyOrigin
 from .api_key_request import APIKeyRequest
 from .api_key_rotation import APIKeyRotation
+from .audit_fault import AuditFault
+from .audit_fault_kind import AuditFaultKind
+from .audit_record import AuditRecord
+from .audit_record_list import AuditRecordList
+from .audit_verification import AuditVerification
 from .batch import Batch
 from .batch_call import BatchCall
 from .batch_call_arguments import BatchCallArguments
@@ -67,6 +73,11 @@ from .conversion_request_to import ConversionRequestTo
 from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
+from .disabled_tools import DisabledTools
+from .exported_key import ExportedKey
+from .exported_key_origin import ExportedKeyOrigin
+from .fabric_state import FabricState
+from .fabric_state_format import FabricStateFormat
 from .fleet import Fleet
 from .former_secret import FormerSecret
 from .found_tool import FoundTool
@@ -91,6 +102,7 @@ from .held_call import HeldCall
 from .held_call_by import HeldCallBy
 from .held_calls import HeldCalls
 from .line_refusal import LineRefusal
+from .list_audit_kind_item import ListAuditKindItem
 from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
@@ -100,6 +112,7 @@ from .new_api_key_origin import NewAPIKeyOrigin
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
+from .policy_text import PolicyText
 from .preflight import Preflight
 from .preflight_tool import PreflightTool
 from .preflight_tool_decision import PreflightToolDecision
@@ -161,6 +174,10 @@ from .set_list import SetList
 from .set_tool import SetTool
 from .settle_request import SettleRequest
 from .settle_request_as import SettleRequestAs
+from .state_change import StateChange
+from .state_change_action import StateChangeAction
+from .state_change_part import StateChangePart
+from .state_changes import StateChanges
 from .status import Status
 from .status_status import StatusStatus
 from .switch import Switch
@@ -207,6 +224,7 @@ from .worker_server_transport import WorkerServerTransport
 __all__ = (
     "AcceptedCall",
     "AcceptedCallOutcome",
+    "AcceptedDigest",
     "AcceptRequest",
     "AcceptTool",
     "AddedServer",
@@ -220,6 +238,11 @@ __all__ = (
     "APIKeyOrigin",
     "APIKeyRequest",
     "APIKeyRotation",
+    "AuditFault",
+    "AuditFaultKind",
+    "AuditRecord",
+    "AuditRecordList",
+    "AuditVerification",
     "Batch",
     "BatchCall",
     "BatchCallArguments",
@@ -272,6 +295,11 @@ __all__ = (
     "ConversionToolsItem",
     "CreateToolCallsFormat",
     "Decision",
+    "DisabledTools",
+    "ExportedKey",
+    "ExportedKeyOrigin",
+    "FabricState",
+    "FabricStateFormat",
     "Fleet",
     "FormerSecret",
     "FoundTool",
@@ -296,6 +324,7 @@ __all__ = (
     "HeldCallBy",
     "HeldCalls",
     "LineRefusal",
+    "ListAuditKindItem",
     "ListBatchesState",
     "ListCallsStateItem",
     "ListToolsFormat",
@@ -305,6 +334,7 @@ __all__ = (
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",
+    "PolicyText",
     "Preflight",
     "PreflightTool",
     "PreflightToolDecision",
@@ -366,6 +396,10 @@ __all__ = (
     "SettleRequest",
     "SettleRequestAs",
     "SetTool",
+    "StateChange",
+    "StateChangeAction",
+    "StateChangePart",
+    "StateChanges",
     "Status",
     "StatusStatus",
     "Switch",

@@ -1,0 +1,12 @@
+from enum import StrEnum
+
+
+class StateChangePart(StrEnum):
+    KEYS = "keys"
+    PINS = "pins"
+    POLICY = "policy"
+    SETS = "sets"
+    SWITCHES = "switches"
+
+    def __str__(self) -> str:
+        return str(self.value)
