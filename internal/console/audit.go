@@ -53,16 +53,7 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 			params.Kind = g.kinds
 		}
 	}
-	for of, to := range map[string]**time.Time{page.Since: &params.Since, page.Until: &params.Until} {
-		if of == "" {
-			continue
-		}
-		if at, ok := timeOf(of); ok {
-			*to = &at
-		} else {
-			page.Refusal = timeRefusal
-		}
-	}
+	params.Since, params.Until, page.Refusal = between(page.Since, page.Until)
 	list, err := get[callyard.AuditRecordList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListAudit(ctx, &params)
 	})

@@ -50,16 +50,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	if slices.Contains(callStates, page.State) {
 		params.State = []callyard.ListCallsParamsState{callyard.ListCallsParamsState(page.State)}
 	}
-	for of, to := range map[string]**time.Time{page.Since: &params.Since, page.Until: &params.Until} {
-		if of == "" {
-			continue
-		}
-		if at, ok := timeOf(of); ok {
-			*to = &at
-		} else {
-			page.Refusal = timeRefusal
-		}
-	}
+	params.Since, params.Until, page.Refusal = between(page.Since, page.Until)
 	list, err := get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListCalls(ctx, &params)
 	})
@@ -72,6 +63,23 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		page.Older = Root + "/calls?" + q.Encode()
 	}
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
+}
+
+// between reads the times of a filter, nil for those that are empty; refusal says what is wrong
+// with one.
+func between(since, until string) (from, to *time.Time, refusal string) {
+	read := func(text string) *time.Time {
+		at, ok := timeOf(text)
+		if !ok && text != "" {
+			refusal = timeRefusal
+		}
+		if !ok {
+			return nil
+		}
+		return &at
+	}
+	from, to = read(since), read(until)
+	return from, to, refusal
 }
 
 // timeOf reads a time of a filter, in UTC where it names no zone.

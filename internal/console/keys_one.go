@@ -208,7 +208,7 @@ func (c keyPages) rotate(w http.ResponseWriter, r *http.Request, v Visit, id, ta
 
 func (c keyPages) revoke(w http.ResponseWriter, r *http.Request, v Visit, id, tag string) error {
 	if r.PostForm.Get("sure") != "yes" {
-		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Nothing was revoked: check the box to confirm it."))
+		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Nothing was revoked: confirm it with the checkbox."))
 	}
 	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.RevokeKey(ctx, id, &callyard.RevokeKeyParams{IfMatch: &tag})

@@ -71,7 +71,7 @@ func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified,
 			v.c.message(m)
 		}
 	}
-	// The ends are judged on a copy: the chains go on.
+	// The ends are judged on a copy: the chains continue.
 	c := *v.c
 	c.report.Faults, c.report.Trimmed = slices.Clone(c.report.Faults), slices.Clone(c.report.Trimmed)
 	if done.Complete && known {

@@ -36,11 +36,11 @@ type AuditRecord struct {
 	PolicyVersion    string            `json:"policy_version,omitempty"`
 	Rule             string            `json:"rule,omitempty"`
 	Outcome          string            `json:"outcome,omitempty" example:"succeeded"`
-	Reason           string            `json:"reason,omitempty" doc:"The reason that the policy gives."`
 	ReasonDigest     string            `json:"reason_digest,omitempty" doc:"The digest of a person's reason, which is stored with the approval."`
 	ArgumentsDigest  string            `json:"arguments_digest,omitempty"`
 	DefinitionDigest string            `json:"definition_digest,omitempty"`
 	BindingDigest    string            `json:"binding_digest,omitempty"`
+	Reason           string            `json:"reason,omitempty" doc:"The reason that the policy gives."`
 	ResultDigest     string            `json:"result_digest,omitempty"`
 	Worker           schema.WorkerID   `json:"worker,omitempty"`
 	Attempt          string            `json:"attempt,omitempty"`

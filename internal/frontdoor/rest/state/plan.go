@@ -78,9 +78,9 @@ func (h *handlers) planSwitches(file, now []DisabledTools, by string) (all []ste
 	set := func(sw DisabledTools, enabled bool) func(context.Context) error {
 		return func(ctx context.Context) (err error) {
 			if sw.Wide {
-				_, _, err = h.o.Catalog.Switches().Many(ctx, schema.ServerID(sw.Server), sw.Tool, sw.Set, enabled, sw.Reason, by)
+				_, _, err = h.o.Catalog.Switches().Many(ctx, sw.Server, sw.Tool, sw.Set, enabled, sw.Reason, by)
 			} else {
-				_, err = h.o.Catalog.Switch(ctx, schema.ServerID(sw.Server), sw.Tool, enabled, sw.Reason, by)
+				_, err = h.o.Catalog.Switch(ctx, sw.Server, sw.Tool, enabled, sw.Reason, by)
 			}
 			return err
 		}
@@ -106,14 +106,14 @@ func (h *handlers) planSwitches(file, now []DisabledTools, by string) (all []ste
 // planPins accepts what the servers offer now. Only members of the groups that can accept
 // definitions do that here as well.
 func (h *handlers) planPins(file []AcceptedDigest, by *schema.Principal) (all []step) {
-	servers := make(map[string]map[string]catalog.PinnedTool)
+	servers := make(map[schema.ServerID]map[string]catalog.PinnedTool)
 	for _, pin := range file {
 		tools, asked := servers[pin.Server]
 		s := step{StateChange: StateChange{Part: partPins, Name: pin.name(), Action: add, Note: "Accepts " + pin.Digest + "."}}
 		if !asked {
 			tools = make(map[string]catalog.PinnedTool)
 			servers[pin.Server] = tools
-			if pins, err := h.o.Catalog.Pins(schema.ServerID(pin.Server)); err == nil {
+			if pins, err := h.o.Catalog.Pins(pin.Server); err == nil {
 				for _, t := range pins.Tools {
 					tools[t.Name] = t
 				}
@@ -135,10 +135,10 @@ func (h *handlers) planPins(file []AcceptedDigest, by *schema.Principal) (all []
 			}
 			s.do = func(ctx context.Context) error {
 				one := []catalog.Acceptance{{Tool: pin.Tool, Digest: pin.Digest}}
-				if _, err := h.o.Catalog.Operator().Accept(ctx, schema.ServerID(pin.Server), one, by.Name); err != nil || h.o.Accepted == nil {
+				if _, err := h.o.Catalog.Operator().Accept(ctx, pin.Server, one, by.Name); err != nil || h.o.Accepted == nil {
 					return err
 				}
-				return h.o.Accepted(ctx, *by, schema.ServerID(pin.Server), one)
+				return h.o.Accepted(ctx, *by, pin.Server, one)
 			}
 		}
 		all = append(all, s)

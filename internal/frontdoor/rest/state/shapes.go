@@ -29,18 +29,18 @@ type FabricState struct {
 
 // DisabledTools is a tool that is disabled, or all tools that fit.
 type DisabledTools struct {
-	Server string `json:"server,omitempty" maxLength:"256" example:"files"`
-	Tool   string `json:"tool,omitempty" maxLength:"256" example:"delete_*"`
-	Set    string `json:"set,omitempty" maxLength:"256" doc:"Only tools of this set."`
-	Wide   bool   `json:"wide,omitempty" doc:"Whether server and tool are patterns."`
-	Reason string `json:"reason,omitempty" maxLength:"1000"`
+	Server schema.ServerID `json:"server,omitempty" maxLength:"256" example:"files"`
+	Tool   string          `json:"tool,omitempty" maxLength:"256" example:"delete_*"`
+	Set    string          `json:"set,omitempty" maxLength:"256" doc:"Only tools of this set."`
+	Wide   bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns."`
+	Reason string          `json:"reason,omitempty" maxLength:"1000"`
 }
 
 // AcceptedDigest is the accepted definition of a tool.
 type AcceptedDigest struct {
-	Server string `json:"server" maxLength:"256" example:"files"`
-	Tool   string `json:"tool" maxLength:"256" example:"read_file"`
-	Digest string `json:"digest" maxLength:"256" example:"sha256:71accd489c13"`
+	Server schema.ServerID `json:"server" maxLength:"256" example:"files"`
+	Tool   string          `json:"tool" maxLength:"256" example:"read_file"`
+	Digest string          `json:"digest" maxLength:"256" example:"sha256:71accd489c13"`
 }
 
 // PolicyText is the policy that a front door uses.
@@ -103,7 +103,7 @@ func keyOf(k *issued.Key) ExportedKey {
 }
 
 func (d *DisabledTools) name() string {
-	name := cmp.Or(d.Server, "*") + "/" + cmp.Or(d.Tool, "*")
+	name := cmp.Or(string(d.Server), "*") + "/" + cmp.Or(d.Tool, "*")
 	if d.Set != "" {
 		name += " in set " + d.Set
 	}
@@ -116,7 +116,7 @@ func (d DisabledTools) where() DisabledTools {
 	return d
 }
 
-func (p *AcceptedDigest) name() string { return p.Server + "/" + p.Tool }
+func (p *AcceptedDigest) name() string { return string(p.Server) + "/" + p.Tool }
 
 // same reports whether two values have the same JSON.
 func same(a, b any) bool {

@@ -49,7 +49,7 @@ func (h *handlers) now(by *schema.Principal) *FabricState {
 		}
 	}
 	for _, sw := range h.o.Catalog.Switches().List() {
-		s.Switches = append(s.Switches, DisabledTools{Server: string(sw.Server), Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Reason: sw.Reason})
+		s.Switches = append(s.Switches, DisabledTools{Server: sw.Server, Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Reason: sw.Reason})
 	}
 	for _, server := range h.o.Catalog.Servers() {
 		pins, err := h.o.Catalog.Pins(server.ID)
@@ -58,7 +58,7 @@ func (h *handlers) now(by *schema.Principal) *FabricState {
 		}
 		for _, t := range pins.Tools {
 			if t.Accepted != nil {
-				s.Pins = append(s.Pins, AcceptedDigest{string(server.ID), t.Name, t.Accepted.Digest})
+				s.Pins = append(s.Pins, AcceptedDigest{server.ID, t.Name, t.Accepted.Digest})
 			}
 		}
 	}
