@@ -53,7 +53,7 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 			params.Kind = g.kinds
 		}
 	}
-	params.Since, params.Until, page.Refusal = between(page.Since, page.Until)
+	params.Since, params.Until, page.Refusal = periodOf(page.Since, page.Until)
 	list, err := get[callyard.AuditRecordList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListAudit(ctx, &params)
 	})

@@ -50,7 +50,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	if slices.Contains(callStates, page.State) {
 		params.State = []callyard.ListCallsParamsState{callyard.ListCallsParamsState(page.State)}
 	}
-	params.Since, params.Until, page.Refusal = between(page.Since, page.Until)
+	params.Since, params.Until, page.Refusal = periodOf(page.Since, page.Until)
 	list, err := get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListCalls(ctx, &params)
 	})
@@ -65,9 +65,9 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
 }
 
-// between reads the times of a filter, nil for those that are empty; refusal says what is wrong
+// periodOf reads the times of a filter, nil for those that are empty; refusal says what is wrong
 // with one.
-func between(since, until string) (from, to *time.Time, refusal string) {
+func periodOf(since, until string) (from, to *time.Time, refusal string) {
 	read := func(text string) *time.Time {
 		at, ok := timeOf(text)
 		if !ok && text != "" {
