@@ -114,7 +114,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 		},
 		ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
 		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
-		Trace: call.Trace.Parent, TraceState: call.Trace.State,
+		Trace: call.Trace.Parent, TraceState: call.Trace.State, ReplayOf: call.ReplayOf,
 	}
 	if record.Binding.ToolDefinitionDigest == "" && len(definition) > 0 {
 		record.Binding.ToolDefinitionDigest = schema.Digest(definition)

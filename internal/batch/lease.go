@@ -5,6 +5,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -29,7 +30,7 @@ func (l *lease) item(c *journal.CallRecord, attempt int) *item {
 	taken, takeBack := context.WithCancel(context.Background())
 	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
 		ID: l.id(c), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
-		Extra: c.Extra, Principal: asker(l.m, c), Trace: c.Trace, Durable: true, Priority: l.m.Priority,
+		Extra: c.Extra, Principal: asker(l.m, c), Trace: c.Trace, ReplayOf: c.ReplayOf, Durable: true, Priority: l.m.Priority,
 	}}
 }
 
@@ -53,6 +54,7 @@ func (l *lease) place(it *item) *records.Record {
 		it.noted = schema.NewCallID()
 	}
 	rec := &records.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
+	rec.Decision = risk.Allowed // those that are held run from the ledger
 	if l.m.Kind == journal.Batch {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
 	}

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
@@ -41,10 +42,14 @@ type Options struct {
 }
 
 // Calls is the entry. It is safe for concurrent use.
-type Calls struct{ o Options }
+type Calls struct {
+	o Options
+	// dryRun lets one dry run go at a time: it takes a processor for seconds.
+	dryRun sync.Mutex
+}
 
 // New returns the entry for calls.
-func New(o Options) *Calls { return &Calls{o} }
+func New(o Options) *Calls { return &Calls{o: o} }
 
 // Limits are the bounds of one call.
 type Limits = admission.Limits

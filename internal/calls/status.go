@@ -39,8 +39,10 @@ type Status struct {
 	ApprovalID schema.ApprovalID
 	// Held is what was asked of approvers, nil where the call was not held as a single
 	// call.
-	Held      *Held
-	Edited    bool // an approver changed the arguments
+	Held   *Held
+	Edited bool // an approver changed the arguments
+	// ReplayOf is the call whose arguments it repeats, "" for none.
+	ReplayOf  schema.CallID
 	Decisions []Decision
 
 	// RecordOnly says that nothing but the execution record of the call is kept: its
@@ -102,7 +104,7 @@ var approvalStates = map[ledger.State]schema.State{
 func OfApproval(a *ledger.Approval) *Status {
 	return &Status{
 		ID: a.CallID, State: approvalStates[a.State], Server: a.Binding.Server, Tool: a.Binding.Tool, ApprovalID: a.ID, Held: heldOf(a),
-		Edited: a.Edited != nil, Decisions: a.Decisions, Created: a.Created, Expires: a.Expires, Ended: a.Ended, ToolError: a.ToolError, Error: a.Error,
+		Edited: a.Edited != nil, Decisions: a.Decisions, Created: a.Created, Expires: a.Expires, Ended: a.Ended, ToolError: a.ToolError, Error: a.Error, ReplayOf: a.ReplayOf,
 		approval: a,
 	}
 }
@@ -116,7 +118,7 @@ func OfEnd(e batch.End) *Status {
 func ofStored(b *batch.Status) *Status {
 	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, call: b.Call}
 	if c := b.Call; c != nil {
-		s.Server, s.Tool, s.CustomID, s.Created, s.Expires = c.Server, c.Tool, c.CustomID, c.Accepted, c.Expires
+		s.Server, s.Tool, s.CustomID, s.Created, s.Expires, s.ReplayOf = c.Server, c.Tool, c.CustomID, c.Accepted, c.Expires, c.ReplayOf
 	}
 	if b.State == schema.StateHeld {
 		s.ApprovalID = ledger.IDFor(b.CallID)
@@ -151,7 +153,7 @@ func (s *Status) end(r *journal.ResultRecord) {
 func ofRecord(r *records.Record) *Status {
 	s := &Status{
 		RecordOnly: true, ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
-		Attempt: r.Attempt, ToolError: r.ToolError,
+		Attempt: r.Attempt, ToolError: r.ToolError, ReplayOf: r.ReplayOf,
 	}
 	if r.Ended != 0 {
 		s.Ended = time.Unix(0, r.Ended).UTC()

@@ -80,6 +80,12 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 	if err != nil {
 		return err
 	}
+	return printCall(c, held, result, "The tool "+oneLine(tool)+" of server "+oneLine(server)+" reported an error.")
+}
+
+// printCall prints the result of a call, or that it is held. A tool's own error is an
+// exitError with the text toolError.
+func printCall(c *client, held bool, result []byte, toolError string) (err error) {
 	if c.out.structured() {
 		err = c.out.document(result)
 	} else if !held {
@@ -92,7 +98,7 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 		return heldCall(result)
 	}
 	if isToolError(result) {
-		return fail(exitToolError, "The tool %s of server %s reported an error.", oneLine(tool), oneLine(server))
+		return fail(exitToolError, "%s", toolError)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func withWords(calls *cobra.Command) *cobra.Command {
 		cmd.ValidArgsFunction = completing(openCallIDs)
 	}
 	offer(settle, "as", "done", "failed", "run-again")
-	calls.AddCommand(cancel, settle, retry)
+	calls.AddCommand(cancel, settle, retry, replayCommand())
 	return calls
 }
 

@@ -37,7 +37,7 @@ func policyCommand() *cobra.Command {
 		},
 	}
 	test.Flags().StringVar(&file, "policy", "", "the policy file (default: the built-in policy)")
-	return group("policy", "Check and test a policy", check, test)
+	return group("policy", "Check and test a policy", check, test, dryRunCommand())
 }
 
 // readPolicy reads a policy with all of its faults; "" is the default one.

@@ -96,13 +96,13 @@ func label(text any) string {
 // tone returns the class that colors the badge of a state, of a risk or of a decision.
 func tone(state any) string {
 	switch fmt.Sprint(state) {
-	case "initialized", "succeeded", "accepted", "run", "ready", "done", "completed":
+	case "initialized", "succeeded", "accepted", "run", "ready", "done", "completed", "allowed":
 		return "success"
 	case "running", "queued", "receiving":
 		return "info"
 	case "starting", "held", "hold", "medium", "new", "draining", "sandbox", "canceling", "expired":
 		return "warning"
-	case "error", "timeout", "failed", "denied", "deny", "unknown", "high", "changed", "offline", "missing", "unaccepted":
+	case "error", "timeout", "failed", "denied", "deny", "refused", "unknown", "high", "changed", "offline", "missing", "unaccepted":
 		return "danger"
 	}
 	return ""

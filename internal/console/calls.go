@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -109,11 +110,15 @@ type callPage struct {
 	Open   bool // it has not ended
 	Settle bool // somebody must say what became of it
 	Again  bool // another attempt can be started
-	Token  string
-	Done   string
-	Detail string // of the problem
-	Kind   string
-	Faults []schema.Fault
+	// Arguments are what the caller sent; nil where they are not stored, and the call cannot
+	// be replayed.
+	Arguments json.RawMessage
+	Once      string // makes what is sent twice from a page one replay
+	Token     string
+	Done      string
+	Detail    string // of the problem
+	Kind      string
+	Faults    []schema.Fault
 }
 
 // call is the page of one call.
@@ -124,12 +129,13 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		return nil
 	}
 	a, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetCall(ctx, id, nil)
+		include := callyard.GetCallParamsIncludeArguments
+		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
 	})
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r)}
+	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r), Once: rand.Text(), Arguments: rawjson.Get(a.body, "arguments")}
 	if err := json.Unmarshal(a.body, &page.C); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 	}
@@ -236,6 +242,8 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 		done, send = "cancel", func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.CancelCall(ctx, id)
 		}
+	case "replay":
+		return c.replay(w, r, v, id)
 	case "done", "failed", "run-again":
 		body := callyard.SettleRequest{As: callyard.SettleRequestAs(act), Reason: strings.TrimSpace(f.Get("reason"))}
 		send = func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -249,5 +257,21 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 	}
 	c.acted(v, act, "call", id)
 	http.Redirect(w, r, at(Root+"/call", "id", id, "done", done), http.StatusSeeOther)
+	return nil
+}
+
+// replay makes a new call with the arguments of one, and shows it: it is stored, so that its page
+// has the result.
+func (c callPages) replay(w http.ResponseWriter, r *http.Request, v Visit, id string) error {
+	prefer := "respond-async"
+	params := callyard.ReplayCallParams{Prefer: &prefer, IdempotencyKey: onceKey(r.PostForm.Get("once"), id)}
+	a, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ReplayCall(ctx, id, &params)
+	})
+	if err != nil {
+		return err
+	}
+	c.acted(v, "replay", "call", id, "new", a.callID)
+	http.Redirect(w, r, at(Root+"/call", "id", a.callID, "done", "replay"), http.StatusSeeOther)
 	return nil
 }

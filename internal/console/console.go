@@ -116,6 +116,7 @@ func (c *Console) Routes() []Route {
 		{"POST " + Root + "/batch", callPages{c}.cancelBatch},
 		{"GET " + Root + "/batch/results", callPages{c}.results},
 		{"GET " + Root + "/policy", c.policy},
+		{"POST " + Root + "/policy", c.tryDraft},
 		{"GET " + Root + "/sets", c.setList},
 		{"GET " + keysPath, keyPages{c}.list},
 		{"GET " + newKeyPath, keyPages{c}.ask},

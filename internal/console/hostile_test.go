@@ -92,9 +92,10 @@ var everything = map[string]string{
 	"GET /workers":        `{"workers":[{"id":"x","name":"x","host":"x","pid":3,"version":"x","draining":false,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"x":"x"},"servers":[]}]}`,
 	"GET /configuration":  `{"processes":[{"id":"x","role":"x","parts":[{"part":"policy","version":"x","outcome":"loaded","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z"}]}],"disagreements":[{"part":"x","server":"x","versions":[]}]}`,
 	"GET /version":        `{"version":"x","go":"x","started":"2026-01-01T00:00:00Z"}`,
-	"GET /calls":          `{"calls":[{"id":"x","state":"x","server":"x","tool":"x","method":"x","principal":"x","owner":"x","arguments_digest":"x","arguments_bytes":1,"result_bytes":1,"result_digest":"x","created":"2026-11-26T02:00:00Z","worker":"x","front_door":"x","attempt":1,"error":{"kind":"x","detail":"x"}}],"next":"x"}`,
-	"GET /calls/c": `{"id":"x","state":"x","server":"x","tool":"x","created":"2026-11-26T02:00:00Z","approval_id":"x","batch_id":"x","custom_id":"x","worker":"x","reasons":["x"],"settled":"x","decisions":[{"at":"2026-11-26T02:00:00Z","by":"x","kind":"x","reason":"x"}],
+	"GET /calls":          `{"calls":[{"id":"x","state":"x","server":"x","tool":"x","method":"x","principal":"x","owner":"x","arguments_digest":"x","arguments_bytes":1,"result_bytes":1,"result_digest":"x","created":"2026-11-26T02:00:00Z","worker":"x","front_door":"x","attempt":1,"decision":"x","rule":"x","error":{"kind":"x","detail":"x"}}],"next":"x"}`,
+	"GET /calls/c": `{"id":"x","state":"x","server":"x","tool":"x","created":"2026-11-26T02:00:00Z","approval_id":"x","batch_id":"x","custom_id":"x","replay_of":"x","arguments":{"x":"x"},"worker":"x","reasons":["x"],"settled":"x","decisions":[{"at":"2026-11-26T02:00:00Z","by":"x","kind":"x","reason":"x"}],
 		"problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false},"result":{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x"},{"type":"resource","resource":{"uri":"x","text":"x","mimeType":"x"}},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}}`,
+	"POST /policy/dry-run":   `{"policy_version":"x","since":"2026-01-01T00:00:00Z","until":"2026-01-01T00:00:00Z","calls":1,"changed":1,"not_judged":1,"unknown":{"total":1,"arguments":1,"groups":1,"tools":1},"rules":[{"rule":"x","allowed":1,"held":1,"refused":1,"unknown":1,"changed":1}],"changes":[{"id":"x","server":"x","tool":"x","principal":"x","created":"2026-11-26T02:00:00Z","was":"x","now":"x","now_rule":"x"}]}`,
 	"GET /batches":           `{"batches":[{"id":"x","state":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"}}],"next":"x"}`,
 	"GET /batches/b":         `{"id":"x","state":"x","reason":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"},"refusals":[{"index":1,"custom_id":"x","detail":"x"}]}`,
 	"GET /batches/b/results": `{"call_id":"x","state":"x","problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false}}`,
@@ -160,6 +161,8 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		harmless(t, "a state", k.post("/console/state", "file", attack, "etag", attack).body)
 		harmless(t, "a new key", k.post("/console/keys/new", "name", attack, "scopes", attack).body)
 		harmless(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
+		p = k.post("/console/policy", "draft", attack, "since", attack)
+		harmless(t, "a tried draft", p.body)
 		if i != 16 && seen < 10 { // that one has characters that are shown as marks
 			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
 		}

@@ -18,6 +18,7 @@ type policyPage struct {
 	Checked  bool
 	TooMany  bool
 	Versions []inForce
+	Draft    draftView
 }
 
 // inForce is the version of a part of the configuration that a process uses.
@@ -25,21 +26,9 @@ type inForce struct{ Process, Part, Version string }
 
 // policy shows which policy the processes use, and what it decides for tools that are named.
 func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
-	page := policyPage{Asked: strings.TrimSpace(r.URL.Query().Get("tools"))}
-	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
-		return get[callyard.ConfigurationStatus](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetConfiguration(ctx)
-		})
-	})
-	if err != nil {
+	page := policyPage{Asked: strings.TrimSpace(r.URL.Query().Get("tools")), Draft: draftView{Token: v.Token(Root + "/policy"), Since: "7d"}}
+	if err := c.inForce(r.Context(), v, &page); err != nil {
 		return c.orKey(w, r, err)
-	}
-	for _, p := range status.Processes {
-		for _, part := range p.Parts {
-			if part.Part == "policy" {
-				page.Versions = append(page.Versions, inForce{p.ID, string(part.Part), part.Version})
-			}
-		}
 	}
 	names := strings.Fields(page.Asked)
 	if page.TooMany = len(names) > maxChecked; len(names) > 0 && !page.TooMany {
@@ -52,6 +41,26 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error 
 		page.Tools, page.Ready, page.Checked = all.Tools, all.Ready, true
 	}
 	return c.render(w, v, http.StatusOK, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
+}
+
+// inForce fills in which policy the processes use.
+func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error {
+	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
+		return get[callyard.ConfigurationStatus](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetConfiguration(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range status.Processes {
+		for _, part := range p.Parts {
+			if part.Part == "policy" {
+				page.Versions = append(page.Versions, inForce{p.ID, string(part.Part), part.Version})
+			}
+		}
+	}
+	return nil
 }
 
 type setsPage struct {

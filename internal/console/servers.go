@@ -140,6 +140,8 @@ func doneOf(r *http.Request) string {
 		return "The key is changed. It counts at every front door within a second."
 	case "revoke":
 		return "The key is revoked. No front door accepts it from a second later on."
+	case "replay":
+		return "This is the new call. It went through the policy like any other."
 	case "settle":
 		return "The outcome is recorded."
 	}

@@ -15,6 +15,14 @@ import (
 // decided, and a rule that raises the risk of a lookalike, are joined with what
 // the rest of the policy says: the stricter of the two counts.
 func (p *Policy) Assess(in *Input) Assessment {
+	a, _ := p.AssessKnown(in, Missing{})
+	return a
+}
+
+// AssessKnown is Assess for a call of which something is missing. undecided is the name of
+// the first rule whose condition needs that: then the assessment cannot be known, and a is
+// empty. Otherwise it is "", and a is what Assess returns for the whole call.
+func (p *Policy) AssessKnown(in *Input, missing Missing) (a Assessment, undecided string) {
 	if in == nil {
 		in = &Input{}
 	}
@@ -35,6 +43,9 @@ func (p *Policy) Assess(in *Input) Assessment {
 			d.reasons = r.twin
 		}
 		if r.when != nil {
+			if r.when.lacks(missing) {
+				return Assessment{}, r.name
+			}
 			if known == nil {
 				known = &facts{in: in}
 			}
@@ -51,18 +62,18 @@ func (p *Policy) Assess(in *Input) Assessment {
 			break
 		}
 		if r.deny {
-			return p.denied(r, in, d.reasons)
+			return p.denied(r, in, d.reasons), ""
 		}
 		doubts = append(doubts, d)
 	}
-	a := p.outcome(winner, in)
+	a = p.outcome(winner, in)
 	if a.Deny || len(doubts) == 0 {
-		return a
+		return a, ""
 	}
 	for i := len(doubts) - 1; i >= 0; i-- {
 		a = p.join(a, &doubts[i], in)
 	}
-	return a
+	return a, ""
 }
 
 // doubt is a rule that may or may not be meant.

@@ -15,23 +15,42 @@ import (
 // level alone, as MCP Bridge does: what has none runs at once. It has no side effects
 // and is safe for concurrent use.
 func Assess(policy *Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call) Assessment {
+	a, _ := AssessKnown(policy, level, trusted, definition, call, Missing{})
+	return a
+}
+
+// AssessKnown is Assess for a call of which something is missing; see [Policy.AssessKnown].
+func AssessKnown(policy *Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call, missing Missing) (a Assessment, undecided string) {
 	if policy == nil && level <= Low {
-		return Assessment{Level: Low, Reasons: noPolicy, Version: defaults.Version()}
+		return Assessment{Level: Low, Reasons: noPolicy, Version: defaults.Version()}, ""
 	}
 	p := defaults
 	if policy != nil {
 		p = policy.Current()
 	}
-	a := p.Assess(&Input{
+	a, undecided = p.AssessKnown(&Input{
 		Method: call.Method, Server: string(call.Server), ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
 		Arguments: call.Arguments, Principal: call.Principal,
-	})
+	}, missing)
+	if undecided != "" {
+		return a, undecided
+	}
 	if len(a.Reasons) == 0 {
 		a.Reasons = []string{fmt.Sprintf("riskLevel %d", level)}
 	}
 	a.ServerRisk, a.TrustAnnotations = level, trusted
-	return a
+	return a, ""
 }
+
+// Decision is what the gate decides on a call of a tool.
+type Decision string
+
+// The decisions. The zero value says that none is known.
+const (
+	Allowed Decision = "allowed" // it runs at once, maybe in a sandbox
+	Held    Decision = "held"    // it waits for an approval
+	Refused Decision = "refused" // it never runs
+)
 
 // defaults are in force where the operator has no policy.
 var defaults = Default()

@@ -32,6 +32,12 @@ const (
 	maxSearched = 64 << 10
 )
 
+// Variables of conditions that may be missing; see [Missing].
+const (
+	varArguments = "args"
+	varGroups    = "principal.groups"
+)
+
 // condition is a compiled CEL expression.
 type condition struct {
 	program cel.Program
@@ -42,6 +48,17 @@ type condition struct {
 	timeout time.Duration
 	// searches says that it has a regular expression.
 	searches bool
+	// arguments and groups say that it reads these parts of a call.
+	arguments, groups bool
+}
+
+// Missing says which parts of a call are not known to whoever asks for its assessment.
+type Missing struct{ Arguments, Groups bool }
+
+// lacks says whether the condition reads what is missing. Whether a regular expression may
+// run depends on the size of the arguments.
+func (c *condition) lacks(m Missing) bool {
+	return m.Arguments && (c.arguments || c.searches) || m.Groups && c.groups
 }
 
 // facts are the variables of conditions for one call. The arguments are decoded
@@ -54,7 +71,7 @@ type facts struct {
 // ResolveName returns a variable by its name.
 func (f *facts) ResolveName(name string) (any, bool) {
 	switch name {
-	case "args":
+	case varArguments:
 		if f.args == nil {
 			f.args = argsOf(f.in.Arguments)
 		}
@@ -67,7 +84,7 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		return types.String(f.in.Principal.Name), true
 	case "principal.owner":
 		return types.String(cmp.Or(f.in.Principal.Owner, f.in.Principal.Name)), true
-	case "principal.groups":
+	case varGroups:
 		return types.NewStringList(types.DefaultTypeAdapter, f.in.Principal.Groups), true
 	}
 	return nil, false
@@ -81,12 +98,12 @@ func (f *facts) Parent() interpreter.Activation { return nil }
 // of the policy and not of a call.
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(
-		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable(varArguments, cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("tool", cel.StringType),
 		cel.Variable("server", cel.StringType),
 		cel.Variable("principal.name", cel.StringType),
 		cel.Variable("principal.owner", cel.StringType),
-		cel.Variable("principal.groups", cel.ListType(cel.StringType)),
+		cel.Variable(varGroups, cel.ListType(cel.StringType)),
 		cel.OptionalTypes(),
 		ext.Strings(),
 		cel.CrossTypeNumericComparisons(true),
@@ -138,7 +155,11 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 		switch e.Kind() {
 		case ast.ComprehensionKind:
 			c.loops = true
-		case ast.IdentKind, ast.SelectKind:
+		case ast.IdentKind:
+			free = false
+			c.arguments = c.arguments || e.AsIdent() == varArguments
+			c.groups = c.groups || e.AsIdent() == varGroups
+		case ast.SelectKind:
 			free = false
 		case ast.CallKind:
 			c.searches = c.searches || e.AsCall().FunctionName() == "matches"

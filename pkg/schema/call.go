@@ -69,6 +69,9 @@ type Call struct {
 	// block, and when it ends the context of the call, nothing is sent. A call
 	// with it is never sent to a worker that cannot be named.
 	Chosen func(worker WorkerID)
+	// ReplayOf is the call whose arguments this one repeats, "" for none. It stands in the
+	// records of the call and is not sent.
+	ReplayOf CallID
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
 	// Fresh asks for a result of the tool's own, even where one of the cache would

@@ -37,13 +37,13 @@ var operations = map[string]Need{
 
 	"call-tool": callTools, "create-call": callTools, "create-tool-calls": callTools, "confirm-call": callTools, "confirm-calls": callTools,
 	"read-resource": callTools, "get-prompt": callTools,
-	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools,
+	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools, "replay-call": callTools,
 
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
 	"get-usage": ownCalls, // of others only with admin
 
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
-	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin,
+	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
 	"list-audit": tenantAdmin, "verify-audit": admin, "get-state": admin, "put-state": admin,
 

@@ -146,13 +146,19 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		call.Timeout = tool.Timeout
 	}
 	v.Assessment = g.assess(tool, call)
-	switch a := &v.Assessment; {
+	return v, g.refusal(tool, call, &v.Assessment)
+}
+
+// refusal returns why a call with the assessment must not run, or cannot run in the
+// isolation that it requires; nil where it may.
+func (g *Gate) refusal(tool *catalog.Tool, call *schema.Call, a *risk.Assessment) error {
+	switch {
 	case a.Deny:
-		return v, schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
+		return schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
 	case a.Level >= risk.High || a.Sandbox != "":
-		return v, isolated(call, tool.Sandbox, a)
+		return isolated(call, tool.Sandbox, a)
 	}
-	return v, nil
+	return nil
 }
 
 func (g *Gate) assess(tool *catalog.Tool, call *schema.Call) risk.Assessment {

@@ -6,12 +6,13 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/calls/quota"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// admitter admits calls. The error is the refusal.
+// admitter admits calls. The error is the refusal; what the policy decided comes with it.
 type admitter interface {
 	admit(ctx context.Context, call *schema.Call) (admitted, error)
 }
@@ -22,6 +23,7 @@ type admitted struct {
 	held    *approval.Held
 	durable *admission.Verdict
 	cache   *risk.Cache // how long the result may be kept; nil: not at all
+	judged  records.Judged
 }
 
 // holding asks the gate, and holds the calls that need an approval.
@@ -33,6 +35,7 @@ type holding struct {
 
 func (h *holding) admit(ctx context.Context, call *schema.Call) (a admitted, err error) {
 	verdict, err := h.gate.Admit(call)
+	a.judged.Decision, a.judged.Rule = verdict.Decision(err)
 	switch {
 	case err != nil:
 		return a, err

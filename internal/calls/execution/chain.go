@@ -113,17 +113,17 @@ func (c *Chain) Submit(ctx context.Context, call *schema.Call) (Outcome, error) 
 	switch {
 	case err != nil:
 		c.meter.end(call, nil, err, began)
-		c.log.refused(call, err)
+		c.log.refused(call, &d.judged, err)
 		return Outcome{}, schema.AsError(err).WithCall(call.ID)
 	case d.held != nil:
 		c.meter.deferred(call, "held")
-		c.log.held(call, d.held)
+		c.log.held(call, &d.judged, d.held)
 		return Outcome{Held: d.held}, nil
 	case d.durable != nil:
 		c.meter.deferred(call, "stored")
 		return Outcome{Durable: d.durable}, nil
 	}
-	res, err := c.fresh.Run(ctx, call, Plan{Cache: d.cache})
+	res, err := c.fresh.Run(ctx, call, Plan{Cache: d.cache, Judged: d.judged})
 	c.meter.end(call, res, err, began)
 	return Outcome{Result: res}, err
 }
@@ -149,7 +149,7 @@ func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	c.inFlight.Add(1)
 	began := time.Now()
 	c.meter.start()
-	entry := c.log.begin(call, record)
+	entry := c.log.begin(call, record, &records.Judged{})
 	ended := a.Ended
 	a.Ended = func(a *dispatch.AsyncCall, e dispatch.End) {
 		entry.End(records.Outcome{Result: e.Result, Err: e.Err})

@@ -26,6 +26,8 @@ type Plan struct {
 	Cache *risk.Cache
 	// Record has the fields of the execution record that the call does not tell; nil: none.
 	Record *records.Record
+	// Judged is what the policy decided on a call that was just admitted.
+	Judged records.Judged
 }
 
 // routerRunner is the innermost Runner.
@@ -89,7 +91,7 @@ type recordLayer struct {
 }
 
 func (l *recordLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
-	entry := l.log.begin(call, plan.Record)
+	entry := l.log.begin(call, plan.Record, &plan.Judged)
 	res, err := l.next.Run(ctx, call, plan)
 	entry.End(records.Outcome{Result: res, Err: err, Attempt: attempt(plan.Record, res, err)})
 	return res, err
@@ -127,36 +129,43 @@ func (l *metricsLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*
 // log writes execution records. Without a recorder it does nothing.
 type log struct{ recorder *records.Recorder }
 
-// recordOf is the execution record of a call, in addition to the fields of known.
-func recordOf(call *schema.Call, known *records.Record) records.Record {
+// recordOf is the execution record of a call, in addition to the fields of known, and to
+// what the policy decided where known does not say that.
+func recordOf(call *schema.Call, known *records.Record, judged *records.Judged) records.Record {
 	var rec records.Record
 	if known != nil {
 		rec = *known
+	}
+	if rec.Decision == "" {
+		rec.Judged = *judged
 	}
 	if rec.ID == "" {
 		rec.ID = call.ID
 	}
 	rec.Principal, rec.Owner, rec.Server, rec.Tool, rec.Method = call.Principal.Name, call.Principal.Owner, call.Server, call.Tool, call.Method
-	rec.Durable, rec.Tenant = call.Durable, call.Principal.Tenant.Stored()
+	rec.Durable, rec.Tenant, rec.ReplayOf = call.Durable, call.Principal.Tenant.Stored(), call.ReplayOf
+	if rec.Decision != "" {
+		rec.Groups = records.JoinGroups(call.Principal.Groups)
+	}
 	return rec
 }
 
 // begin records that a call runs. The argument bytes do not change any more, so their
 // digest may be made later. The entry may be nil, and is ended all the same.
-func (l log) begin(call *schema.Call, known *records.Record) *records.Call {
+func (l log) begin(call *schema.Call, known *records.Record, judged *records.Judged) *records.Call {
 	if l.recorder == nil {
 		return nil
 	}
-	rec := recordOf(call, known)
+	rec := recordOf(call, known, judged)
 	return l.recorder.BeginWith(&rec, call.Arguments, true)
 }
 
 // refused records a call that never ran. Names that callers made up are not kept.
-func (l log) refused(call *schema.Call, err error) {
+func (l log) refused(call *schema.Call, judged *records.Judged, err error) {
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, nil)
+	rec := recordOf(call, nil, judged)
 	if schema.KindOf(err) == schema.KindNotFound {
 		rec.Server, rec.Tool = "", ""
 	}
@@ -164,11 +173,11 @@ func (l log) refused(call *schema.Call, err error) {
 }
 
 // held records a call that waits for an approval.
-func (l log) held(call *schema.Call, held *approval.Held) {
+func (l log) held(call *schema.Call, judged *records.Judged, held *approval.Held) {
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, nil)
+	rec := recordOf(call, nil, judged)
 	rec.State, rec.Approval = schema.StateHeld, held.Approval.ID
 	l.recorder.Add(&rec)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -100,6 +101,40 @@ type Record struct {
 	CustomID string
 	// Approval is the approval under which it waits or ran.
 	Approval schema.ApprovalID
+	Judged
+	// ReplayOf is the call whose arguments it has, where it was started as a replay.
+	ReplayOf schema.CallID
+}
+
+// Judged is what the policy decided on a call, and for whom. The zero value says that the
+// policy was not asked, or that this is not known.
+type Judged struct {
+	Decision risk.Decision
+	// Rule is the rule that decided, "" for none or where it is not known.
+	Rule string
+	// Groups are those of the principal; see [JoinGroups]. They count where Decision is set.
+	Groups string
+}
+
+// groupEnd ends each group in [Judged.Groups].
+const groupEnd = "\x00"
+
+// JoinGroups puts groups into one text.
+func JoinGroups(groups []string) string {
+	if len(groups) == 0 {
+		return ""
+	}
+	return strings.Join(groups, groupEnd) + groupEnd
+}
+
+// SplitGroups returns the groups of a text of [JoinGroups]. whole is false where the text
+// was truncated, and groups are missing.
+func SplitGroups(text string) (groups []string, whole bool) {
+	if text == "" {
+		return nil, true
+	}
+	text, whole = strings.CutSuffix(text, groupEnd)
+	return strings.Split(text, groupEnd), whole
 }
 
 // Newer says whether r, a record of the same call, tells of a later time than o:
@@ -138,6 +173,8 @@ func merge(r, next *Record) *Record {
 	fill(&r.CustomID, old.CustomID)
 	fill(&r.Known, old.Known)
 	fill(&r.Approval, old.Approval)
+	fill(&r.Judged, old.Judged)
+	fill(&r.ReplayOf, old.ReplayOf)
 	if old.Admitted != 0 && (r.Admitted == 0 || old.Admitted < r.Admitted) {
 		r.Admitted = old.Admitted
 	}
@@ -159,9 +196,10 @@ func fill[T comparable](to *T, from T) {
 
 const (
 	// maxName bounds one name in a record, maxDetail the sentence; longer ones
-	// are cut.
+	// are cut. maxGroups is for all groups of a principal.
 	maxName   = 256
 	maxDetail = 512
+	maxGroups = 2048
 )
 
 // cut shortens the texts of a record, and lets go of what they were part of.
@@ -179,6 +217,9 @@ func (r *Record) cut() {
 	short(&r.CustomID, maxName)
 	short(&r.Known, maxName)
 	short(&r.Approval, maxName)
+	short(&r.Rule, maxName)
+	short(&r.Groups, maxGroups)
+	short(&r.ReplayOf, maxName)
 }
 
 func short[S ~string](text *S, most int) {

@@ -3,6 +3,7 @@ package records
 import (
 	"time"
 
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -37,6 +38,9 @@ type View struct {
 	Index           *int64            `json:"index,omitempty" doc:"Its position in the batch, from 0."`
 	CustomID        string            `json:"custom_id,omitempty"`
 	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty"`
+	Decision        risk.Decision     `json:"decision,omitempty" enum:"allowed,held,refused" doc:"What the policy decided. It is missing where the call was refused before the policy was asked."`
+	Rule            string            `json:"rule,omitempty" doc:"The rule of the policy that decided, if one did and its name was recorded."`
+	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
 }
 
 // ViewError is why a call has no result.
@@ -61,6 +65,7 @@ func (r *Record) View() View {
 		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
 		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
+		Decision: r.Decision, Rule: r.Rule, ReplayOf: r.ReplayOf,
 	}
 	if r.Known != "" {
 		v.ID = r.Known

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -37,6 +38,8 @@ const (
 	flagKnown // callers know the call by another id
 	flagCancelRequested
 	flagTenant // not the default one
+	flagJudged // decision, rule and groups
+	flagReplayOf
 )
 
 func stateByte(s schema.State) byte {
@@ -130,6 +133,8 @@ func (p *packer) add(k key, r *Record) {
 	set(flagKnown, r.Known != "")
 	set(flagCancelRequested, r.CancelRequested)
 	set(flagTenant, r.Tenant != "")
+	set(flagJudged, r.Decision != "")
+	set(flagReplayOf, r.ReplayOf != "")
 
 	b := binary.AppendUvarint(p.one[:0], flags)
 	b = append(b, stateByte(r.State))
@@ -172,6 +177,14 @@ func (p *packer) add(k key, r *Record) {
 	}
 	if flags&flagTenant != 0 {
 		b = binary.AppendUvarint(b, p.number(string(r.Tenant)))
+	}
+	if flags&flagJudged != 0 {
+		b = binary.AppendUvarint(b, p.number(string(r.Decision)))
+		b = binary.AppendUvarint(b, p.number(r.Rule))
+		b = binary.AppendUvarint(b, p.number(r.Groups))
+	}
+	if flags&flagReplayOf != 0 {
+		b = appendText(b, string(r.ReplayOf))
 	}
 	p.one = b
 	p.records = binary.AppendUvarint(p.records, uint64(len(b)))
@@ -271,6 +284,12 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	}
 	if flags&flagTenant != 0 {
 		r.Tenant = schema.TenantID(p.name())
+	}
+	if flags&flagJudged != 0 {
+		r.Decision, r.Rule, r.Groups = risk.Decision(p.name()), p.name(), p.name()
+	}
+	if flags&flagReplayOf != 0 {
+		r.ReplayOf = schema.CallID(p.text())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -176,7 +177,7 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, e
 		}
 	}
 	if err == nil {
-		res, err = r.o.Chain.Run(ctx, call, &records.Record{Approval: a.ID})
+		res, err = r.o.Chain.Run(ctx, call, &records.Record{Approval: a.ID, Judged: records.Judged{Decision: risk.Held}})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err

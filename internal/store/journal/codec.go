@@ -67,6 +67,7 @@ const (
 	tagReason      = 39
 	tagExtra       = 40
 	tagTenant      = 41
+	tagReplayOf    = 42
 )
 
 const (

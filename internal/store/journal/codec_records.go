@@ -38,6 +38,7 @@ func appendCall(dst []byte, r *CallRecord) []byte {
 	dst = frame.AppendString(dst, tagKey, r.Key)
 	dst = frame.AppendString(dst, tagApproval, r.Approval)
 	dst = frame.AppendString(dst, tagWarrant, r.Warrant)
+	dst = frame.AppendString(dst, tagReplayOf, r.ReplayOf)
 	dst = frame.AppendString(dst, tagExtra, r.Extra)
 	dst = appendObject(dst, &r.ArgumentsObject)
 	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagSafe, r.Safe)|frame.Bit(flagHeld, r.Held))
@@ -150,6 +151,8 @@ func (r *CallRecord) field(tag byte, value string) error {
 		r.Approval = value
 	case tagWarrant:
 		r.Warrant = []byte(value)
+	case tagReplayOf:
+		r.ReplayOf = schema.CallID(value)
 	case tagExtra:
 		r.Extra = []byte(value)
 	case tagFlags:

@@ -117,6 +117,20 @@ func (s *Store) Calls(ctx context.Context, id schema.BatchID, index uint64, max 
 	return r.read(ctx, index, max)
 }
 
+// CallsFrom returns as many calls from index on as there are, up to max. It searches for the
+// first of them only. Errors as [Store.Calls].
+func (s *Store) CallsFrom(ctx context.Context, id schema.BatchID, index uint64, max int) (all []CallRecord, err error) {
+	r := reader{logs: s.logs, id: id}
+	for len(all) < max {
+		found, err := r.read(ctx, index+uint64(len(all)), max-len(all))
+		if err != nil || len(found) == 0 {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
 // FindCall reads one call by its index, or [schema.KindNotFound]; a [*GapError] where it
 // was lost.
 func (s *Store) FindCall(ctx context.Context, id schema.BatchID, index uint64) (*CallRecord, error) {

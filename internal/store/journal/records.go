@@ -85,6 +85,8 @@ type CallRecord struct {
 	Key      string
 	Approval string
 	Warrant  []byte
+	// ReplayOf is [schema.Call].ReplayOf.
+	ReplayOf schema.CallID
 	// Extra is [schema.Call].Extra.
 	Extra []byte
 	// Arguments are the argument bytes, or nil where ArgumentsObject has them.

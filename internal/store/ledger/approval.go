@@ -84,6 +84,9 @@ type Approval struct {
 	Trace      string `json:"trace,omitempty"`
 	TraceState string `json:"trace_state,omitempty"`
 
+	// ReplayOf is the call whose arguments this one repeats, "" for none.
+	ReplayOf schema.CallID `json:"replay_of,omitempty"`
+
 	// Write is a random mark of the write that made this record. A writer that
 	// lost the reply knows its own write by it.
 	Write string `json:"write,omitempty"`

@@ -32,9 +32,11 @@ func (c *handlers) register(d *httpapi.Document) {
 		if c.calls.CanStore() {
 			d.Handle(opSettle(d), c.settleCall)
 		}
+		d.Handle(c.opReplay(d), c.replayCall)
 	}
 	if c.calls.CanList() {
 		httpapi.HandleValue(d, opListCalls(), "A page of calls.", nil, c.listCalls)
+		httpapi.HandleValue(d, opDryRun(d), "What the draft would have decided.", nil, c.dryRunPolicy)
 	}
 }
 

@@ -96,7 +96,8 @@ func opCallState(d *httpapi.Document) huma.Operation {
 		"The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
-		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60.", openapi.Integers(0, maxLongPoll.Seconds())))
+		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60.", openapi.Integers(0, maxLongPoll.Seconds())),
+		&huma.Param{Name: "include", In: "query", Description: "arguments: also the arguments of the call, where they are stored.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"arguments"}}, Example: "arguments"})
 	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}
 	return op
 }

@@ -55,6 +55,11 @@ func (c *handlers) describe(d *httpapi.Document) {
 	d.NameSchema(reflect.TypeFor[calls.Page](), "CallList")
 	d.NameSchema(reflect.TypeFor[calls.View](), schemaRecord)
 	d.NameSchema(reflect.TypeFor[calls.ViewError](), "CallRecordError")
+	d.NameSchema(reflect.TypeFor[calls.DryRun](), "PolicyDryRun")
+	d.NameSchema(reflect.TypeFor[calls.DryRunUnknown](), "PolicyDryRunUnknown")
+	d.NameSchema(reflect.TypeFor[calls.DryRunRule](), "PolicyDryRunRule")
+	d.NameSchema(reflect.TypeFor[calls.DryRunChange](), "PolicyDryRunChange")
+	d.NameSchema(reflect.TypeFor[DryRunRequest](), "PolicyDryRunRequest")
 	d.NameSchema(reflect.TypeFor[calls.Allow](), "Allowance")
 	d.NameSchema(reflect.TypeFor[calls.Pattern](), "AllowancePattern")
 	d.NameSchema(reflect.TypeFor[calls.Value](), "AllowanceValue")
@@ -69,7 +74,7 @@ func (c *handlers) describe(d *httpapi.Document) {
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {
-		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest")
+		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest", "PolicyDryRunRequest")
 		submit.DescribeCall(all, schemaRecord)
 	})
 }

@@ -3,6 +3,7 @@ package calls
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,7 +30,28 @@ func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.sendCall(x, r, s)
+	return c.sendCallWith(x, r, s)
+}
+
+// sendCallWith answers with the status of a call, and with its arguments where the request
+// asks for them and they are stored.
+func (c *handlers) sendCallWith(x *httpapi.Exchange, r *http.Request, s *calls.Status) error {
+	if !slices.Contains(x.Query["include"], "arguments") {
+		return c.sendCall(x, r, s)
+	}
+	args, err := c.calls.Arguments(r.Context(), s)
+	if err != nil && schema.KindOf(err) != schema.KindConflict {
+		return err
+	}
+	body, err := c.runner.Body(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		body = append(append(append(body[:len(body)-1], `,"arguments":`...), args...), '}')
+	}
+	x.SendJSON(http.StatusOK, body)
+	return nil
 }
 
 // endedOr answers with a call that has ended, for which nobody has to wait, and otherwise
@@ -42,7 +64,7 @@ func (c *handlers) endedOr(x *httpapi.Exchange, r *http.Request, full error) err
 	case !s.State.Ended():
 		return full
 	}
-	return c.sendCall(x, r, s)
+	return c.sendCallWith(x, r, s)
 }
 
 // sendCall answers with the status of a call.

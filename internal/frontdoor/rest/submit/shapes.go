@@ -63,6 +63,8 @@ type CallState struct {
 	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
 	Settled         string            `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
 	Decisions       []calls.Decision  `json:"decisions,omitempty"`
+	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
+	Arguments       json.RawMessage   `json:"arguments,omitempty" doc:"The arguments as the caller sent them, if the request asks for them and they are stored."`
 	Result          json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it is available."`
 	Problem         json.RawMessage   `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
@@ -120,5 +122,8 @@ func describe(d *httpapi.Document) {
 func DescribeCall(all map[string]*huma.Schema, name string) {
 	openapi.DescribeMember(all, name, "state", openapi.Ref(schemaCallState))
 	openapi.DescribeMember(all, name, "result", openapi.Ref(SchemaResult))
+	if name == schemaCall {
+		openapi.DescribeMember(all, name, "arguments", openapi.Object("The arguments as the caller sent them, if the request asks for them and they are stored."))
+	}
 	openapi.DescribeMember(all, name, "problem", openapi.Ref(openapi.SchemaProblem))
 }

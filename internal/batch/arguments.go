@@ -1,0 +1,76 @@
+package batch
+
+import (
+	"context"
+	"slices"
+
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// pageCalls is how many calls an [ArgumentReader] reads at once, and maxPages how many
+	// such pages it holds in memory.
+	pageCalls = 256
+	maxPages  = 8
+)
+
+// ArgumentReader reads the arguments of many durable calls, whoever asked for them: those
+// next to each other in a journal with one question. It must not be used concurrently.
+type ArgumentReader struct {
+	o     *Options
+	pages []argumentPage // the one that was used last comes first
+}
+
+type argumentPage struct {
+	journal schema.BatchID
+	first   uint64
+	calls   []journal.CallRecord
+}
+
+// Arguments returns a reader of arguments.
+func (c *Calls) Arguments() *ArgumentReader { return &ArgumentReader{o: c.o} }
+
+// Read returns the arguments of a durable call, nil where they are not kept. Errors are of
+// KindUnavailable, and those of ctx.
+func (r *ArgumentReader) Read(ctx context.Context, id schema.CallID) ([]byte, error) {
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return nil, nil
+	}
+	calls, err := r.page(ctx, journalID, index-index%pageCalls)
+	at := slices.IndexFunc(calls, func(c journal.CallRecord) bool { return c.Index == index })
+	if err == nil && at >= 0 {
+		var args []byte
+		if args, err = r.o.Store.Arguments(ctx, journalID, &calls[at]); err == nil {
+			return args, nil
+		}
+	}
+	if schema.KindOf(err) == schema.KindUnavailable || ctx.Err() != nil {
+		return nil, err
+	}
+	return nil, nil // it was deleted or lost
+}
+
+func (r *ArgumentReader) page(ctx context.Context, journalID schema.BatchID, first uint64) ([]journal.CallRecord, error) {
+	at := slices.IndexFunc(r.pages, func(p argumentPage) bool { return p.journal == journalID && p.first == first })
+	if at < 0 {
+		calls, err := r.o.Store.CallsFrom(ctx, journalID, first, pageCalls)
+		if err != nil && len(calls) == 0 { // of those behind a gap nothing is known
+			return nil, err
+		}
+		r.pages = append([]argumentPage{{journalID, first, calls}}, r.pages[:min(len(r.pages), maxPages-1)]...)
+		return calls, nil
+	}
+	p := r.pages[at]
+	copy(r.pages[1:at+1], r.pages[:at])
+	r.pages[0] = p
+	return p.calls, nil
+}
+
+// ArgumentsOf returns the arguments of a durable call as they were accepted, wherever they
+// lie. Errors are of KindNotFound where they are not kept, and KindUnavailable.
+func (c *Calls) ArgumentsOf(ctx context.Context, id schema.CallID, rec *journal.CallRecord) ([]byte, error) {
+	journalID, _, _ := ParseCallID(id)
+	return c.o.Store.Arguments(ctx, journalID, rec)
+}

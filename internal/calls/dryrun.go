@@ -1,0 +1,232 @@
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// maxDryRun is how many recorded calls one dry run looks at, the newest ones.
+	maxDryRun = 1_000_000
+	// dryRunTime bounds one dry run.
+	dryRunTime = time.Minute
+)
+
+// DryRunQuery says which draft of a policy is compared with what was decided on which calls.
+type DryRunQuery struct {
+	Policy *risk.Policy
+	// From and To bound when the calls were admitted.
+	From, To time.Time
+	// MaxChanges is how many calls that would be decided in another way are listed.
+	MaxChanges int
+}
+
+// DryRun is what a draft of a policy would have decided on recorded calls of tools.
+type DryRun struct {
+	Version   string         `json:"policy_version" doc:"The version of the draft."`
+	Since     time.Time      `json:"since"`
+	Until     time.Time      `json:"until"`
+	Calls     int            `json:"calls" doc:"The recorded calls of tools on which a policy decided. The draft was applied to each of them."`
+	Changed   int            `json:"changed" doc:"The calls on which the draft decides in another way."`
+	Unknown   DryRunUnknown  `json:"unknown" doc:"The calls for which it cannot be known what the draft decides, by reason."`
+	NotJudged int            `json:"not_judged" doc:"The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls."`
+	Truncated bool           `json:"truncated,omitempty" doc:"Whether there are more calls than one dry run looks at; the oldest are left out."`
+	Rules     []DryRunRule   `json:"rules" nullable:"false" doc:"The rules of the draft in their order; last, without a name, the calls for which no rule decides."`
+	Changes   []DryRunChange `json:"changes" nullable:"false" doc:"Calls on which the draft decides in another way, newest first."`
+}
+
+// DryRunUnknown counts the calls for which a decision cannot be known.
+type DryRunUnknown struct {
+	Total     int `json:"total"`
+	Arguments int `json:"arguments" doc:"A rule reads arguments, and the arguments of the call are not kept."`
+	Groups    int `json:"groups" doc:"A rule reads the groups of the caller, and they were not recorded."`
+	Tools     int `json:"tools" doc:"The tool is not there any more, so its risk is not known."`
+}
+
+// DryRunRule counts the decisions of one rule.
+type DryRunRule struct {
+	Rule    string `json:"rule" doc:"The name of the rule; empty for the calls for which no rule decides."`
+	Allowed int    `json:"allowed"`
+	Held    int    `json:"held"`
+	Refused int    `json:"refused"`
+	Unknown int    `json:"unknown" doc:"The calls for which it cannot be known whether this rule decides."`
+	Changed int    `json:"changed" doc:"The calls on which this rule decides in another way than was decided."`
+}
+
+// DryRunChange is a call on which the draft decides in another way.
+type DryRunChange struct {
+	ID        schema.CallID   `json:"id"`
+	Server    schema.ServerID `json:"server"`
+	Tool      string          `json:"tool"`
+	Principal string          `json:"principal"`
+	Created   time.Time       `json:"created"`
+	Was       risk.Decision   `json:"was" enum:"allowed,held,refused"`
+	WasRule   string          `json:"was_rule,omitempty" doc:"The rule that decided, if one did and its name was recorded."`
+	Now       risk.Decision   `json:"now" enum:"allowed,held,refused"`
+	NowRule   string          `json:"now_rule,omitempty" doc:"The rule of the draft that decides, if one does."`
+}
+
+// DryRun applies a draft of a policy to recorded calls of all principals, by the function
+// by which the gate decides, with the tools as their servers define them now. Whoever calls it
+// checks that the caller may see that. Nothing is run or changed. Errors: KindUnavailable,
+// retryable while another dry run is under way here; KindTooLarge where it took too long.
+func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
+	if !c.dryRun.TryLock() {
+		e := schema.Errorf(schema.KindUnavailable, "Another dry run is under way at this front door; try again.")
+		e.Retryable, e.RetryAfter = true, 2*time.Second
+		return nil, e
+	}
+	defer c.dryRun.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, dryRunTime)
+	defer cancel()
+	d := dryRun{
+		c: c, gate: c.o.Gate.With(risk.NewHolder(q.Policy)), most: q.MaxChanges, rules: map[string]*DryRunRule{},
+		out: DryRun{Version: q.Policy.Version(), Since: q.From, Until: q.To, Changes: []DryRunChange{}},
+	}
+	if c.o.Durable != nil {
+		d.durable = c.o.Durable.Calls.Arguments()
+	}
+	d.out.Rules = make([]DryRunRule, 0, len(q.Policy.Rules())+1)
+	for _, name := range append(q.Policy.Rules(), "") {
+		d.out.Rules = append(d.out.Rules, DryRunRule{Rule: name})
+		d.rules[name] = &d.out.Rules[len(d.out.Rules)-1]
+	}
+	var failed error
+	err := c.o.Records.Each(bounded, records.Filter{From: q.From, To: q.To}, func(rec *records.Record) bool {
+		if rec.Method != "" && rec.Method != schema.MethodCallTool {
+			return true
+		}
+		if d.out.Calls >= maxDryRun {
+			d.out.Truncated = true
+			return false
+		}
+		failed = d.judge(bounded, rec)
+		return failed == nil && bounded.Err() == nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, schema.Errorf(schema.KindCanceled, "The caller disconnected.")
+	case bounded.Err() != nil:
+		return nil, schema.Errorf(schema.KindTooLarge, "The dry run took longer than %s; choose a shorter time with since and until.", dryRunTime)
+	case err != nil:
+		return nil, err
+	case failed != nil:
+		return nil, failed
+	}
+	return &d.out, nil
+}
+
+// dryRun is one dry run under way.
+type dryRun struct {
+	c       *Calls
+	gate    *admission.Gate
+	durable *batch.ArgumentReader
+	most    int
+	rules   map[string]*DryRunRule
+	out     DryRun
+}
+
+// judge counts what the draft decides on one call.
+func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
+	was := decided(rec)
+	if was == "" {
+		d.out.NotJudged++
+		return nil
+	}
+	d.out.Calls++
+	call := &schema.Call{Server: rec.Server, Tool: rec.Tool, Principal: schema.Principal{Name: rec.Principal, Owner: rec.Owner}}
+	missing := risk.Missing{Arguments: true, Groups: true}
+	if rec.Decision != "" {
+		groups, whole := records.SplitGroups(rec.Groups)
+		call.Principal.Groups, missing.Groups = groups, !whole
+	}
+	now, rule, undecided, err := d.gate.Judge(call, missing)
+	if err == nil && undecided != "" {
+		var known bool
+		if call.Arguments, known, err = d.arguments(ctx, rec); err != nil {
+			return err
+		}
+		if known {
+			missing.Arguments = false
+			now, rule, undecided, err = d.gate.Judge(call, missing)
+		}
+	}
+	switch {
+	case err != nil: // the tool or its server is gone
+		d.out.Unknown.Tools++
+		d.out.Unknown.Total++
+		return nil
+	case undecided != "":
+		d.rules[undecided].Unknown++
+		d.out.Unknown.Total++
+		if missing.Arguments {
+			d.out.Unknown.Arguments++
+		} else {
+			d.out.Unknown.Groups++
+		}
+		return nil
+	}
+	d.count(rec, was, now, rule)
+	return nil
+}
+
+// count counts a decision of the draft.
+func (d *dryRun) count(rec *records.Record, was, now risk.Decision, rule string) {
+	r := d.rules[rule]
+	switch now {
+	case risk.Allowed:
+		r.Allowed++
+	case risk.Held:
+		r.Held++
+	default:
+		r.Refused++
+	}
+	if was == now {
+		return
+	}
+	r.Changed++
+	d.out.Changed++
+	if len(d.out.Changes) < d.most {
+		v := rec.View()
+		d.out.Changes = append(d.out.Changes, DryRunChange{ID: v.ID, Server: v.Server, Tool: v.Tool, Principal: v.Principal, Created: v.Created, Was: was, WasRule: rec.Rule, Now: now, NowRule: rule})
+	}
+}
+
+// decided is what was decided on a call; "" where no policy was asked, or that cannot be
+// told. Records of older versions tell it of calls that were held, or that ran.
+func decided(rec *records.Record) risk.Decision {
+	switch {
+	case rec.Decision != "":
+		return rec.Decision
+	case rec.Approval != "" || rec.State == schema.StateHeld:
+		return risk.Held
+	case rec.Worker != "" || rec.Started != 0:
+		return risk.Allowed
+	}
+	return ""
+}
+
+// emptyObject is the digest of arguments that need not be kept to be known.
+var emptyObject = records.DigestOf([]byte("{}"))
+
+// arguments returns the arguments of a recorded call as they came, where they are kept.
+func (d *dryRun) arguments(ctx context.Context, rec *records.Record) (args []byte, known bool, err error) {
+	switch {
+	case rec.Arguments == emptyObject:
+		return []byte("{}"), true, nil
+	case rec.Known != "" && d.durable != nil:
+		args, err = d.durable.Read(ctx, rec.Known)
+	case rec.Approval != "" && d.c.o.Ledger != nil:
+		args, err = d.c.o.Ledger.Asked(ctx, rec.Approval)
+		if err != nil && schema.KindOf(err) != schema.KindUnavailable && ctx.Err() == nil {
+			err = nil // they are not kept any more
+		}
+	}
+	return args, err == nil && args != nil, err
+}

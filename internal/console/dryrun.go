@@ -1,0 +1,58 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// dryRunTimes are the times for which a draft can be tried, as the form names them.
+var dryRunTimes = map[string]time.Duration{"1h": time.Hour, "1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
+
+// draftView is the draft of a policy on its page, and what it would have decided.
+type draftView struct {
+	Token   string
+	Text    string
+	Since   string // one of dryRunTimes
+	Refusal string
+	Faults  []schema.Fault
+	Result  *callyard.PolicyDryRun
+}
+
+// tryDraft shows what a draft of a policy would have decided on the recorded calls.
+func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	page := policyPage{Draft: draftView{Token: v.Token(Root + "/policy"), Text: strings.ReplaceAll(f.Get("draft"), "\r\n", "\n"), Since: f.Get("since")}}
+	d := &page.Draft
+	ago, ok := dryRunTimes[d.Since]
+	if !ok {
+		d.Since, ago = "7d", dryRunTimes["7d"]
+	}
+	since := c.o.Now().Add(-ago).UTC()
+	result, err := get[callyard.PolicyDryRun](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.DryRunPolicy(ctx, callyard.PolicyDryRunRequest{Policy: d.Text, Since: &since})
+	})
+	status := http.StatusOK
+	switch kind := schema.KindOf(err); {
+	case kind == schema.KindUnauthenticated:
+		return c.orKey(w, r, err)
+	case err != nil:
+		p := problem.Of(err)
+		status, d.Refusal, d.Faults = p.Status, p.Detail, schema.AsError(err).Faults
+	default:
+		result.Rules = slices.DeleteFunc(result.Rules, func(r callyard.PolicyDryRunRule) bool {
+			return r.Rule == "" && r.Allowed+r.Held+r.Refused+r.Unknown == 0
+		})
+		d.Result = &result
+	}
+	if err := c.inForce(r.Context(), v, &page); err != nil {
+		return c.orKey(w, r, err)
+	}
+	return c.render(w, v, status, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
+}

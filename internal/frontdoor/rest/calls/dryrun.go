@@ -1,0 +1,108 @@
+package calls
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// maxDraft bounds the text of a draft, in bytes; maxDraftBody the request that has it.
+	maxDraft     = 1 << 20
+	maxDraftBody = 2*maxDraft + 4<<10
+	// dryRunAge is from when on calls are looked at where the request does not say.
+	dryRunAge = 7 * 24 * time.Hour
+	// dryRunChanges is how many changed calls are listed where the request does not say, and
+	// maxDryRunChanges how many at most.
+	dryRunChanges, maxDryRunChanges = 100, 1000
+)
+
+// DryRunRequest is the body of POST /policy/dry-run.
+type DryRunRequest struct {
+	Policy string    `json:"policy" doc:"The draft: the text of a policy file."`
+	Since  time.Time `json:"since,omitzero" doc:"Only calls admitted at or after this time; the default is 7 days ago."`
+	Until  time.Time `json:"until,omitzero" doc:"Only calls admitted before this time; the default is now."`
+	Limit  int       `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"The maximum number of changed calls to list; the default is 100. All are counted."`
+}
+
+// dryRunPolicy is POST /policy/dry-run.
+func (c *handlers) dryRunPolicy(x *httpapi.Exchange, r *http.Request) (*calls.DryRun, error) {
+	body, err := x.ReadBody(r, maxDraftBody)
+	if err != nil {
+		return nil, err
+	}
+	members, err := httpapi.ReadObject(body, maxDraftBody, 4, "policy", "since", "until", "limit")
+	if err != nil {
+		return nil, err
+	}
+	q, err := readDryRun(members, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return c.calls.DryRun(r.Context(), q)
+}
+
+// readDryRun reads the members of the body.
+func readDryRun(members map[string]json.RawMessage, now time.Time) (q calls.DryRunQuery, err error) {
+	text, limit := "", dryRunChanges
+	q.From, q.To = now.Add(-dryRunAge).UTC(), now.UTC()
+	if err := errors.Join(
+		httpapi.ReadMember(members, "policy", true, "a string, the text of a policy file", &text),
+		httpapi.ReadMember(members, "since", false, "a time such as 2026-01-02T15:04:05Z", &q.From),
+		httpapi.ReadMember(members, "until", false, "a time such as 2026-01-02T15:04:05Z", &q.To),
+		httpapi.ReadMember(members, "limit", false, "a whole number", &limit),
+	); err != nil {
+		return q, schema.AsError(err)
+	}
+	if limit < 0 || limit > maxDryRunChanges {
+		return q, schema.Errorf(schema.KindInvalidRequest, "The member limit must be from 0 to %d.", maxDryRunChanges)
+	}
+	if len(text) > maxDraft {
+		return q, schema.Errorf(schema.KindTooLarge, "The draft exceeds the limit of %d bytes.", maxDraft)
+	}
+	q.MaxChanges = limit
+	q.Policy, err = risk.Parse([]byte(text), "policy")
+	return q, draftError(err)
+}
+
+// draftError is the answer to a draft with faults; nil for one without.
+func draftError(err error) error {
+	var faults *risk.Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	e := schema.Errorf(schema.KindInvalidArguments, "The draft of the policy is not valid: %s", faults.List[0].Message)
+	for _, f := range faults.List {
+		message := f.Message
+		if f.Path != "" {
+			message = f.Path + ": " + message
+		}
+		if f.Line > 0 {
+			message = fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, message)
+		}
+		e.Faults = append(e.Faults, schema.Fault{Pointer: "/policy", Message: message})
+	}
+	return e
+}
+
+func opDryRun(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/policy/dry-run", "dry-run-policy", openapi.TagCalls, "Dry-run a draft policy",
+		"Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. "+
+			"The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.",
+		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[DryRunRequest]()), true, "The draft and the time.", map[string]any{
+		"policy": "rules:\n  - name: no-deletes\n    match: {tool: \"delete_*\"}\n    deny: nothing is deleted\n", "since": "2026-01-02T03:04:05Z",
+	})
+	return op
+}
