@@ -67,7 +67,7 @@ const (
 	tagReason      = 39
 	tagExtra       = 40
 	tagTenant      = 41
-	tagReplayOf    = 42
+	tagReplayOf    = 43 // 42 is tagSame
 )
 
 const (

@@ -17,7 +17,16 @@ func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.Principal}
 	call.Trace = x.Trace(r)
 	submit.ReadFreshness(r, call)
-	of, err := c.calls.Get(r.Context(), schema.CallID(r.PathValue("id")), x.Principal)
+	id := schema.CallID(r.PathValue("id"))
+	var err error
+	if call.Timeout, err = x.Timeout(r, c.limits.MaxTimeout); err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	w, err := submit.ReadWish(r, []byte(id)) // an idempotency key is for the replay of this call
+	if err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	of, err := c.calls.Get(r.Context(), id, x.Principal)
 	if err != nil {
 		return err
 	}
@@ -25,13 +34,6 @@ func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 		return err
 	}
 	call.Server, call.Tool, call.ReplayOf = of.Server, of.Tool, of.ID
-	if call.Timeout, err = x.Timeout(r, c.limits.MaxTimeout); err != nil {
-		return schema.AsError(err).WithCall(call.ID)
-	}
-	w, err := submit.ReadWish(r, []byte(of.ID)) // an idempotency key is for the replay of this call
-	if err != nil {
-		return schema.AsError(err).WithCall(call.ID)
-	}
 	w.TellOutcome = true
 	return c.runner.Run(x, r, call, w)
 }
