@@ -123,6 +123,27 @@ func (e BatchState) Valid() bool {
 	}
 }
 
+// Defines values for CallRecordDecision.
+const (
+	CallRecordDecisionAllowed CallRecordDecision = "allowed"
+	CallRecordDecisionHeld    CallRecordDecision = "held"
+	CallRecordDecisionRefused CallRecordDecision = "refused"
+)
+
+// Valid indicates whether the value is a known member of the CallRecordDecision enum.
+func (e CallRecordDecision) Valid() bool {
+	switch e {
+	case CallRecordDecisionAllowed:
+		return true
+	case CallRecordDecisionHeld:
+		return true
+	case CallRecordDecisionRefused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CallState.
 const (
 	CallStateCanceled  CallState = "canceled"
@@ -534,6 +555,48 @@ func (e NewAPIKeyOrigin) Valid() bool {
 	case NewAPIKeyOriginAPI:
 		return true
 	case NewAPIKeyOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyDryRunChangeNow.
+const (
+	PolicyDryRunChangeNowAllowed PolicyDryRunChangeNow = "allowed"
+	PolicyDryRunChangeNowHeld    PolicyDryRunChangeNow = "held"
+	PolicyDryRunChangeNowRefused PolicyDryRunChangeNow = "refused"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDryRunChangeNow enum.
+func (e PolicyDryRunChangeNow) Valid() bool {
+	switch e {
+	case PolicyDryRunChangeNowAllowed:
+		return true
+	case PolicyDryRunChangeNowHeld:
+		return true
+	case PolicyDryRunChangeNowRefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyDryRunChangeWas.
+const (
+	PolicyDryRunChangeWasAllowed PolicyDryRunChangeWas = "allowed"
+	PolicyDryRunChangeWasHeld    PolicyDryRunChangeWas = "held"
+	PolicyDryRunChangeWasRefused PolicyDryRunChangeWas = "refused"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDryRunChangeWas enum.
+func (e PolicyDryRunChangeWas) Valid() bool {
+	switch e {
+	case PolicyDryRunChangeWasAllowed:
+		return true
+	case PolicyDryRunChangeWasHeld:
+		return true
+	case PolicyDryRunChangeWasRefused:
 		return true
 	default:
 		return false
@@ -1347,6 +1410,21 @@ func (e ListCallsParamsState) Valid() bool {
 	}
 }
 
+// Defines values for GetCallParamsInclude.
+const (
+	GetCallParamsIncludeArguments GetCallParamsInclude = "arguments"
+)
+
+// Valid indicates whether the value is a known member of the GetCallParamsInclude enum.
+func (e GetCallParamsInclude) Valid() bool {
+	switch e {
+	case GetCallParamsIncludeArguments:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetEventsParamsInclude.
 const (
 	GetEventsParamsIncludeChanges GetEventsParamsInclude = "changes"
@@ -1637,6 +1715,9 @@ type AcceptTool struct {
 type AcceptedCall struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
+	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
+	Arguments map[string]interface{} `json:"arguments,omitempty"`
+
 	// Attempt The number of attempts.
 	Attempt *int64  `json:"attempt,omitempty"`
 	BatchID *string `json:"batch_id,omitempty"`
@@ -1667,6 +1748,9 @@ type AcceptedCall struct {
 
 	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
+
+	// ReplayOf The call that this one repeats with the same arguments.
+	ReplayOf *string `json:"replay_of,omitempty"`
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
@@ -2018,6 +2102,9 @@ type BatchResult struct {
 type Call struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
+	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
+	Arguments map[string]interface{} `json:"arguments,omitempty"`
+
 	// Attempt The number of attempts.
 	Attempt *int64  `json:"attempt,omitempty"`
 	BatchID *string `json:"batch_id,omitempty"`
@@ -2045,6 +2132,9 @@ type Call struct {
 
 	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
+
+	// ReplayOf The call that this one repeats with the same arguments.
+	ReplayOf *string `json:"replay_of,omitempty"`
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
@@ -2085,13 +2175,16 @@ type CallRecord struct {
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
 	// Created The time at which the call was admitted.
-	Created   time.Time        `json:"created"`
-	CustomID  *string          `json:"custom_id,omitempty"`
-	Durable   *bool            `json:"durable,omitempty"`
-	Ended     *time.Time       `json:"ended,omitempty"`
-	Error     *CallRecordError `json:"error,omitempty"`
-	FrontDoor *string          `json:"front_door,omitempty"`
-	ID        string           `json:"id"`
+	Created  time.Time `json:"created"`
+	CustomID *string   `json:"custom_id,omitempty"`
+
+	// Decision What the policy decided. It is missing where the call was refused before the policy was asked.
+	Decision  *CallRecordDecision `json:"decision,omitempty"`
+	Durable   *bool               `json:"durable,omitempty"`
+	Ended     *time.Time          `json:"ended,omitempty"`
+	Error     *CallRecordError    `json:"error,omitempty"`
+	FrontDoor *string             `json:"front_door,omitempty"`
+	ID        string              `json:"id"`
 
 	// Index Its position in the batch, from 0.
 	Index     *int64  `json:"index,omitempty"`
@@ -2099,11 +2192,17 @@ type CallRecord struct {
 	Owner     *string `json:"owner,omitempty"`
 	Principal string  `json:"principal"`
 
+	// ReplayOf The call that this one repeats with the same arguments.
+	ReplayOf *string `json:"replay_of,omitempty"`
+
 	// Replayed Whether an idempotency key returned the result of an earlier request.
 	Replayed     *bool   `json:"replayed,omitempty"`
 	ResultBytes  int64   `json:"result_bytes"`
 	ResultDigest *string `json:"result_digest,omitempty"`
-	Server       string  `json:"server"`
+
+	// Rule The rule of the policy that decided, if one did and its name was recorded.
+	Rule   *string `json:"rule,omitempty"`
+	Server string  `json:"server"`
 
 	// Started The time at which its last attempt was sent to the MCP server, if known.
 	Started *time.Time `json:"started,omitempty"`
@@ -2122,6 +2221,9 @@ type CallRecord struct {
 	ToolError *bool   `json:"tool_error,omitempty"`
 	Worker    *string `json:"worker,omitempty"`
 }
+
+// CallRecordDecision What the policy decided. It is missing where the call was refused before the policy was asked.
+type CallRecordDecision string
 
 // CallRecordError defines model for CallRecordError.
 type CallRecordError struct {
@@ -2794,6 +2896,100 @@ type OwnToolCall struct {
 	//
 	// Examples: ask_user
 	Name string `json:"name"`
+}
+
+// PolicyDryRun defines model for PolicyDryRun.
+type PolicyDryRun struct {
+	// Calls The recorded calls of tools on which a policy decided. The draft was applied to each of them.
+	Calls int64 `json:"calls"`
+
+	// Changed The calls on which the draft decides in another way.
+	Changed int64 `json:"changed"`
+
+	// Changes Calls on which the draft decides in another way, newest first.
+	Changes []PolicyDryRunChange `json:"changes"`
+
+	// NotJudged The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls.
+	NotJudged int64 `json:"not_judged"`
+
+	// PolicyVersion The version of the draft.
+	PolicyVersion string `json:"policy_version"`
+
+	// Rules The rules of the draft in their order; last, without a name, the calls for which no rule decides.
+	Rules []PolicyDryRunRule `json:"rules"`
+	Since time.Time          `json:"since"`
+
+	// Truncated Whether there are more calls than one dry run looks at; the oldest are left out.
+	Truncated *bool               `json:"truncated,omitempty"`
+	Unknown   PolicyDryRunUnknown `json:"unknown"`
+	Until     time.Time           `json:"until"`
+}
+
+// PolicyDryRunChange defines model for PolicyDryRunChange.
+type PolicyDryRunChange struct {
+	Created time.Time             `json:"created"`
+	ID      string                `json:"id"`
+	Now     PolicyDryRunChangeNow `json:"now"`
+
+	// NowRule The rule of the draft that decides, if one does.
+	NowRule   *string               `json:"now_rule,omitempty"`
+	Principal string                `json:"principal"`
+	Server    string                `json:"server"`
+	Tool      string                `json:"tool"`
+	Was       PolicyDryRunChangeWas `json:"was"`
+
+	// WasRule The rule that decided, if one did and its name was recorded.
+	WasRule *string `json:"was_rule,omitempty"`
+}
+
+// PolicyDryRunChangeNow defines model for PolicyDryRunChange.Now.
+type PolicyDryRunChangeNow string
+
+// PolicyDryRunChangeWas defines model for PolicyDryRunChange.Was.
+type PolicyDryRunChangeWas string
+
+// PolicyDryRunRequest defines model for PolicyDryRunRequest.
+type PolicyDryRunRequest struct {
+	// Limit The maximum number of changed calls to list; the default is 100. All are counted.
+	Limit *int64 `json:"limit,omitempty"`
+
+	// Policy The draft: the text of a policy file.
+	Policy string `json:"policy"`
+
+	// Since Only calls admitted at or after this time; the default is 7 days ago.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until Only calls admitted before this time; the default is now.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// PolicyDryRunRule defines model for PolicyDryRunRule.
+type PolicyDryRunRule struct {
+	Allowed int64 `json:"allowed"`
+
+	// Changed The calls on which this rule decides in another way than was decided.
+	Changed int64 `json:"changed"`
+	Held    int64 `json:"held"`
+	Refused int64 `json:"refused"`
+
+	// Rule The name of the rule; empty for the calls for which no rule decides.
+	Rule string `json:"rule"`
+
+	// Unknown The calls for which it cannot be known whether this rule decides.
+	Unknown int64 `json:"unknown"`
+}
+
+// PolicyDryRunUnknown defines model for PolicyDryRunUnknown.
+type PolicyDryRunUnknown struct {
+	// Arguments A rule reads arguments, and the arguments of the call are not kept.
+	Arguments int64 `json:"arguments"`
+
+	// Groups A rule reads the groups of the caller, and they were not recorded.
+	Groups int64 `json:"groups"`
+
+	// Tools The tool is not there any more, so its risk is not known.
+	Tools int64 `json:"tools"`
+	Total int64 `json:"total"`
 }
 
 // PolicyText defines model for PolicyText.
@@ -4234,6 +4430,39 @@ type CreateCallParams struct {
 type GetCallParams struct {
 	// Wait The number of seconds to wait for the call to end, at most 60.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// Include arguments: also the arguments of the call, where they are stored.
+	Include *GetCallParamsInclude `form:"include,omitempty" json:"include,omitempty"`
+}
+
+// GetCallParamsInclude defines parameters for GetCall.
+type GetCallParamsInclude string
+
+// ReplayCallParams defines parameters for ReplayCall.
+type ReplayCallParams struct {
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
+	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
+
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
+	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
+
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
+	CacheControl *string `json:"Cache-Control,omitempty"`
+
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
+	Traceparent *string `json:"traceparent,omitempty"`
+
+	// Tracestate W3C trace state; it is forwarded with traceparent.
+	Tracestate *string `json:"tracestate,omitempty"`
+
+	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
+	Prefer *string `json:"Prefer,omitempty"`
+
+	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+
+	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
+	CallyardCallbackURL *string `json:"Callyard-Callback-Url,omitempty"`
 }
 
 // ConfirmCallParams defines parameters for ConfirmCall.
@@ -4546,6 +4775,9 @@ type UpdateKeyJSONRequestBody = APIKeyChange
 
 // RotateKeyJSONRequestBody defines body for RotateKey for application/json ContentType.
 type RotateKeyJSONRequestBody = APIKeyRotation
+
+// DryRunPolicyJSONRequestBody defines body for DryRunPolicy for application/json ContentType.
+type DryRunPolicyJSONRequestBody = PolicyDryRunRequest
 
 // AddServerJSONRequestBody defines body for AddServer for application/json ContentType.
 type AddServerJSONRequestBody = ServerEntry
@@ -6235,6 +6467,13 @@ type ClientInterface interface {
 	// Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 	CancelCall(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReplayCall Replay a call
+	//
+	// Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.
+	//
+	// Corresponds with POST /calls/{id}/replay (the `ReplayCall` operationId).
+	ReplayCall(ctx context.Context, id string, params *ReplayCallParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// SettleCallWithBody Settle a call whose outcome is unknown
 	//
 	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
@@ -6416,6 +6655,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DryRunPolicyWithBody Dry-run a draft policy
+	//
+	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+	DryRunPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DryRunPolicy Dry-run a draft policy
+	//
+	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+	DryRunPolicy(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Preflight Check that tools are ready
 	//
@@ -7047,6 +7304,23 @@ func (c *Client) CancelCall(ctx context.Context, id string, reqEditors ...Reques
 	return c.Client.Do(req)
 }
 
+// ReplayCall Replay a call
+//
+// Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.
+//
+// Corresponds with POST /calls/{id}/replay (the `ReplayCall` operationId).
+func (c *Client) ReplayCall(ctx context.Context, id string, params *ReplayCallParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReplayCallRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // SettleCallWithBody Settle a call whose outcome is unknown
 //
 // Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
@@ -7439,6 +7713,44 @@ func (c *Client) GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*
 // Corresponds with GET /metrics (the `GetMetrics` operationId).
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMetricsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DryRunPolicyWithBody Dry-run a draft policy
+//
+// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+func (c *Client) DryRunPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDryRunPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DryRunPolicy Dry-run a draft policy
+//
+// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+func (c *Client) DryRunPolicy(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDryRunPolicyRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9283,6 +9595,18 @@ func NewGetCallRequest(server string, id string, params *GetCallParams) (*http.R
 
 		}
 
+		if params.Include != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include", *params.Include, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -9326,6 +9650,148 @@ func NewCancelCallRequest(server string, id string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReplayCallRequest constructs an http.Request for the ReplayCall method
+func NewReplayCallRequest(server string, id string, params *ReplayCallParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/calls/%s/replay", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TimeoutMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "timeout_ms", *params.TimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.CallyardTimeoutMs != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Callyard-Timeout-Ms", *params.CallyardTimeoutMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Callyard-Timeout-Ms", headerParam0)
+		}
+
+		if params.CacheControl != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Cache-Control", *params.CacheControl, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Cache-Control", headerParam1)
+		}
+
+		if params.Traceparent != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "traceparent", *params.Traceparent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("traceparent", headerParam2)
+		}
+
+		if params.Tracestate != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "tracestate", *params.Tracestate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("tracestate", headerParam3)
+		}
+
+		if params.Prefer != nil {
+			var headerParam4 string
+
+			headerParam4, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam4)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam5 string
+
+			headerParam5, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam5)
+		}
+
+		if params.CallyardCallbackURL != nil {
+			var headerParam6 string
+
+			headerParam6, err = runtime.StyleParamWithOptions("simple", false, "Callyard-Callback-Url", *params.CallyardCallbackURL, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Callyard-Callback-Url", headerParam6)
+		}
+
 	}
 
 	return req, nil
@@ -9952,6 +10418,46 @@ func NewGetMetricsRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewDryRunPolicyRequest calls the generic DryRunPolicy builder with application/json body
+func NewDryRunPolicyRequest(server string, body DryRunPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDryRunPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewDryRunPolicyRequestWithBody constructs an http.Request for the DryRunPolicy method, with any body, and a specified content type
+func NewDryRunPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/policy/dry-run")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -12136,6 +12642,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 	CancelCallWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CancelCallResponse, error)
 
+	// ReplayCallWithResponse Replay a call
+	//
+	// Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /calls/{id}/replay (the `ReplayCall` operationId).
+	ReplayCallWithResponse(ctx context.Context, id string, params *ReplayCallParams, reqEditors ...RequestEditorFn) (*ReplayCallResponse, error)
+
 	// SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 	//
 	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
@@ -12333,6 +12848,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetricsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMetricsResponse, error)
+
+	// DryRunPolicyWithBodyWithResponse Dry-run a draft policy
+	//
+	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+	DryRunPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DryRunPolicyResponse, error)
+
+	// DryRunPolicyWithResponse Dry-run a draft policy
+	//
+	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+	DryRunPolicyWithResponse(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*DryRunPolicyResponse, error)
 
 	// PreflightWithResponse Check that tools are ready
 	//
@@ -14340,6 +14873,191 @@ func (r CancelCallResponse) ContentType() string {
 	return ""
 }
 
+// ReplayCallResponse200Headers the declared response headers of an HTTP 200 response for ReplayCall
+type ReplayCallResponse200Headers struct {
+	Age            *int
+	CacheStatus    *string
+	CallyardCallID *string
+	CallyardWorker *string
+	XRequestID     *string
+}
+
+// ReplayCallResponse202Headers the declared response headers of an HTTP 202 response for ReplayCall
+type ReplayCallResponse202Headers struct {
+	Location *string
+}
+
+// ReplayCallResponse401Headers the declared response headers of an HTTP 401 response for ReplayCall
+type ReplayCallResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ReplayCallResponse429Headers the declared response headers of an HTTP 429 response for ReplayCall
+type ReplayCallResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ReplayCallResponse503Headers the declared response headers of an HTTP 503 response for ReplayCall
+type ReplayCallResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ReplayCallResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CallAnswer
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *CallAnswer
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem422
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON502 the response for an HTTP 502 `application/problem+json` response
+	ApplicationProblemJSON502 *Problem502
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationProblemJSON504 *Problem504
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ReplayCallResponse200Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *ReplayCallResponse202Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ReplayCallResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ReplayCallResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ReplayCallResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReplayCallResponse) GetJSON200() *CallAnswer {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r ReplayCallResponse) GetJSON202() *CallAnswer {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON422() *Problem422 {
+	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON502 returns the response for an HTTP 502 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON502() *Problem502 {
+	return r.ApplicationProblemJSON502
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON504() *Problem504 {
+	return r.ApplicationProblemJSON504
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReplayCallResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReplayCallResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReplayCallResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReplayCallResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // SettleCallResponse401Headers the declared response headers of an HTTP 401 response for SettleCall
 type SettleCallResponse401Headers struct {
 	WWWAuthenticate *string
@@ -15843,6 +16561,117 @@ func (r GetMetricsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetMetricsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// DryRunPolicyResponse401Headers the declared response headers of an HTTP 401 response for DryRunPolicy
+type DryRunPolicyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// DryRunPolicyResponse503Headers the declared response headers of an HTTP 503 response for DryRunPolicy
+type DryRunPolicyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type DryRunPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyDryRun
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem422
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DryRunPolicyResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *DryRunPolicyResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r DryRunPolicyResponse) GetJSON200() *PolicyDryRun {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON422() *Problem422 {
+	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DryRunPolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DryRunPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DryRunPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DryRunPolicyResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -19597,6 +20426,21 @@ func (c *ClientWithResponses) CancelCallWithResponse(ctx context.Context, id str
 	return ParseCancelCallResponse(rsp)
 }
 
+// ReplayCallWithResponse Replay a call
+//
+// Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /calls/{id}/replay (the `ReplayCall` operationId).
+func (c *ClientWithResponses) ReplayCallWithResponse(ctx context.Context, id string, params *ReplayCallParams, reqEditors ...RequestEditorFn) (*ReplayCallResponse, error) {
+	rsp, err := c.ReplayCall(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReplayCallResponse(rsp)
+}
+
 // SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 //
 // Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
@@ -19925,6 +20769,36 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 		return nil, err
 	}
 	return ParseGetMetricsResponse(rsp)
+}
+
+// DryRunPolicyWithBodyWithResponse Dry-run a draft policy
+//
+// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+func (c *ClientWithResponses) DryRunPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DryRunPolicyResponse, error) {
+	rsp, err := c.DryRunPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDryRunPolicyResponse(rsp)
+}
+
+// DryRunPolicyWithResponse Dry-run a draft policy
+//
+// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
+func (c *ClientWithResponses) DryRunPolicyWithResponse(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*DryRunPolicyResponse, error) {
+	rsp, err := c.DryRunPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDryRunPolicyResponse(rsp)
 }
 
 // PreflightWithResponse Check that tools are ready
@@ -22142,6 +23016,221 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 	return response, nil
 }
 
+// ParseReplayCallResponse parses an HTTP response from a ReplayCallWithResponse call
+func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReplayCallResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CallAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest CallAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem422
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 502:
+		var dest Problem502
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON502 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest Problem504
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON504 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/event-stream) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ReplayCallResponse200Headers
+		if values := rsp.Header.Values("Age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Age = &value
+		}
+		if values := rsp.Header.Values("Cache-Status"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Status", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheStatus = &value
+		}
+		if values := rsp.Header.Values("Callyard-Call-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Callyard-Call-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CallyardCallID = &value
+		}
+		if values := rsp.Header.Values("Callyard-Worker"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Callyard-Worker", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CallyardWorker = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 202:
+		var headers ReplayCallResponse202Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 401:
+		var headers ReplayCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ReplayCallResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ReplayCallResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseSettleCallResponse parses an HTTP response from a SettleCallWithResponse call
 func ParseSettleCallResponse(rsp *http.Response) (*SettleCallResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -23574,6 +24663,111 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDryRunPolicyResponse parses an HTTP response from a DryRunPolicyWithResponse call
+func ParseDryRunPolicyResponse(rsp *http.Response) (*DryRunPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DryRunPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyDryRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem422
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers DryRunPolicyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers DryRunPolicyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
