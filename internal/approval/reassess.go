@@ -26,7 +26,7 @@ func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 		if err != nil {
 			return risk.Assessment{}, err
 		}
-		return policy.Current().Assess(&risk.Input{
+		return policy.Assess(&risk.Input{
 			Server: string(a.Binding.Server), Tool: a.Binding.Tool, ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
 			Definition: definition, Arguments: args, Principal: Requester(a),
 		}), nil

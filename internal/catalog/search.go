@@ -10,10 +10,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Finding is what searches go by in addition to the definitions of tools.
+// Finding is what searches go by in addition to the definitions of tools, and who finds
+// which servers at all.
 type Finding struct {
 	Labels  LabelsFunc       // nil: there are none
 	Vectors *embedding.Store // nil: searches go by words alone
+	// Sees reports whether a tenant sees a server; nil: every tenant sees all. Apart reports
+	// whether the tenant may be kept from some; both are set or neither. See [SeenBy].
+	Sees  func(tenant schema.TenantID, server schema.ServerID) bool
+	Apart func(tenant schema.TenantID) bool
 }
 
 // Query is a search for tools.
@@ -27,6 +32,8 @@ type Query struct {
 	Most int
 	// Offline says that tools which no worker can run now count as well.
 	Offline bool
+
+	sees func(schema.ServerID) bool // nil: every server; see [Seen.Search]
 }
 
 // Found is the answer to a [Query].
@@ -129,7 +136,7 @@ func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in 
 	off := c.standing.Load()
 	for id, s := range c.servers {
 		switch {
-		case q.Server != "" && id != q.Server:
+		case q.Server != "" && id != q.Server, q.sees != nil && !q.sees(id):
 		case s.defs == nil:
 			f.Unknown = append(f.Unknown, string(id))
 		case s.view.Offline != "" && !q.Offline:

@@ -142,7 +142,11 @@ func (s Sets) Get(name string) (Set, error) {
 			}
 		}
 	}
-	return Set{}, schema.Errorf(schema.KindNotFound, "There is no set %q. GET /sets lists the sets.", name)
+	return Set{}, noSet(name)
+}
+
+func noSet(name string) error {
+	return schema.Errorf(schema.KindNotFound, "There is no set %q. GET /sets lists the sets.", name)
 }
 
 func readSet(row *settable.Set, revision uint64) (Set, error) {

@@ -23,7 +23,7 @@ func (d *FrontDoor) openCallers(ctx context.Context) {
 	c := d.o.Config
 	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Log: d.o.Log})
 	d.callers = callers.New(callers.Options{
-		Keys: d.keys, Issued: d.issued, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet,
+		Keys: d.keys, Issued: d.issued, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet, Tenants: d.o.Tenants,
 	})
 }
 

@@ -38,6 +38,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -79,6 +80,8 @@ type Options struct {
 	// Limits are of principals and servers, Cache where results are kept.
 	Limits settings.Limits
 	Cache  settings.Cache
+	// Tenants say what each tenant sees, and its share; nil: they are not kept apart.
+	Tenants *tenants.Book
 	// Lost is what was lost with a damaged data folder.
 	Lost Lost
 	// NoListener says that the front door opens no address: its program calls
@@ -154,7 +157,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		return nil, err
 	}
 	d.vectors = embedding.Open(c.Embeddings, o.Log)
-	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, catalog.Finding{Labels: c.ToolLabels.Of(), Vectors: d.vectors}, o.Log); err != nil {
+	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, d.id, d.finding(), o.Log); err != nil {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -179,7 +182,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	d.openCallers(ctx)
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Policy: o.Policy, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
+		Catalog: d.catalog, Policy: o.Policy, Hidden: func(tenant schema.TenantID, server schema.ServerID) error {
+			return catalog.SeenBy(d.catalog, tenant).Hidden(server)
+		}, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
 	d.chain = execution.New(execution.Options{
 		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.stores.approvals.Desk, Records: d.stores.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
@@ -208,6 +213,15 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	d.wait.Go(d.gauge)
 	d.wait.Go(d.doubt)
 	return d, nil
+}
+
+// finding is what searches of tools go by, and who finds which servers.
+func (d *FrontDoor) finding() catalog.Finding {
+	f := catalog.Finding{Labels: d.o.Config.ToolLabels.Of(), Vectors: d.vectors}
+	if t := d.o.Tenants; t != nil {
+		f.Sees, f.Apart = t.Sees, t.Apart
+	}
+	return f
 }
 
 // argumentBytes is the configured limit, or what fits in a message if that is less.

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// guard lets a call leave only while its principal's credential stands, its server is there
+// guard lets a call leave only while its principal's credential stands, its server is there for its tenant
 // and its tool is switched on and not in quarantine. A call may have waited for hours, in a batch or for an
 // approval, since these were looked at. Each call passes it, so it takes no lock, and
 // no memory where it lets the call leave.
@@ -15,6 +15,9 @@ func guard(c *catalog.Catalog, keys *callers.Callers) dispatch.Guard {
 	return func(call *schema.Call) error {
 		if err := keys.Valid(call.Principal.Name); err != nil {
 			return err // it is for the caller as it is
+		}
+		if err := catalog.SeenBy(c, call.Principal.Tenant).Hidden(call.Server); err != nil {
+			return err
 		}
 		return c.Standing(call.Server, call.Tool, call.ToolDigest)
 	}

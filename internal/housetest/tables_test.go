@@ -61,6 +61,7 @@ var layers = []layer{
 	{"internal/credential", support},
 	{"internal/hub", support},
 	{"internal/toolset", support},
+	{"internal/tenants", support},
 	{"internal/embedding", support},
 	{"internal/webhook", support},
 	{"internal/store", support},

@@ -30,6 +30,8 @@ type File struct {
 	Redis    Redis                 `yaml:"redis"`
 	Warrants Warrants              `yaml:"warrants"`
 	Webhooks Webhooks              `yaml:"webhooks"`
+	// Tenants are kept apart by what each of them sees and is limited to.
+	Tenants Tenants `yaml:"tenants"`
 	// Credentials are those of people at MCP servers.
 	Credentials Credentials `yaml:"credentials"`
 	Limits      Limits      `yaml:"limits"`

@@ -60,6 +60,11 @@ func (c Slack) Endpoint() bool {
 
 func (c Slack) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" }
 
+// slackChannel is the form of the id of a channel.
+var slackChannel = regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
+
+const notSlackChannel = "must be the id of a channel (C…), not its name; the channel's details in Slack show it."
+
 // maxDenyReason is what Slack takes as a text of a menu, in characters.
 const maxDenyReason = 75
 
@@ -108,14 +113,13 @@ func (c Slack) Validate() []config.Fault {
 			faults.Addf(id.key, "is missing or invalid: %s.", id.where)
 		}
 	}
-	channel := regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
 	for _, group := range slices.Sorted(maps.Keys(c.Channels)) {
-		if !channel.MatchString(c.Channels[group]) {
-			faults.Addf("channels."+group, "must be the id of a channel (C…), not its name; the channel's details in Slack show it.")
+		if !slackChannel.MatchString(c.Channels[group]) {
+			faults.Addf("channels."+group, "%s", notSlackChannel)
 		}
 	}
-	if c.DefaultChannel != "" && !channel.MatchString(c.DefaultChannel) {
-		faults.Addf("default_channel", "must be the id of a channel (C…), not its name; the channel's details in Slack show it.")
+	if c.DefaultChannel != "" && !slackChannel.MatchString(c.DefaultChannel) {
+		faults.Addf("default_channel", "%s", notSlackChannel)
 	}
 	if len(c.Channels) == 0 && c.DefaultChannel == "" {
 		faults.Addf("channels", "is missing: set the channel of each group, or a default_channel.")

@@ -176,7 +176,7 @@ func inspect(src sources) (*Prepared, []config.Fault) {
 	stamps := map[string]reload.Stamp{schema.PartKeys: reload.StampOf(src.keyFiles()...)}
 	in := inspectConfig(src)
 	c := in.p.Config
-	stamps[schema.PartServers], stamps[schema.PartPolicy] = reload.StampOf(c.Worker.Servers), reload.StampOf(c.Policy)
+	stamps[schema.PartServers], stamps[schema.PartPolicy] = reload.StampOf(c.Worker.Servers), reload.StampOf(c.policyFiles()...)
 	in.p.stamps = stamps
 	if src.role&Worker != 0 {
 		in.servers(src.fallback)
@@ -379,8 +379,26 @@ func (in *inspection) policy() {
 		return
 	}
 	p.Policy = risk.NewHolder(policy)
+	p.Policy.ReplaceAll(policy, in.tenantPolicies())
 	p.policyTroubles, p.Doubts = p.doubts()
 	p.Troubles = append(p.Troubles, p.policyTroubles...)
+}
+
+// tenantPolicies reads the policies of tenants.
+func (in *inspection) tenantPolicies() map[schema.TenantID]*risk.Policy {
+	all := make(map[schema.TenantID]*risk.Policy)
+	for id, t := range in.p.Config.Tenants {
+		if t.Policy == "" {
+			continue
+		}
+		policy, err := risk.ReadFile(t.Policy)
+		if err != nil {
+			in.add("tenants."+string(id)+".policy", err)
+			continue
+		}
+		all[id] = policy
+	}
+	return all
 }
 
 // doubts sorts what is likely a mistake in the policy in force into troubles and doubts.

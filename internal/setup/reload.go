@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -38,9 +39,20 @@ func (p *Prepared) parts() []reload.Part {
 		})
 	}
 	if c.Policy != "" {
-		parts = append(parts, reload.Part{Name: schema.PartPolicy, Files: []string{c.Policy}, Seen: p.stamps[schema.PartPolicy], Version: p.Policy.Current().Version(), Read: p.readPolicy})
+		parts = append(parts, reload.Part{Name: schema.PartPolicy, Files: c.policyFiles(), Seen: p.stamps[schema.PartPolicy], Version: p.Policy.Version(), Read: p.readPolicy})
 	}
 	return parts
+}
+
+// policyFiles are the policy and those of the tenants.
+func (c *Config) policyFiles() []string {
+	files := []string{c.Policy}
+	for _, id := range slices.Sorted(maps.Keys(c.Tenants)) {
+		if file := c.Tenants[id].Policy; file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // keyFiles are the files that hold API keys of the role: the configuration file, and those
@@ -152,9 +164,9 @@ func (p *Prepared) readPolicy() (reload.Next, error) {
 	if len(in.faults) > 0 {
 		return reload.Next{}, &config.Faults{List: in.faults}
 	}
-	next := in.p.Policy.Current()
+	next := in.p.Policy
 	return reload.Next{Version: next.Version(), Apply: func() {
-		p.Policy.Replace(next)
+		p.Policy.Become(next)
 		p.policyTroubles = in.p.Troubles
 		p.tell(nil, in.p.Doubts)
 	}}, nil

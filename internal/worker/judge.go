@@ -43,7 +43,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	case schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
 		call := &schema.Call{
 			Method: f.Method, Server: f.Server, Arguments: f.Payload,
-			Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups},
+			Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups, Tenant: f.Tenant},
 		}
 		if e := risk.CheckMethod(w.o.Policy, h.served.Risk, only, call); e != nil {
 			return verdict{}, e
@@ -61,7 +61,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	}
 	call := &schema.Call{
 		Server: f.Server, Tool: f.Tool, Arguments: f.Payload,
-		Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups},
+		Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups, Tenant: f.Tenant},
 	}
 	var definition json.RawMessage
 	if w.o.Policy != nil {

@@ -36,6 +36,7 @@ const (
 	tagExtra       = 23
 	tagSession     = 24
 	tagLease       = 25
+	tagTenant      = 26
 	tagOutcome     = 31
 	tagError       = 32
 )
@@ -68,6 +69,7 @@ type CallFrame struct {
 	Principal   string
 	Owner       string
 	Groups      []string
+	Tenant      schema.TenantID // of the principal, in the stored form
 	ToolDigest  string
 	TraceParent string
 	TraceState  string
@@ -189,6 +191,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	for _, g := range f.Groups {
 		dst = frame.AppendString(dst, tagGroup, g)
 	}
+	dst = frame.AppendString(dst, tagTenant, f.Tenant)
 	dst = frame.AppendString(dst, tagToolDigest, f.ToolDigest)
 	dst = frame.AppendString(dst, tagTraceParent, f.TraceParent)
 	dst = frame.AppendString(dst, tagTraceState, f.TraceState)
@@ -278,6 +281,8 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.Owner = value
 			case tagGroup:
 				f.Groups = append(f.Groups, value)
+			case tagTenant:
+				f.Tenant = schema.TenantID(value)
 			case tagToolDigest:
 				f.ToolDigest = value
 			case tagTraceParent:

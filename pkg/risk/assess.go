@@ -184,6 +184,9 @@ func outranks(a, b *Approval) bool {
 
 // base is the level without any rule, and why.
 func (p *Policy) base(in *Input) (int, []string) {
+	if p.tightens {
+		return Low, nil // the platform's policy says that
+	}
 	switch in.ServerRisk {
 	case Low:
 		if p.annotations == raiseHints && hintsOf(in.Definition).destroys() {

@@ -24,11 +24,11 @@ func AssessKnown(policy *Holder, level int, trusted bool, definition json.RawMes
 	if policy == nil && level <= Low {
 		return Assessment{Level: Low, Reasons: noPolicy, Version: defaults.Version()}, ""
 	}
-	p := defaults
+	judge := defaults.AssessKnown
 	if policy != nil {
-		p = policy.Current()
+		judge = policy.AssessKnown
 	}
-	a, undecided = p.AssessKnown(&Input{
+	a, undecided = judge(&Input{
 		Method: call.Method, Server: string(call.Server), ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
 		Arguments: call.Arguments, Principal: call.Principal,
 	}, missing)

@@ -29,6 +29,9 @@ type Policy struct {
 	approval   *Approval
 	approvalAt yamldoc.Position // where the file says it; line 0 where it does not
 	rules      []rule
+	// tightens says that it is a tenant's, which adds to the policy of the platform: what no
+	// rule of it concerns is left to that.
+	tightens bool
 }
 
 // rule is one rule of a policy; the first that matches wins.

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	Public string
 	// Member reports whether a set has a tool; without it no set has any.
 	Member func(set string, server schema.ServerID, tool string) bool
+	// Tenants are those whose credentials count; nil: all are.
+	Tenants *tenants.Book
 }
 
 // Callers knows the callers of a front door. It is safe for concurrent use.
@@ -56,6 +59,18 @@ func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens
 // KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
 // KindUnavailable while a token cannot be checked.
 func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
+	who, err := c.identify(r, path)
+	if err != nil {
+		return who, err
+	}
+	if err := c.o.Tenants.Check(who.Tenant); err != nil {
+		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+	}
+	return who, nil
+}
+
+// identify is Authenticate for any tenant.
+func (c *Callers) identify(r *http.Request, path string) (schema.Principal, error) {
 	credential, bearer, err := authn.Credential(r.Header)
 	if err == nil && c.o.Issued != nil && issued.Looks(credential) {
 		return c.ofKey(r, credential)

@@ -12,12 +12,16 @@ type Need struct {
 	// DefaultTenant says that whoever asks must be of it, because the operation changes what
 	// all tenants share.
 	DefaultTenant bool
+	// AllServers says that the answer tells of servers whatever the tenant of whoever asks
+	// sees, so it is only for tenants that see every server.
+	AllServers bool
 }
 
 var (
-	nothing   = Need{}
-	readTools = Need{Scopes: []string{ReadTools}}
-	callTools = Need{Scopes: []string{CallTools}}
+	nothing    = Need{}
+	readTools  = Need{Scopes: []string{ReadTools}}
+	wholeFleet = Need{Scopes: []string{ReadTools}, AllServers: true}
+	callTools  = Need{Scopes: []string{CallTools}}
 	// Whoever calls may see what became of it.
 	ownCalls = Need{Scopes: []string{ReadCalls, CallTools}}
 	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
@@ -30,7 +34,8 @@ var (
 var operations = map[string]Need{
 	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
 
-	"get-metrics": readTools, "get-configuration": readTools, "list-workers": readTools, "get-events": readTools,
+	"get-metrics": wholeFleet, "get-configuration": wholeFleet,
+	"list-workers": readTools, "get-events": readTools,
 	"list-servers": readTools, "get-server": readTools, "list-server-tools": readTools, "list-server-resources": readTools, "list-server-resource-templates": readTools, "list-server-prompts": readTools,
 	"get-server-openapi": readTools, "get-set-openapi": readTools, "get-server-pins": readTools,
 	"list-sets": readTools, "get-set": readTools, "list-tools": readTools, "search-tools": readTools, "preflight": readTools, "list-switches": readTools, "convert-tools": readTools,

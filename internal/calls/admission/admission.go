@@ -59,6 +59,9 @@ type Options struct {
 	Limits  Limits
 	// Policy assesses calls; without it only the riskLevel of servers counts.
 	Policy *risk.Holder
+	// Hidden returns the error for a server that does not exist where the tenant does not see
+	// it, else nil; without it every tenant sees all.
+	Hidden func(tenant schema.TenantID, server schema.ServerID) error
 }
 
 // Gate decides on calls. It is safe for concurrent use.
@@ -66,12 +69,16 @@ type Gate struct {
 	catalog Catalog
 	limits  Limits
 	policy  *risk.Holder
+	hidden  func(tenant schema.TenantID, server schema.ServerID) error
 }
 
 // NewGate returns a gate.
 func NewGate(o Options) *Gate {
 	o.Limits.fill()
-	return &Gate{o.Catalog, o.Limits, o.Policy}
+	if o.Hidden == nil {
+		o.Hidden = func(schema.TenantID, schema.ServerID) error { return nil }
+	}
+	return &Gate{o.Catalog, o.Limits, o.Policy, o.Hidden}
 }
 
 // Limits returns the limits in force.
@@ -101,6 +108,9 @@ func (g *Gate) Admit(call *schema.Call) (Verdict, error) {
 
 // CheckMethod checks a request that is no call of a tool, except for its params.
 func (g *Gate) CheckMethod(call *schema.Call) error {
+	if err := g.hidden(call.Principal.Tenant, call.Server); err != nil {
+		return err
+	}
 	s, err := g.catalog.Server(call.Server)
 	if err != nil {
 		return err
@@ -119,6 +129,9 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 // timeout. It refuses a call that must not run, or cannot run in the isolation that the
 // policy requires. A call whose verdict asks for an approval must be held.
 func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
+	if err := g.hidden(call.Principal.Tenant, call.Server); err != nil {
+		return v, err
+	}
 	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {
 		return v, err
 	}
@@ -181,7 +194,7 @@ func (g *Gate) PolicyVersion() string {
 	if g.policy == nil {
 		return ""
 	}
-	return g.policy.Current().Version()
+	return g.policy.Version()
 }
 
 // isolated returns why a call that must run in isolation cannot, nil where some worker has

@@ -84,6 +84,6 @@ func BenchmarkAListOfAThousandTools(b *testing.B) {
 		defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"tool_%04d","description":%q,"inputSchema":{"type":"object"}}`, i, strings.Repeat("d", 800))))
 	}
 	f.define("many", defs)
-	f.WaitFor("the tools", func() bool { return len(f.endpoint.lists.view("").toolOf) > 1000 })
+	f.WaitFor("the tools", func() bool { return len(f.endpoint.lists.view(place{}).toolOf) > 1000 })
 	benchmarkRequest(b, f, "tools/list", "", "")
 }

@@ -63,7 +63,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if arguments == nil || string(arguments) == "null" {
 		arguments = []byte(`{}`)
 	}
-	to, ok := r.lists.tool(x.mount, name)
+	to, ok := r.lists.tool(r.lists.place(x), name)
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + problem.Printable(name, printed)}
 	}
@@ -86,7 +86,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if responses != nil || state != nil {
 		call.Fresh, call.NoStore = true, true // it is one step of a conversation
 	}
-	if x.modern && r.tasks.enabled() && r.lists.view(x.mount).taskOnly[to] {
+	if x.modern && r.tasks.enabled() && r.lists.view(r.lists.place(x)).taskOnly[to] {
 		return r.tasks.run(ctx, x, call)
 	}
 	if r.mayBeSuspended(x, to) {

@@ -268,7 +268,7 @@ func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
 		}
 		f.define(schema.ServerID(fmt.Sprintf("many%d", s)), defs)
 	}
-	f.WaitFor("all tools", func() bool { return len(f.endpoint.lists.view("").toolOf) >= each*servers })
+	f.WaitFor("all tools", func() bool { return len(f.endpoint.lists.view(place{}).toolOf) >= each*servers })
 	seen := make(map[string]bool)
 	pages := 0
 	for cursor := ""; ; pages++ {

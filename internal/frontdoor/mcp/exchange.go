@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -36,6 +37,9 @@ func newExchange(ep *Endpoint, w http.ResponseWriter, r *http.Request) *exchange
 		w: w, streams: readsEvents(r.Header["Accept"]), heartbeat: ep.o.Heartbeat, fixed: &ep.fixed, out: sse.Writer{W: w, Within: timeFor},
 	}}
 }
+
+// seen is the catalog as the client sees it.
+func (x *exchange) seen() catalog.Seen { return catalog.SeenBy(x.ep.o.Catalog, x.principal.Tenant) }
 
 // notify sends a notification.
 func (x *exchange) notify(method string, params []byte) error {

@@ -55,7 +55,7 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 				return false
 			}
 		}
-		return len(f.endpoint.lists.view("").toolOf) > 0
+		return len(f.endpoint.lists.view(place{}).toolOf) > 0
 	})
 	return f
 }

@@ -217,7 +217,7 @@ var onlyTasks = schema.Definitions{Tools: []json.RawMessage{
 func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 	f := openFabric(t, nil)
 	f.define("demo", onlyTasks)
-	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "echo"}] })
+	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view(place{mount: "demo"}).taskOnly[target{"demo", "echo"}] })
 	before := f.Worker.Count()
 	for _, path := range []string{"/mcp/demo", "/mcp"} {
 		name := "echo"
@@ -246,7 +246,7 @@ func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 func TestAToolThatOnlyRunsAsATaskAsksBeforeItIsOne(t *testing.T) {
 	f := openFabric(t, nil)
 	f.define("demo", onlyTasks)
-	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view("demo").taskOnly[target{"demo", "ask"}] })
+	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view(place{mount: "demo"}).taskOnly[target{"demo", "ask"}] })
 	first := []byte(f.callAs(canAnswer, "/mcp/demo", "ask", `{}`, "").result(t))
 	keys := keysOf(first)
 	if getString(first, "resultType") != "input_required" || len(keys) != 1 || get(first, "taskId") != nil {

@@ -79,7 +79,7 @@ func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
 
 // initialize opens a session.
 func (ep *Endpoint) initialize(x *exchange) {
-	if err := ep.lists.known(x.mount); err != nil {
+	if err := ep.lists.known(ep.lists.place(x)); err != nil {
 		e := x.faultOf(err)
 		e.status = http.StatusNotFound
 		x.fail(e)
@@ -153,7 +153,7 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	}
 	sess.stream = cancel
 	sess.mu.Unlock()
-	l := ep.subscriptions.add(x.mount, filter{tools: true, prompts: true, resources: true, session: sess})
+	l := ep.subscriptions.add(ep.lists.place(x), filter{tools: true, prompts: true, resources: true, session: sess})
 	defer ep.subscriptions.remove(l)
 	if x.res.comment() != nil {
 		return

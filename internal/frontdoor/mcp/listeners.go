@@ -17,7 +17,7 @@ type filter struct {
 
 // listener is one listener. wake has space for one signal: many changes are one.
 type listener struct {
-	mount  string
+	at     place
 	filter filter
 	wake   chan struct{}
 
@@ -29,8 +29,8 @@ type listener struct {
 // maxWaiting bounds what waits for a listener that reads slowly.
 const maxWaiting = 256
 
-func (s *subscriptions) add(mount string, w filter) *listener {
-	l := &listener{mount: mount, filter: w, wake: make(chan struct{}, 1), seen: s.lists.view(mount).marks}
+func (s *subscriptions) add(at place, w filter) *listener {
+	l := &listener{at: at, filter: w, wake: make(chan struct{}, 1), seen: s.lists.view(at).marks}
 	s.mu.Lock()
 	s.listeners[l] = struct{}{}
 	s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *subscriptions) all() []*listener {
 // listsChanged has every listener look whether its lists changed.
 func (s *subscriptions) listsChanged() {
 	for _, e := range s.all() {
-		now := s.lists.view(e.mount).marks
+		now := s.lists.view(e.at).marks
 		e.mu.Lock()
 		was := e.seen
 		e.seen = now

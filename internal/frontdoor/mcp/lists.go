@@ -36,12 +36,12 @@ type lists struct {
 	changes atomic.Uint64 // of the catalog, since the start
 
 	mu      sync.RWMutex
-	views   map[string]*view
+	views   map[place]*view
 	servers map[schema.ServerID]*serverLists
 }
 
 func newLists(o Options) *lists {
-	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[string]*view), servers: make(map[schema.ServerID]*serverLists)}
+	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[place]*view), servers: make(map[schema.ServerID]*serverLists)}
 }
 
 // view is what one mount offers, encoded. It never changes.
@@ -61,6 +61,25 @@ type view struct {
 	taskOnly    map[target]bool
 	servers     []*serverLists
 }
+
+// place is a mount as a tenant sees it. Tenants that see every server share the places of the
+// empty one.
+type place struct {
+	tenant schema.TenantID
+	mount  string
+}
+
+// place is where the client of a request is.
+func (ls *lists) place(x *exchange) place {
+	at := place{tenant: x.principal.Tenant.Stored(), mount: x.mount}
+	if catalog.SeenBy(ls.catalog, at.tenant).All() {
+		at.tenant = ""
+	}
+	return at
+}
+
+// seen is the catalog as it is seen there.
+func (ls *lists) seen(at place) catalog.Seen { return catalog.SeenBy(ls.catalog, at.tenant) }
 
 // marks tell whether lists differ.
 type marks struct{ tools, resources, prompts uint64 }
@@ -106,26 +125,29 @@ type entry struct {
 }
 
 // view returns what a mount offers now.
-func (ls *lists) view(mount string) *view {
+func (ls *lists) view(at place) *view {
 	now := ls.changes.Load()
 	ls.mu.RLock()
-	v := ls.views[mount]
+	v := ls.views[at]
 	ls.mu.RUnlock()
 	if v != nil && v.at == now {
 		return v
 	}
-	return ls.build(mount, now)
+	return ls.build(at, now)
 }
 
-func (ls *lists) build(mount string, now uint64) *view {
+func (ls *lists) build(at place, now uint64) *view {
+	mount := at.mount
 	if set, of := setOf(mount); of {
-		return ls.buildSet(mount, set, now)
+		return ls.buildSet(at, set, now)
 	}
 	var ids []schema.ServerID
 	if mount != "" {
-		ids = []schema.ServerID{schema.ServerID(mount)}
+		if id := schema.ServerID(mount); ls.seen(at).Sees(id) {
+			ids = []schema.ServerID{id}
+		}
 	} else {
-		for _, s := range ls.catalog.Servers() {
+		for _, s := range ls.seen(at).Servers() {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -137,20 +159,22 @@ func (ls *lists) build(mount string, now uint64) *view {
 			servers = append(servers, p)
 		}
 	}
-	old := ls.views[mount]
+	old := ls.views[at]
 	if old != nil && slices.Equal(old.servers, servers) {
 		same := *old
 		same.at = now
-		ls.views[mount] = &same
+		ls.views[at] = &same
 		return &same
 	}
 	v := assemble(mount, servers)
 	v.at = now
 	if mount == "" || len(servers) > 0 {
-		ls.views[mount] = v // callers make up names of servers; those are not kept
+		ls.views[at] = v // callers make up names of servers; those are not kept
 	} else {
-		delete(ls.views, mount)
-		delete(ls.servers, schema.ServerID(mount))
+		delete(ls.views, at)
+		if ls.seen(at).Sees(schema.ServerID(mount)) {
+			delete(ls.servers, schema.ServerID(mount))
+		}
 	}
 	return v
 }
@@ -360,7 +384,7 @@ func (ls *lists) send(x *exchange) {
 		ls.sendSearchTools(x)
 		return
 	}
-	v := ls.view(x.mount)
+	v := ls.view(ls.place(x))
 	l := &v.tools
 	switch x.msg.method {
 	case mcpwire.MethodListResources:

@@ -38,7 +38,7 @@ func crowdTools(n int, more string) (defs schema.Definitions) {
 
 // crowded is how many tools of the crowd are offered.
 func (f *fabric) crowded() (n int) {
-	for name := range f.endpoint.lists.view("").toolOf {
+	for name := range f.endpoint.lists.view(place{}).toolOf {
 		if strings.HasPrefix(name, "crowd-") {
 			n++
 		}
@@ -96,14 +96,14 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys(t *testing.T) {
 	f := openFabric(t, quiet)
 	f.crowd()
-	before := f.endpoint.lists.view("")
+	before := f.endpoint.lists.view(place{})
 	f.ask("/mcp", "tools/list", "", "").result(t)
-	if again := f.endpoint.lists.view(""); &again.tools.pages[0][0] != &before.tools.pages[0][0] {
+	if again := f.endpoint.lists.view(place{}); &again.tools.pages[0][0] != &before.tools.pages[0][0] {
 		t.Error("the list was encoded again, and nothing had changed")
 	}
 	f.define(crowdID(7), crowdTools(7, ", changed"))
 	f.WaitFor("the changed tools", func() bool {
-		return strings.Contains(string(slices.Concat(f.endpoint.lists.view("").tools.pages...)), "number 0 of 7, changed")
+		return strings.Contains(string(slices.Concat(f.endpoint.lists.view(place{}).tools.pages...)), "number 0 of 7, changed")
 	})
 	pieceOf := func(v *view) map[schema.ServerID]*serverLists {
 		all := make(map[schema.ServerID]*serverLists)
@@ -112,7 +112,7 @@ func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys
 		}
 		return all
 	}
-	was, is := pieceOf(before), pieceOf(f.endpoint.lists.view(""))
+	was, is := pieceOf(before), pieceOf(f.endpoint.lists.view(place{}))
 	for n := range manyServers {
 		if id := crowdID(n); (was[id] != is[id]) != (n == 7) {
 			t.Errorf("%s was read again: %v", id, was[id] != is[id])

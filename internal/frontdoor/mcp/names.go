@@ -14,20 +14,21 @@ import (
 const nameGlue = "__"
 
 // tool returns what a name stands for at a mount.
-func (ls *lists) tool(mount, name string) (target, bool) {
+func (ls *lists) tool(at place, name string) (target, bool) {
+	mount := at.mount
 	if ofServer(mount) {
 		return target{schema.ServerID(mount), name}, true // the gate knows whether it is there
 	}
-	to, ok := ls.view(mount).toolOf[name]
+	to, ok := ls.view(at).toolOf[name]
 	if ok {
 		return to, true
 	}
 	if set, of := setOf(mount); of {
-		return ls.unlisted(set, name)
+		return ls.unlisted(at, set, name)
 	}
 	// One that is switched off is not listed, and a call of it is told why.
 	if server, tool, found := strings.Cut(name, nameGlue); found && format.MCPName(server, tool) == name {
-		if _, err := ls.catalog.Tool(schema.ServerID(server), tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
+		if _, err := ls.seen(at).Tool(schema.ServerID(server), tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
 			return target{schema.ServerID(server), tool}, true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // checkParamHeaders holds the headers that repeat arguments against these.
 func (r *requests) checkParamHeaders(x *exchange, to target, arguments []byte) *fault {
-	for _, want := range r.lists.view(x.mount).headers[to] {
+	for _, want := range r.lists.view(r.lists.place(x)).headers[to] {
 		value := want.Argument(arguments)
 		text, there := mcpwire.HeaderText(value)
 		given := x.r.Header.Values(want.Name)

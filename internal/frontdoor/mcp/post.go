@@ -178,7 +178,7 @@ const printed = 64
 
 // answer runs the request and answers it. It is shared by the two eras.
 func (ep *Endpoint) answer(ctx context.Context, x *exchange) {
-	if err := ep.lists.known(x.mount); err != nil {
+	if err := ep.lists.known(ep.lists.place(x)); err != nil {
 		e := x.faultOf(err)
 		if e.status = http.StatusNotFound; schema.KindOf(err) == schema.KindUnavailable {
 			e.status = http.StatusServiceUnavailable

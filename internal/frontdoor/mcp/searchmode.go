@@ -107,7 +107,7 @@ func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner str
 		if !ok || inner == "" {
 			return bad(`call_tool needs {"name": "a name that find_tools returned", "arguments": {…}}.`)
 		}
-		if _, known := r.lists.tool(x.mount, inner); !known {
+		if _, known := r.lists.tool(r.lists.place(x), inner); !known {
 			return bad("There is no tool " + problem.Printable(inner, printed) + ". find_tools returns the names of tools.")
 		}
 		return inner, get(arguments, "arguments"), nil, false, nil
@@ -123,14 +123,14 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	} else {
 		q.Server = schema.ServerID(x.mount)
 	}
-	found, err := r.catalog.Search(x.r.Context(), q)
+	found, err := x.seen().Search(x.r.Context(), q)
 	if err != nil {
 		return nil, x.faultOf(err)
 	}
 	var b strings.Builder
 	for i := range found.Tools {
 		t := &found.Tools[i]
-		name, ok := r.lists.nameOf(x.mount, t)
+		name, ok := r.lists.nameOf(r.lists.place(x), t)
 		if !ok {
 			continue // it is not offered over MCP
 		}
@@ -166,14 +166,14 @@ func remark(a *risk.Assessment) string {
 }
 
 // nameOf returns the name of a tool at a mount.
-func (ls *lists) nameOf(mount string, t *catalog.FoundTool) (string, bool) {
+func (ls *lists) nameOf(at place, t *catalog.FoundTool) (string, bool) {
 	to := target{t.Server, t.Name}
-	v := ls.view(mount)
+	v := ls.view(at)
 	names := []string{t.Name}
 	switch {
 	case t.NameInSet != "":
 		names = []string{t.NameInSet}
-	case mount == "":
+	case at.mount == "":
 		names = []string{format.MCPName(string(t.Server), t.Name), format.MarkedMCPName(string(t.Server), t.Name)}
 	}
 	for _, name := range names {
@@ -188,7 +188,7 @@ func (ls *lists) nameOf(mount string, t *catalog.FoundTool) (string, bool) {
 func (r *requests) describeTools(x *exchange, names []string) []byte {
 	definitions := []byte{'['}
 	var unknown []string
-	v := r.lists.view(x.mount)
+	v := r.lists.view(r.lists.place(x))
 	for _, name := range names {
 		to, ok := v.toolOf[name]
 		var t catalog.Tool

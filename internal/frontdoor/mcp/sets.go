@@ -18,21 +18,22 @@ func setOf(mount string) (set string, of bool) { return strings.CutPrefix(mount,
 func ofServer(mount string) bool { return mount != "" && !strings.HasPrefix(mount, setMark) }
 
 // known returns why there is no such mount, nil where there is.
-func (ls *lists) known(mount string) (err error) {
+func (ls *lists) known(at place) (err error) {
+	mount := at.mount
 	if set, of := setOf(mount); of {
-		_, err = ls.catalog.Sets().Get(set)
+		_, err = ls.seen(at).Set(set)
 	} else if mount != "" {
-		_, err = ls.catalog.Server(schema.ServerID(mount))
+		_, err = ls.seen(at).Server(schema.ServerID(mount))
 	}
 	return err
 }
 
 // buildSet makes the view of a set: its tools, in its order and under its names. A set has
 // no resources and prompts.
-func (ls *lists) buildSet(mount, set string, now uint64) *view {
+func (ls *lists) buildSet(at place, set string, now uint64) *view {
 	v := &view{at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	v.resources, v.templates, v.prompts = paged("resources", nil), paged("resourceTemplates", nil), paged("prompts", nil)
-	of, err := ls.catalog.Sets().View(set)
+	of, err := ls.seen(at).SetView(set)
 	if err != nil {
 		v.tools = paged("tools", nil)
 		return v // a set that is not there is not kept
@@ -60,7 +61,7 @@ func (ls *lists) buildSet(mount, set string, now uint64) *view {
 	}
 	v.marks.tools = mix(v.marks.tools, strconv.AppendInt(nil, int64(len(items)), 10))
 	v.tools = paged("tools", items)
-	ls.views[mount] = v
+	ls.views[at] = v
 	return v
 }
 
@@ -82,8 +83,8 @@ func (v *view) add(p *serverLists, entries map[target]*entry) {
 
 // unlisted finds a tool of a set that is switched off or offline: it is not listed, and a
 // call of it is told why.
-func (ls *lists) unlisted(set, name string) (target, bool) {
-	of, err := ls.catalog.Sets().View(set)
+func (ls *lists) unlisted(at place, set, name string) (target, bool) {
+	of, err := ls.seen(at).SetView(set)
 	if err != nil {
 		return target{}, false
 	}

@@ -39,11 +39,11 @@ func splitURI(own string) (target, bool) {
 // resource finds the server of a URI and the URI that it goes by there. Where several
 // servers have it the fault lists the URIs to choose from; where none is known the target
 // is empty.
-func (ls *lists) resource(mount, uri string) (target, *fault) {
-	if ofServer(mount) {
-		return target{schema.ServerID(mount), uri}, nil
+func (ls *lists) resource(at place, uri string) (target, *fault) {
+	if ofServer(at.mount) {
+		return target{schema.ServerID(at.mount), uri}, nil
 	}
-	v := ls.view(mount)
+	v := ls.view(at)
 	if to, ok := splitURI(uri); ok && v.has(to.server) {
 		return to, nil
 	}
@@ -75,23 +75,23 @@ func (ls *lists) resource(mount, uri string) (target, *fault) {
 	return target{}, &fault{Code: mcpwire.CodeInvalidParams, Message: "Several servers have this resource. Read one of: " + strings.Join(own, ", "), Data: data}
 }
 
-func (ls *lists) prompt(mount, name string) (target, bool) {
-	if ofServer(mount) {
-		return target{schema.ServerID(mount), name}, true
+func (ls *lists) prompt(at place, name string) (target, bool) {
+	if ofServer(at.mount) {
+		return target{schema.ServerID(at.mount), name}, true
 	}
-	to, ok := ls.view(mount).promptOf[name]
+	to, ok := ls.view(at).promptOf[name]
 	return to, ok
 }
 
 // template finds the server of a template, or of a URI that a template makes, as
 // [lists.resource] does.
-func (ls *lists) template(mount, template string) (target, *fault) {
-	if !ofServer(mount) {
-		if servers := ls.view(mount).templatesOf[template]; len(servers) == 1 {
+func (ls *lists) template(at place, template string) (target, *fault) {
+	if !ofServer(at.mount) {
+		if servers := ls.view(at).templatesOf[template]; len(servers) == 1 {
 			return target{servers[0], template}, nil
 		}
 	}
-	return ls.resource(mount, template)
+	return ls.resource(at, template)
 }
 
 // has reports whether a server is part of the view.

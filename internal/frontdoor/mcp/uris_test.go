@@ -16,7 +16,7 @@ func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 		Resources:         []json.RawMessage{raw(`{"uri":"demo://one", "name":"One"}`), raw(`{"uri":"demo://mine","name":"Mine"}`)},
 		ResourceTemplates: []json.RawMessage{raw(`{"uriTemplate":"demo://any/{id}","name":"Any"}`), raw(`{"uriTemplate":"mine://{id}","name":"Mine"}`)},
 	})
-	f.WaitFor("the new definitions", func() bool { return len(f.endpoint.lists.view("").serversOf["demo://mine"]) == 1 })
+	f.WaitFor("the new definitions", func() bool { return len(f.endpoint.lists.view(place{}).serversOf["demo://mine"]) == 1 })
 	list := f.ask("/mcp", "resources/list", "", "").result(t)
 	for _, want := range []string{`{"uri":"callyard:demo:demo://one","name":"One"}`, `{"uri":"callyard:two%20words:demo://one","name":"One"}`, `{"uri":"demo://mine","name":"Mine"}`} {
 		if !strings.Contains(list, want) {

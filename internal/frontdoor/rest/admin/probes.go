@@ -96,6 +96,9 @@ func (a *handlers) health() Health {
 		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)), Configuration: a.healthParts(),
 		AcceptedLosses: a.o.Losses,
 	}
+	if catalog.Apart(a.o.Catalog) {
+		servers = nil // whoever asks has shown no credential
+	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
 		s.RiskLevel, s.RiskDescription, s.RunningInDocker = httpapi.Risk(servers[i].Risk, servers[i].BestSandbox)

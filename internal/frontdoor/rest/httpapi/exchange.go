@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/waits"
@@ -44,7 +45,10 @@ type Shared struct {
 	// Callers tells what a credential lacks; it is set before the first request.
 	Callers *callers.Callers
 	// Acts records what operators do; nil: nothing is recorded. It is set like Callers.
-	Acts     Acts
+	Acts Acts
+	// Apart reports whether a tenant is kept from some servers; nil: none is. It is set like
+	// Callers.
+	Apart    func(schema.TenantID) bool
 	Problems *Problems
 	bodies   *bodies.Budget
 	waits    *waits.Limit
@@ -196,7 +200,15 @@ func (x *Exchange) allow(need *scope.Need) error {
 	if need.DefaultTenant && !x.Principal.Tenant.Is(schema.DefaultTenant) {
 		return schema.Errorf(schema.KindForbidden, "Only the default tenant changes what all tenants share.")
 	}
+	if need.AllServers && x.shared.Apart != nil && x.shared.Apart(x.Principal.Tenant) {
+		return schema.Errorf(schema.KindForbidden, "This tells of the servers of all tenants, and your tenant does not see all of them.")
+	}
 	return nil
+}
+
+// Seen is the catalog as whoever asks sees it.
+func (x *Exchange) Seen(c *catalog.Catalog) catalog.Seen {
+	return catalog.SeenBy(c, x.Principal.Tenant)
 }
 
 // Handler answers a request, or returns the error to answer with.

@@ -10,7 +10,7 @@ import (
 )
 
 // sendDefinitions answers with one list of a server's definitions.
-func sendDefinitions(x *httpapi.Exchange, c *catalog.Catalog, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
+func sendDefinitions(x *httpapi.Exchange, c catalog.Seen, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
 	d, err := c.Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err

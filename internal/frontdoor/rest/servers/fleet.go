@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
@@ -76,24 +78,38 @@ type fleetHandlers struct {
 	servers   *serverHandlers
 	draining  func() bool
 	heartbeat time.Duration
-	// snapshot is the fleet as streams of events show it.
+	// snapshot is the fleet as streams of events show it to those who see all of it, and
+	// apart the same for others, by what they see: *snapshot by catalog.Seen.
 	snapshot snapshot
+	apart    sync.Map
 }
 
 func (f *fleetHandlers) register(d *httpapi.Document) {
-	httpapi.Get(d, opListWorkers(), func(context.Context, *httpapi.NoInput) (WorkerList, error) { return WorkerList{f.workerItems()}, nil })
+	httpapi.Get(d, opListWorkers(), func(ctx context.Context, _ *httpapi.NoInput) (WorkerList, error) {
+		return WorkerList{f.workerItems(httpapi.Of(ctx).Seen(f.catalog))}, nil
+	})
 	d.Handle(f.opEvents(d), f.follow)
 }
 
-func (f *fleetHandlers) fleet() Fleet {
-	return Fleet{At: time.Now().UTC(), Servers: f.servers.items(), Workers: f.workerItems()}
+func (f *fleetHandlers) fleet(seen catalog.Seen) Fleet {
+	return Fleet{At: time.Now().UTC(), Servers: f.servers.items(seen), Workers: f.workerItems(seen)}
 }
 
-func (f *fleetHandlers) workerItems() []WorkerItem {
+// workerItems are the workers with the servers that are seen. Whoever is kept from servers
+// sees no worker that has none of the others, and not the number of calls of all tenants.
+func (f *fleetHandlers) workerItems(seen catalog.Seen) []WorkerItem {
 	workers := f.catalog.Workers()
 	items := make([]WorkerItem, 0, len(workers))
 	for i := range workers {
-		items = append(items, workerItem(&workers[i]))
+		item := workerItem(&workers[i])
+		if !seen.All() {
+			item.Servers = slices.DeleteFunc(item.Servers, func(s WorkerServer) bool { return !seen.Sees(s.ID) })
+			if len(item.Servers) == 0 {
+				continue
+			}
+			item.InFlight = 0
+		}
+		items = append(items, item)
 	}
 	return items
 }
@@ -114,7 +130,7 @@ func workerItem(w *schema.Worker) WorkerItem {
 
 // follow is GET /events: the fleet as it is, then again after each change.
 func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
-	n := 0
+	n, seen := 0, x.Seen(f.catalog)
 	tell := func(*sse.Writer) error { return nil }
 	return httpapi.Live{Heartbeat: f.heartbeat, Draining: f.draining, Changes: f.catalog.Changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
 		since := time.Now()
@@ -123,7 +139,7 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			return true, nil
 		case httpapi.First:
 			if x.Query.Get("include") == "changes" {
-				tell = f.changes()
+				tell = f.changes(seen)
 			}
 		case httpapi.Changed:
 			if err := settle(r.Context()); err != nil {
@@ -131,15 +147,28 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			}
 		}
 		n++
-		return true, errors.Join(tell(out), out.Event("fleet", strconv.Itoa(n), f.snapshot.get(since, f.fleet)))
+		return true, errors.Join(tell(out), out.Event("fleet", strconv.Itoa(n), f.picture(since, seen)))
 	}}.Follow(x, r)
 }
 
+// picture is the fleet as it is seen, at some time after since, encoded.
+func (f *fleetHandlers) picture(since time.Time, seen catalog.Seen) []byte {
+	s := &f.snapshot
+	if !seen.All() {
+		of, _ := f.apart.LoadOrStore(seen, new(snapshot)) // as many as there are tenants in the configuration
+		s = of.(*snapshot)
+	}
+	return s.get(since, func() Fleet { return f.fleet(seen) })
+}
+
 // changes returns what tells the changes from now on, each once.
-func (f *fleetHandlers) changes() func(out *sse.Writer) error {
+func (f *fleetHandlers) changes(seen catalog.Seen) func(out *sse.Writer) error {
 	follower := f.catalog.Follow()
 	return func(out *sse.Writer) (err error) {
 		for _, c := range follower.Next() {
+			if !seen.Changed(&c) {
+				continue
+			}
 			data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
 			err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
 		}

@@ -57,8 +57,8 @@ type ServerWorker struct {
 	Error               string          `json:"error,omitempty"`
 }
 
-func (s *serverHandlers) items() []ServerItem {
-	servers, loads := s.catalog.Servers(), s.router.Load()
+func (s *serverHandlers) items(seen catalog.Seen) []ServerItem {
+	servers, loads := seen.Servers(), s.router.Load()
 	items := make([]ServerItem, 0, len(servers))
 	for i := range servers {
 		item := s.item(&servers[i])

@@ -32,11 +32,11 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 	d.Handle(opServerTools(), h.listTools)
 	d.Handle(h.opListResources(), h.listResources)
 	d.Handle(opListTemplates(), func(x *httpapi.Exchange, r *http.Request) error {
-		return sendDefinitions(x, h.catalog, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
+		return sendDefinitions(x, x.Seen(h.catalog), r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
 	})
 	readUnclean = d.HandleAt(h.opReadResource(), "/servers/{id}/resources/{uri...}", h.readResource)
 	d.Handle(opListPrompts(), func(x *httpapi.Exchange, r *http.Request) error {
-		return sendDefinitions(x, h.catalog, r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
+		return sendDefinitions(x, x.Seen(h.catalog), r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
 	})
 	d.Handle(h.opGetPrompt(), h.getPrompt)
 	return readUnclean
@@ -46,14 +46,14 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 // tools in quarantine.
 func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
-	s, err := h.catalog.Server(id)
+	s, err := x.Seen(h.catalog).Server(id)
 	if err != nil {
 		return err
 	}
 	if s.PinMode != schema.PinQuarantine {
-		return sendDefinitions(x, h.catalog, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
+		return sendDefinitions(x, x.Seen(h.catalog), r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
 	}
-	tools, err := h.catalog.Tools(id)
+	tools, err := x.Seen(h.catalog).Tools(id)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 	if x.Query.Has("timeout_ms") {
 		return httpapi.BadParameter("timeout_ms", "can be used only with uri; the list is returned at once")
 	}
-	d, err := h.catalog.Definitions(schema.ServerID(r.PathValue("id")))
+	d, err := x.Seen(h.catalog).Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}

@@ -113,9 +113,11 @@ func newServerHandlers(o *Options) *serverHandlers {
 
 func (s *serverHandlers) register(d *httpapi.Document) {
 	s.describe(d)
-	httpapi.Get(d, opListServers(), func(context.Context, *httpapi.NoInput) (ServerList, error) { return ServerList{s.items()}, nil })
-	httpapi.Get(d, opGetServer(), func(_ context.Context, in *serverInput) (*ServerItem, error) {
-		of, err := s.catalog.Server(in.ID)
+	httpapi.Get(d, opListServers(), func(ctx context.Context, _ *httpapi.NoInput) (ServerList, error) {
+		return ServerList{s.items(httpapi.Of(ctx).Seen(s.catalog))}, nil
+	})
+	httpapi.Get(d, opGetServer(), func(ctx context.Context, in *serverInput) (*ServerItem, error) {
+		of, err := httpapi.Of(ctx).Seen(s.catalog).Server(in.ID)
 		if err != nil {
 			return nil, err
 		}

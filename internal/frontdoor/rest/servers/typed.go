@@ -43,7 +43,7 @@ type documented struct {
 // document is GET /servers/{id}/openapi.json.
 func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
-	tools, err := h.catalog.Tools(id)
+	tools, err := x.Seen(h.catalog).Tools(id)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 // setDocument is GET /sets/{name}/openapi.json.
 func (h *typedHandlers) setDocument(x *httpapi.Exchange, r *http.Request) error {
 	name := r.PathValue("name")
-	view, err := h.catalog.Sets().View(name)
+	view, err := x.Seen(h.catalog).SetView(name)
 	if err != nil {
 		return err
 	}

@@ -89,26 +89,27 @@ type removeInput struct {
 
 // handlers are the operations on sets.
 type handlers struct {
-	sets  catalog.Sets
+	sets  catalog.Sets // to change them
+	all   *catalog.Catalog
 	log   *slog.Logger
 	depth int // of bodies
 }
 
 // Register registers the operations on sets. depth bounds how deep a body may nest.
 func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logger) {
-	h := &handlers{sets: c.Sets(), log: log, depth: depth}
+	h := &handlers{sets: c.Sets(), all: c, log: log, depth: depth}
 	d.NameSchema(reflect.TypeFor[toolset.Set](), "ToolSet") // "Set" is a collection in many languages
 	d.NameSchema(reflect.TypeFor[toolset.Selector](), "ToolSelector")
 	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
-	httpapi.Get(d, opList(), func(context.Context, *httpapi.NoInput) (SetList, error) {
+	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
-		for _, s := range h.sets.List() {
+		for _, s := range httpapi.Of(ctx).Seen(h.all).Sets() {
 			list.Sets = append(list.Sets, itemOf(&s))
 		}
 		return list, nil
 	})
-	httpapi.Register(d, opGet(), func(_ context.Context, in *setInput) (*setOutput, error) {
-		view, err := h.sets.View(in.Name)
+	httpapi.Register(d, opGet(), func(ctx context.Context, in *setInput) (*setOutput, error) {
+		view, err := httpapi.Of(ctx).Seen(h.all).SetView(in.Name)
 		if err != nil {
 			return nil, err
 		}

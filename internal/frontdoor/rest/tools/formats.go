@@ -95,9 +95,9 @@ const includeOffline = "offline"
 
 // callable returns the tools to list, by server and name or in the order of the set, and
 // the servers whose tools are not known.
-func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []string, err error) {
+func (h *toolHandlers) callable(seen catalog.Seen, in *toolListInput) (tools []listed, unknown []string, err error) {
 	if in.Set != "" {
-		view, err := h.catalog.Sets().View(in.Set)
+		view, err := seen.SetView(in.Set)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -108,16 +108,16 @@ func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []st
 		}
 		return tools, nil, nil
 	}
-	servers := h.catalog.Servers()
+	servers := seen.Servers()
 	if in.Server != "" {
-		s, err := h.catalog.Server(in.Server)
+		s, err := seen.Server(in.Server)
 		if err != nil {
 			return nil, nil, err
 		}
 		servers = []catalog.Server{s}
 	}
 	for _, s := range servers {
-		of, err := h.catalog.Tools(s.ID)
+		of, err := seen.Tools(s.ID)
 		if err != nil {
 			unknown = append(unknown, string(s.ID))
 			continue
@@ -134,15 +134,16 @@ func (h *toolHandlers) callable(in *toolListInput) (tools []listed, unknown []st
 // candidates returns the tools to choose from in the order in which they are taken,
 // how many can be called at all, and the servers whose tools are not known.
 func (h *toolHandlers) candidates(ctx context.Context, in *toolListInput) (tools []listed, all int, unknown []string, err error) {
+	seen := httpapi.Of(ctx).Seen(h.catalog)
 	if in.Query == "" {
-		tools, unknown, err = h.callable(in)
+		tools, unknown, err = h.callable(seen, in)
 		return tools, len(tools), unknown, err
 	}
 	most := in.MaxTools
 	if in.BudgetTokens > 0 {
 		most = 0 // one that costs too much leaves room for the next
 	}
-	f, err := h.catalog.Search(ctx, catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
+	f, err := seen.Search(ctx, catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
 	if err != nil {
 		return nil, 0, nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // names finds the tools that the calls of one request mean. It is safe for concurrent use.
 type names struct {
-	catalog *catalog.Catalog
+	catalog catalog.Seen
 	set     string   // whose tools and names are meant, "" for those of all servers
 	own     []string // tools that the caller runs itself
 
@@ -59,7 +59,7 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 		case m.own != "":
 			return tool, m.own, false, nil
 		case n.set != "":
-			tool, err = n.catalog.Sets().Tool(n.set, m.name)
+			tool, err = n.catalog.SetTool(n.set, m.name)
 		default:
 			tool, err = n.catalog.Tool(m.server, m.tool)
 		}
@@ -76,7 +76,7 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 // exact returns the tool that the name stands for as it is written.
 func (n *names) exact(name string) (tool catalog.Tool, ambiguous bool, err error) {
 	if n.set != "" {
-		tool, err = n.catalog.Sets().Tool(n.set, name)
+		tool, err = n.catalog.SetTool(n.set, name)
 		return tool, false, err
 	}
 	c := n.catalog
@@ -138,7 +138,7 @@ func (n *names) fold() {
 		n.folded.Add(own, meant{own: own})
 	}
 	if n.set != "" {
-		view, err := n.catalog.Sets().View(n.set)
+		view, err := n.catalog.SetView(n.set)
 		if err != nil {
 			return // as the name as it is written was answered
 		}
@@ -160,7 +160,7 @@ func (n *names) fold() {
 }
 
 // Find returns the tool that a model means by the name.
-func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
+func Find(c catalog.Seen, name string) (catalog.Tool, error) {
 	tool, _, _, err := (&names{catalog: c}).find(name)
 	return tool, err
 }

@@ -61,7 +61,7 @@ func (h *searchHandlers) check(server schema.ServerID, name, digest string, who 
 		p.State, p.Reason = state, reason
 		return p
 	}
-	t, err := h.catalog.Tool(server, name)
+	t, err := catalog.SeenBy(h.catalog, who.Tenant).Tool(server, name)
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound:
 		return not("missing", schema.AsError(err).Detail)

@@ -67,7 +67,7 @@ func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearc
 	if query == "" {
 		return ToolSearch{}, schema.Errorf(schema.KindInvalidRequest, "q is missing; describe in words what the tool is to do.")
 	}
-	f, err := h.catalog.Search(r.Context(), catalog.Query{Text: query, Server: schema.ServerID(x.Query.Get("server")), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
+	f, err := x.Seen(h.catalog).Search(r.Context(), catalog.Query{Text: query, Server: schema.ServerID(x.Query.Get("server")), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
 	if err != nil {
 		return ToolSearch{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/store/switchtable"
 	"github.com/callyard/callyard/pkg/schema"
@@ -45,10 +46,13 @@ type WideSwitchRequest struct {
 	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"The reason that they are disabled; callers see it." example:"Read-only until Monday."`
 }
 
-// switches is GET /tools/switches.
-func (h *toolHandlers) switches() SwitchList {
+// switches is GET /tools/switches. Patterns name what not every tenant may know of.
+func (h *toolHandlers) switches(seen catalog.Seen) SwitchList {
 	list := SwitchList{Switches: make([]Switch, 0)}
 	for _, sw := range h.catalog.Switches().List() {
+		if !seen.All() && (sw.Wide || !seen.Sees(sw.Server)) {
+			continue
+		}
 		list.Switches = append(list.Switches, switchOf(&sw))
 	}
 	return list

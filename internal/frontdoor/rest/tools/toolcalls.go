@@ -106,7 +106,7 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if err := validate.Value(body, toolCallsMost(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
 		return err
 	}
-	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{catalog: h.catalog, set: x.Query.Get("set")}}
+	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{catalog: x.Seen(h.catalog), set: x.Query.Get("set")}}
 	if b.wish, err = submit.ReadWish(r, body); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 		return err
 	}
 	if b.names.set != "" {
-		if _, err := h.catalog.Sets().Get(b.names.set); err != nil {
+		if _, err := b.names.catalog.Set(b.names.set); err != nil {
 			return err
 		}
 	}

@@ -132,7 +132,9 @@ type toolHandlers struct {
 func (h *toolHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest", "WideSwitchRequest") })
 	httpapi.Register(d, opListTools(), h.list)
-	httpapi.Get(d, opListSwitches(), func(context.Context, *httpapi.NoInput) (SwitchList, error) { return h.switches(), nil })
+	httpapi.Get(d, opListSwitches(), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
+		return h.switches(httpapi.Of(ctx).Seen(h.catalog)), nil
+	})
 	httpapi.HandleValue(d, opSwitchTools(d), "What was disabled or enabled.", map[string]any{
 		"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z", "tools": 3,
 	}, h.switchTools)
@@ -153,9 +155,10 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 	}
 	page := &ToolList{Tools: make([]ToolItem, 0, in.Limit)}
 	out := &toolListOutput{Body: toolListBody{pages: page}}
-	servers := h.catalog.Servers()
+	seen := httpapi.Of(ctx).Seen(h.catalog)
+	servers := seen.Servers()
 	if in.Server != "" {
-		s, err := h.catalog.Server(in.Server)
+		s, err := seen.Server(in.Server)
 		if err != nil {
 			return nil, err
 		}
@@ -164,12 +167,12 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 	for _, s := range servers {
 		if page.NextCursor != "" || s.ID < from.server {
 			// It is not on this page; only whether its tools are known is of interest.
-			if _, err := h.catalog.Definitions(s.ID); err != nil {
+			if _, err := seen.Definitions(s.ID); err != nil {
 				page.Unknown = append(page.Unknown, string(s.ID))
 			}
 			continue
 		}
-		tools, err := h.catalog.Tools(s.ID)
+		tools, err := seen.Tools(s.ID)
 		if err != nil {
 			page.Unknown = append(page.Unknown, string(s.ID))
 			continue

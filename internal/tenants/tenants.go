@@ -1,0 +1,67 @@
+// Package tenants knows what the operator says of tenants: which servers each of them sees,
+// and its share where calls wait.
+//
+// It promises that whether a tenant sees a server is judged in one place, [Book.Sees], which
+// calls and every list ask, and that a server which nobody names is not seen by a tenant.
+//
+// It refuses to know servers, principals and calls.
+package tenants
+
+import (
+	"slices"
+
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Book is the section tenants of the configuration. A nil *Book is one without the section:
+// every tenant is known and sees every server. It is never changed.
+type Book struct {
+	of settings.Tenants // the default tenant has the id [schema.DefaultTenant]
+}
+
+// New returns the book of the section, nil for an empty one.
+func New(of settings.Tenants) *Book {
+	if len(of) == 0 {
+		return nil
+	}
+	return &Book{of}
+}
+
+// Sees reports whether principals of the tenant see the server: its calls, its lists and its
+// events. The default tenant, which operates the servers, sees all of them unless its own
+// entry names some. Another one sees those that its entry names.
+func (b *Book) Sees(tenant schema.TenantID, server schema.ServerID) bool {
+	if b == nil {
+		return true
+	}
+	t, ok := b.of[tenant.OrDefault()]
+	if tenant.Is(schema.DefaultTenant) && len(t.Servers) == 0 {
+		return true
+	}
+	return ok && slices.ContainsFunc(t.Servers, func(p string) bool { return risk.MatchPattern(p, string(server)) })
+}
+
+// Apart reports whether the tenant sees less than everything, so that what tells of the
+// fleet as a whole is not for it.
+func (b *Book) Apart(tenant schema.TenantID) bool {
+	return b != nil && (!tenant.Is(schema.DefaultTenant) || len(b.of[schema.DefaultTenant].Servers) > 0)
+}
+
+// Check returns why a credential of the tenant does not count, nil where it does. The error
+// is of KindUnauthenticated.
+func (b *Book) Check(tenant schema.TenantID) error {
+	if b == nil || b.of.Knows(tenant) {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnauthenticated, "The tenant of this credential is not configured. Ask the operator to add it to the section tenants.")
+}
+
+// Weight is the share of the tenant's calls in the slots while others wait, at least 1.
+func (b *Book) Weight(tenant schema.TenantID) int {
+	if b == nil {
+		return 1
+	}
+	return max(1, b.of[tenant.OrDefault()].Limits.Weight)
+}

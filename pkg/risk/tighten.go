@@ -1,0 +1,83 @@
+package risk
+
+import (
+	"slices"
+	"time"
+)
+
+// tightened is what counts where the policy of the platform says one thing of a call and
+// that of its tenant another: a denial of either, else the higher level, every demand of
+// both, and the approval that is harder to get. Nothing that the tenant's policy says makes
+// less of what the platform asks for.
+func tightened(platform, tenant Assessment) Assessment {
+	version := platform.Version + "+" + tenant.Version
+	a := platform
+	a.Version = version
+	if platform.Deny || tenant.Rule == "" {
+		return a
+	}
+	if tenant.Deny {
+		a.Deny, a.Reasons, a.Rule = true, tenant.Reasons, tenant.Rule
+		a.Approval, a.Sandbox, a.Container, a.Cache = nil, "", false, nil
+		return a
+	}
+	a.Level = max(platform.Level, tenant.Level)
+	a.Approval = narrower(platform.Approval, tenant.Approval)
+	if a.Sandbox == "" {
+		a.Sandbox = tenant.Sandbox
+	}
+	a.Container = platform.Container || tenant.Container
+	a.Durable = platform.Durable || tenant.Durable
+	if a.Approval != nil || a.Sandbox != "" || a.Durable {
+		a.Cache = nil
+	}
+	if a.Level > platform.Level || a.Sandbox != platform.Sandbox || platform.Approval == nil && a.Approval != nil {
+		a.Rule = tenant.Rule
+		a.Reasons = append(slices.Clip(tenant.Reasons), platform.Reasons...)
+	} else {
+		a.Reasons = append(slices.Clip(platform.Reasons), tenant.Reasons...)
+	}
+	return a
+}
+
+// narrower returns the approval of the platform with the demands of the tenant's added, and
+// the tenant's alone where the platform asks for none or leaves it to the caller. Only groups
+// that both name are asked; where they have none in common, the groups of the platform are.
+func narrower(platform, tenant *Approval) *Approval {
+	switch {
+	case platform == nil:
+		return tenant
+	case tenant == nil:
+		return platform
+	case platform.By == ByCaller && tenant.By == ByGroups:
+		a := *tenant
+		a.Expires = sooner(platform.Expires, tenant.Expires)
+		return &a
+	}
+	a := *platform
+	a.Expires = sooner(platform.Expires, tenant.Expires)
+	if platform.By != ByGroups || tenant.By != ByGroups {
+		return &a
+	}
+	asked := append(slices.Clip(tenant.Groups), tenant.EscalateTo...)
+	if both := common(platform.Groups, tenant.Groups); len(both) > 0 {
+		a.Groups, a.EscalateTo = both, common(platform.EscalateTo, asked)
+	}
+	a.Needed = max(platform.Needed, tenant.Needed)
+	a.Reasons = platform.Reasons || tenant.Reasons
+	a.FreshLogin = platform.FreshLogin || tenant.FreshLogin
+	a.SlackLevel = min(platform.SlackLevel, tenant.SlackLevel)
+	return &a
+}
+
+func common(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
+}
+
+// sooner returns the shorter of two times, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
