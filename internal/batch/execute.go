@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/store/journal"
@@ -209,7 +210,7 @@ func (x *executor) missing(it *item, err error) bool {
 	case schema.KindUnavailable:
 		return true
 	case schema.KindNotFound:
-		_, err := x.l.o.Catalog.Server(it.call.Server)
+		_, err := catalog.SeenBy(x.l.o.Catalog, it.call.Principal.Tenant).Server(it.call.Server)
 		return err != nil
 	}
 	return false

@@ -42,7 +42,8 @@ type toolHouse struct {
 }
 
 const houseTools = `{"digest":"d","definitions":{"tools":[
-{"name":"read","annotations":{"readOnlyHint":true}},{"name":"fail","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"slow"}]}}`
+{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"fail","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"slow"}],
+"resources":[{"uri":"mem:1","name":"one"}],"resourceTemplates":[{"uriTemplate":"mem:{n}","name":"n"}],"prompts":[{"name":"ask"}]}}`
 
 func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.up
@@ -69,7 +70,7 @@ func (*toolHouse) Cancel(uint64) {}
 func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
 
 // openHouse starts the worker; it announces itself until the test ends.
-func openHouse(t *testing.T, srv *bustest.Server) *toolHouse {
+func openHouse(t *testing.T, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
 	t.Helper()
 	conn := srv.Connect(t, "worker")
 	h := &toolHouse{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
@@ -84,9 +85,11 @@ func openHouse(t *testing.T, srv *bustest.Server) *toolHouse {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = conn.Announce(&schema.Worker{ID: "w", Servers: []schema.Server{{
-				ID: "s", State: schema.StateInitialized, Slots: 64, Digest: "d", TrustAnnotations: true,
-			}}}) // it fails only at the end of the test
+			w := &schema.Worker{ID: "w"}
+			for _, id := range append([]schema.ServerID{"s"}, more...) {
+				w.Servers = append(w.Servers, schema.Server{ID: id, State: schema.StateInitialized, Slots: 64, Digest: "d", TrustAnnotations: true})
+			}
+			_ = conn.Announce(w) // it fails only at the end of the test
 			select {
 			case <-tick.C:
 			case <-h.stop:

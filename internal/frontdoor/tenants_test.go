@@ -1,0 +1,330 @@
+package frontdoor_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/internal/toolset"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// pair is an id of another tenant, and one in the same form that never was.
+type pair struct{ foreign, unknown string }
+
+// town is a front door for two tenants: the server vault, the set reds, a call, a batch and a
+// key are of the tenant red, and blue has none of them.
+type town struct {
+	*door
+	red   string            // a key of it
+	blues map[string]string // keys of blue, by what they may do
+	// ids are what red has, by the beginning of the paths that name it.
+	ids map[string]pair
+	// words are the same where a body or a query names them.
+	words map[string]pair
+}
+
+const never = "06b2t8m3c0w3v2q5n7k9a1d4fz"
+
+func openTown(t *testing.T) *town {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv, "vault").let)
+	redKey, redHash := authn.Generate()
+	blueKey, blueHash := authn.Generate()
+	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"s", "vault"}}, "blue": {Servers: []string{"s"}}})}
+	o.Config.Keys = []authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: blueHash, Tenant: "blue"}}
+	o.Config.Sets = []toolset.Set{{Name: "reds", Include: []toolset.Selector{{Server: "vault", Tool: "read"}}}, {Name: "all", Include: []toolset.Selector{{Server: "s", Tool: "read"}}}}
+	w := &town{door: openDoor(t, srv, o), red: redKey}
+	changes, done := w.in.Catalog().Changes()
+	defer done()
+	for {
+		if _, err := w.in.Catalog().Tool("vault", "read"); err == nil {
+			break
+		}
+		<-changes
+	}
+	reader := w.newKey(blueKey, `{"name":"blue/reader","scopes":["tools:read","calls:read"]}`)
+	wide := w.newKey(blueKey, `{"name":"blue/wide","scopes":["tools:read","tools:call:s","calls:read","admin"]}`)
+	w.blues = map[string]string{"all": blueKey, "reader": reader.Secret, "wide": wide.Secret}
+	w.ids = map[string]pair{
+		"/servers/": {"vault", "crypt"}, "/sets/": {"reds", "grey"},
+		"/calls/": w.made("/servers/vault/tools/write", `{}`, "/calls/"), "/batches/": w.made("/batches", `{"calls":[{"server":"vault","tool":"read"}]}`, "/batches/"),
+		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
+	}
+	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"]}
+	return w
+}
+
+// made has red make something and returns its id.
+func (w *town) made(path, body, below string) pair {
+	w.t.Helper()
+	status, h, answer := w.with(w.red, "POST", path, body, "Prefer", "respond-async")
+	id := strings.TrimPrefix(h.Get("Location"), below)
+	if status/100 != 2 || id == "" || id == h.Get("Location") {
+		w.t.Fatalf("%s: %d %v %s", path, status, h, answer)
+	}
+	other := id[:len(id)-1] + "0"
+	if other == id {
+		other = id[:len(id)-1] + "1"
+	}
+	if below == "/calls/" {
+		other = strings.Replace(id, id[5:31], never, 1)
+	}
+	return pair{id, other}
+}
+
+// apiOperation is one operation of the document.
+type apiOperation struct{ id, method, path string }
+
+func (w *town) operations() (all []apiOperation) {
+	w.t.Helper()
+	var doc struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	_, _, text := w.do("GET", "/openapi.json", "")
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		w.t.Fatal(err)
+	}
+	for path, of := range doc.Paths {
+		for method, op := range of {
+			all = append(all, apiOperation{op.OperationID, strings.ToUpper(method), path})
+		}
+	}
+	// What lists comes first, so that it does not show what the requests of this test made.
+	slices.SortFunc(all, func(a, b apiOperation) int {
+		return cmp.Or(strings.Compare(a.method, b.method), strings.Compare(fmt.Sprint(naming[a.id]), fmt.Sprint(naming[b.id])), strings.Compare(a.id, b.id))
+	})
+	return all
+}
+
+// bodies are of operations whose path names an id, where {} is none.
+var bodies = map[string]string{"settle-call": `{"as":"done","reason":"it is"}`, "add-batch-calls": `{"server":"s","tool":"read"}` + "\n", "confirm-call": `{"confirm":true}`, "switch-tool": `{"enabled":false}`}
+
+// naming are the requests by which operations without an id in the path name something:
+// what follows the path, and the body.
+var naming = map[string][][2]string{
+	"list-tools":        {{"?server=SERVER", ""}, {"?set=SET", ""}, {"?format=openai&set=SET", ""}, {"?format=anthropic&query=read", ""}, {"", ""}},
+	"search-tools":      {{"?q=read&server=SERVER", ""}, {"?q=read&set=SET", ""}, {"?q=read", ""}},
+	"preflight":         {{"?tool=SERVER/read", ""}},
+	"create-call":       {{"", `{"server":"SERVER","tool":"read"}`}},
+	"create-batch":      {{"", `{"calls":[{"server":"SERVER","tool":"read"}]}`}},
+	"create-tool-calls": {{"", `{"tool_calls":[{"id":"1","type":"function","function":{"name":"SERVER__read","arguments":"{}"}}]}`}, {"?set=SET", `{"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{}"}}]}`}},
+	"confirm-calls":     {{"", `{"confirmations":[{"id":"conf_` + never + `","confirm":true}]}`}},
+	"switch-tools":      {{"", `{"server":"SERVER","enabled":false}`}, {"", `{"set":"SET","enabled":false}`}},
+	"add-server":        {{"", `{"id":"SERVER","command":"true"}`}},
+	"create-key":        {{"", `{"name":"blue/SERVER","scopes":["tools:call:SERVER","tools:call:@SET"],"tools":["SERVER/read"]}`}},
+	"convert-tools":     {{"", `{}`}},
+	"list-calls":        {{"?server=SERVER", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
+	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "get-configuration": {{"", ""}},
+	"get-events": {}, // it does not end; see below
+}
+
+// volatile is what differs from one answer to the next.
+var volatile = regexp.MustCompile(`"(call_|batch_)[0-9a-z]+"|"(uptime|next_cursor|id|secret|last_used|created_at|started|took_ms|at)":("[^"]*"|[0-9.]+)|[a-z]+_[0-9a-z]{26,}|\\"[0-9]+\\"|go_[^\n]*\n|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*`)
+
+// alike asks the same about what is foreign and about what never was.
+func (w *town) alike(what, key, method, path, body string, header []string, words map[string]pair) {
+	w.t.Helper()
+	var status [2]int
+	var got [2]string
+	for i := range got {
+		fill := make([]string, 0, 2*len(words))
+		back := []string{}
+		for word, p := range words {
+			id := []string{p.foreign, p.unknown}[i]
+			fill, back = append(fill, word, id), append(back, id, word)
+		}
+		f := strings.NewReplacer(fill...)
+		var h http.Header
+		status[i], h, got[i] = w.with(key, method, f.Replace(path), f.Replace(body), append(replaced(f, header), "X-Request-Id", "x")...)
+		got[i], _, _ = strings.Cut(got[i], `"request_id"`)
+		got[i] = strings.NewReplacer(back...).Replace(got[i])
+		got[i] = h.Get("Content-Type") + "\n" + volatile.ReplaceAllString(got[i], "…")
+		for _, secret := range []string{"vault", "reds", w.ids["/calls/"].foreign, w.ids["/batches/"].foreign, w.ids["/keys/"].foreign, "red/nightly"} {
+			if strings.Contains(got[i], secret) {
+				w.t.Errorf("%s tells of %s: %s", what, secret, got[i])
+			}
+		}
+	}
+	if status[0] != status[1] || got[0] != got[1] {
+		w.t.Errorf("%s: what is foreign is answered with\n%d %s\nwhat is unknown with\n%d %s", what, status[0], got[0], status[1], got[1])
+	}
+	if strings.Contains(path, "ID") && status[0] < 400 {
+		w.t.Errorf("%s: %d %s", what, status[0], got[0])
+	}
+}
+
+func replaced(f *strings.Replacer, all []string) []string {
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = f.Replace(all[i])
+	}
+	return out
+}
+
+// TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown asks every operation of the document,
+// with several credentials of another tenant. An operation that is neither on something with
+// an id nor in the table fails the test.
+func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
+	w := openTown(t)
+	asked := 0
+	for _, op := range w.operations() {
+		for as, key := range w.blues {
+			what := op.id + " as " + as
+			if !strings.Contains(op.path, "{") {
+				rows, known := naming[op.id]
+				if !known {
+					t.Fatalf("%s (%s %s) is not in the table: say there how it names servers, sets and ids, if it does", op.id, op.method, op.path)
+				}
+				for _, row := range rows {
+					w.alike(what, key, op.method, op.path+row[0], row[1], nil, w.words)
+					asked++
+				}
+				continue
+			}
+			at := slices.IndexFunc(slices.Sorted(maps.Keys(w.ids)), func(prefix string) bool { return strings.HasPrefix(op.path, prefix+"{") })
+			if at < 0 {
+				t.Fatalf("%s is on something that the test does not have: %s", op.id, op.path)
+			}
+			prefix := slices.Sorted(maps.Keys(w.ids))[at]
+			rest := op.path[strings.Index(op.path, "}")+1:]
+			path := prefix + "ID" + strings.NewReplacer("{tool}", "read", "{name}", "ask", "{uri}", "mem%3A1").Replace(rest)
+			body := bodies[op.id]
+			if body == "" && op.method != "GET" && op.method != "DELETE" {
+				body = `{}`
+			}
+			header := []string{}
+			if strings.HasSuffix(body, "\n") {
+				header = []string{"Content-Type", "application/x-ndjson"}
+			}
+			w.alike(what, key, op.method, path, body, header, map[string]pair{"ID": w.ids[prefix]})
+			asked++
+		}
+	}
+	if asked < 3*60 {
+		t.Errorf("only %d requests were sent", asked)
+	}
+	// What is hidden is there: red sees it.
+	for _, path := range []string{"/servers/vault", "/sets/reds", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign} {
+		if status, _, answer := w.with(w.red, "GET", path, ""); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	w.events()
+	w.batches()
+}
+
+// batches compares how a line for a server goes that is hidden, and one for none: both wait,
+// because a server may come. The second line of each batch says that the first was tried.
+func (w *town) batches() {
+	var counts [2]string
+	for i, server := range []string{"vault", "crypt"} {
+		_, h, _ := w.with(w.blues["all"], "POST", "/batches", fmt.Sprintf(`{"calls":[{"server":%q,"tool":"read"},{"server":"s","tool":"read"}]}`, server))
+		within(w.t, "the second line ends", func() bool {
+			_, _, text := w.with(w.blues["all"], "GET", h.Get("Location"), "")
+			_, after, _ := strings.Cut(text, `"counts":`)
+			counts[i], _, _ = strings.Cut(after, "}")
+			return strings.Contains(text, `"succeeded":1`)
+		})
+	}
+	if counts[0] != counts[1] || counts[0] == "" {
+		w.t.Errorf("a line for a hidden server: %s; for an unknown one: %s", counts[0], counts[1])
+	}
+}
+
+// events reads the first event of each stream: the fleet as it is seen.
+func (w *town) events() {
+	for key, wants := range map[string]bool{w.red: true, w.blues["all"]: false} {
+		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.base+"/events?include=changes", nil)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		resp, err := w.http.Do(r)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+		}
+		if got := lines.Text(); strings.Contains(got, "vault") != wants || !strings.Contains(got, `"id":"s"`) {
+			w.t.Errorf("sees vault %t: %s", !wants, got)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// TestAnMCPClientOfAnotherTenantFindsNothing does the same for the methods of MCP.
+func TestAnMCPClientOfAnotherTenantFindsNothing(t *testing.T) {
+	w := openTown(t)
+	words := map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "CALL": w.ids["/calls/"]}
+	ask := func(key, mount, method, name, members string) {
+		t.Helper()
+		header := []string{"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", mcpwire.Modern, "Mcp-Method", method}
+		if name != "" {
+			header = append(header, "Mcp-Name", name)
+		}
+		w.alike(method+" at "+mount, key, "POST", mount, modern(method, members), header, words)
+	}
+	for _, key := range w.blues {
+		for _, mount := range []string{"/mcp", "/mcp/SERVER", "/mcp/@SET", "/mcp?mode=search"} {
+			for _, method := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"} {
+				ask(key, mount, method, "", "")
+			}
+			ask(key, mount, "tools/call", "SERVER__read", `"name":"SERVER__read","arguments":{}`)
+			ask(key, mount, "tools/call", "read", `"name":"read","arguments":{}`)
+			ask(key, mount, "tools/call", "find_tools", `"name":"find_tools","arguments":{"query":"read"}`)
+			ask(key, mount, "tools/call", "call_tool", `"name":"call_tool","arguments":{"name":"SERVER__read","arguments":{}}`)
+			ask(key, mount, "resources/read", "callyard:SERVER:mem:1", `"uri":"callyard:SERVER:mem:1"`)
+			ask(key, mount, "prompts/get", "SERVER__ask", `"name":"SERVER__ask"`)
+			ask(key, mount, "completion/complete", "", `"ref":{"type":"ref/prompt","name":"SERVER__ask"},"argument":{"name":"a","value":""}`)
+			for _, method := range []string{mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask} {
+				ask(key, mount, method, "CALL", `"taskId":"CALL","inputResponses":{}`)
+			}
+		}
+	}
+	header := []string{"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", mcpwire.Modern, "Mcp-Method", "tools/list"}
+	if status, _, answer := w.with(w.red, "POST", "/mcp", modern("tools/list", ""), header...); status != http.StatusOK || !strings.Contains(answer, "vault__read") {
+		t.Errorf("red: %d %s", status, answer)
+	}
+	if status, _, answer := w.with(w.blues["all"], "POST", "/mcp", modern("tools/list", ""), header...); status != http.StatusOK || !strings.Contains(answer, "s__read") {
+		t.Errorf("blue sees what is its own: %d %s", status, answer)
+	}
+}
+
+func modern(method, members string) string {
+	if members != "" {
+		members += ","
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"%s":"%s","%s":{}}}}`, method, members, mcpwire.MetaProtocolVersion, mcpwire.Modern, mcpwire.MetaClientCapabilities)
+}
+
+// TestCredentialsOfAnUnknownTenantAreRefused checks what a section without the tenant of a
+// key means.
+func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	key, hash := authn.Generate()
+	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}})}
+	o.Config.Keys = []authn.Key{{Name: "eve", Hash: hash, Tenant: "green"}}
+	d := openDoor(t, srv, o)
+	if status, _, answer := d.with(key, "GET", "/servers", ""); status != http.StatusUnauthorized || !strings.Contains(answer, "not configured") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, _, _ := d.with(d.key, "GET", "/servers", ""); status != http.StatusOK {
+		t.Errorf("the default tenant: %d", status)
+	}
+}
