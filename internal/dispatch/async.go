@@ -73,7 +73,7 @@ func (r *Router) Place(p *AsyncCall) {
 	p.waiter.async = p
 	p.route.mu.Lock()
 	p.flight = r.flights.addAsync(p.Call.ID, p) // who cancels it waits for the lock
-	p.route.waiting.push(p.Call, &p.waiter, r.limits.Weight)
+	p.route.waiting.push(p.Call, &p.waiter, r.limits.weights())
 	p.route.giveLocked()
 	p.route.unlock()
 }
@@ -81,6 +81,7 @@ func (r *Router) Place(p *AsyncCall) {
 // Leave lets asynchronous calls leave that were placed. Those that ended meanwhile are passed
 // over.
 func (r *Router) Leave(calls []*AsyncCall) {
+	by := r.limits.weights()
 	for len(calls) > 0 {
 		rt, n := calls[0].route, 0
 		rt.mu.Lock()
@@ -92,7 +93,7 @@ func (r *Router) Leave(calls []*AsyncCall) {
 				rt.displaceLocked(p)
 			default:
 				p.state = asyncReady
-				p.lane.ahead.ready.push(&p.waiter, keyOf(p.Call), r.limits.Weight)
+				p.lane.ahead.ready.push(&p.waiter, by.key(p.Call), by)
 				rt.waiting.ready++
 			}
 		}
@@ -186,8 +187,8 @@ func (r *route) displaceLocked(p *AsyncCall) {
 
 // evictLocked is displaceLocked for all that wait for a slot of the lane.
 func (r *route) evictLocked(l *lane) {
-	for l.ahead.ready.current != nil {
-		r.displaceLocked(l.ahead.ready.current.first.async)
+	for w := l.ahead.ready.first(); w != nil; w = l.ahead.ready.first() {
+		r.displaceLocked(w.async)
 	}
 }
 

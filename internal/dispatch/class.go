@@ -1,20 +1,28 @@
 package dispatch
 
-import "math"
+import (
+	"math"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // class is the calls of one kind that wait: a line for each principal that has
-// any, in a ring served by deficit round robin.
+// any, in a ring for each tenant. The tenants, and the lines of each, are served by deficit
+// round robin.
 type class struct {
-	n       int // calls that wait, the picky ones included
-	picky   chain
-	lines   map[lineKey]*line
-	current *line // whose turn it is; nil without lines
-	shares  map[string]*share
-	spare   *line // memory of one that was dropped: with one principal they come and go
+	n        int // calls that wait, the picky ones included
+	picky    chain
+	lines    map[lineKey]*line // of all tenants
+	towns    map[schema.TenantID]*town
+	at       *town   // whose turn it is; nil without lines
+	heaviest float64 // weight of a town
+	shares   map[string]*share
+	spare    *line // memory of one that was dropped: with one principal they come and go
 }
 
 // lineKey names a line. The priorities of one principal have lines of their own.
 type lineKey struct {
+	tenant    schema.TenantID // "" where tenants are not kept apart
 	principal string
 	priority  int
 }
@@ -24,6 +32,7 @@ type lineKey struct {
 type line struct {
 	chain
 	key    lineKey
+	town   *town
 	share  *share
 	scale  float64
 	credit float64 // a slot costs 1
@@ -65,7 +74,7 @@ func scaleOf(priority int) float64 { return math.Exp2(float64(priority) / priori
 
 // line returns the line of the key, which enters the ring behind all others if
 // it is new.
-func (c *class) line(key lineKey, weight func(string) int) *line {
+func (c *class) line(key lineKey, w *weights) *line {
 	if l := c.lines[key]; l != nil {
 		return l
 	}
@@ -74,29 +83,32 @@ func (c *class) line(key lineKey, weight func(string) int) *line {
 	}
 	s := c.shares[key.principal]
 	if s == nil {
-		s = &share{weight: weightOf(weight, key.principal)}
+		s = &share{weight: weightOf(w.principal, key.principal)}
 		c.shares[key.principal] = s
 	}
 	l := c.spare
 	if c.spare = nil; l == nil {
 		l = new(line)
 	}
-	*l = line{key: key, share: s, scale: scaleOf(key.priority)}
+	t := c.town(key.tenant, w)
+	*l = line{key: key, town: t, share: s, scale: scaleOf(key.priority)}
 	s.lines, s.sum, s.squares = s.lines+1, s.sum+l.scale, s.squares+l.scale*l.scale
 	c.lines[key] = l
-	if c.current == nil {
-		l.next, l.prev, c.current = l, l, l
+	t.lines++
+	if t.current == nil {
+		l.next, l.prev, t.current = l, l, l
 		return l
 	}
-	l.next, l.prev = c.current, c.current.prev
+	l.next, l.prev = t.current, t.current.prev
 	l.prev.next, l.next.prev = l, l
 	return l
 }
 
 // push has the waiter wait in the line of its key.
-func (c *class) push(w *waiter, key lineKey, weight func(string) int) {
+func (c *class) push(w *waiter, key lineKey, by *weights) {
 	c.n++
-	w.line = c.line(key, weight)
+	w.line = c.line(key, by)
+	w.line.town.n++
 	w.line.push(w)
 }
 
@@ -106,6 +118,7 @@ func (c *class) remove(w *waiter) {
 	w.in.remove(w)
 	if l := w.line; l != nil {
 		w.line = nil
+		l.town.n--
 		if l.n == 0 {
 			c.drop(l)
 		}
@@ -116,6 +129,7 @@ func (c *class) remove(w *waiter) {
 func (c *class) served(w *waiter) {
 	if w.line != nil {
 		w.line.credit--
+		w.line.town.credit--
 	}
 	c.remove(w)
 }
@@ -129,45 +143,65 @@ func (c *class) drop(l *line) {
 	}
 	s.sum, s.squares = s.sum-l.scale, s.squares-l.scale*l.scale
 	c.spare = l
+	t := l.town
+	t.lines--
 	if l.next == l {
-		c.current = nil
+		t.current = nil
+		c.leave(t)
 		return
 	}
 	l.prev.next, l.next.prev = l.next, l.prev
-	if c.current == l {
+	if t.current == l {
 		// The one behind gets its quantum when turn comes to it.
-		c.current = l.prev
+		t.current = l.prev
 	}
 }
 
 // turn returns the line whose turn it is; there is one.
 func (c *class) turn() *line {
-	for passed := 0; c.current.credit < 1; passed++ {
-		if passed > len(c.lines) {
-			c.skip()
+	t := c.townsTurn()
+	for passed := 0; t.current.credit < 1; passed++ {
+		if passed > t.lines {
+			t.skip()
 		}
-		c.current = c.current.next
-		c.current.credit += c.current.quantum()
+		t.pass()
 	}
-	return c.current
+	return t.current
+}
+
+// first returns the call of any line; nil without lines.
+func (c *class) first() *waiter {
+	if c.at == nil {
+		return nil
+	}
+	return c.at.current.first
+}
+
+func (t *town) pass() {
+	t.current = t.current.next
+	t.current.credit += t.current.quantum()
 }
 
 // pass has the next line take the turn of one that can use nothing now.
 func (c *class) pass() {
-	c.current.credit = min(c.current.credit, c.current.quantum())
-	c.current = c.current.next
-	c.current.credit += c.current.quantum()
+	t := c.at
+	t.current.credit = min(t.current.credit, t.current.quantum())
+	t.pass()
+	if t.next != t {
+		t.credit = min(t.credit, c.part(t))
+		c.nextTown()
+	}
 }
 
 // skip gives all lines what they would get in the rounds that serve nobody,
 // which there are when all quanta are below one.
-func (c *class) skip() {
+func (t *town) skip() {
 	rounds := math.Inf(1)
-	for _, l := range c.lines {
+	for l, i := t.current, 0; i < t.lines; l, i = l.next, i+1 {
 		rounds = min(rounds, (1-l.credit)/l.quantum())
 	}
 	if rounds = math.Floor(rounds); rounds > 0 {
-		for _, l := range c.lines {
+		for l, i := t.current, 0; i < t.lines; l, i = l.next, i+1 {
 			l.credit += rounds * l.quantum()
 		}
 	}
@@ -175,15 +209,23 @@ func (c *class) skip() {
 
 // before returns, roughly, the number of calls of its kind that get a slot before one that
 // would come now with this key, and the number of calls of the same line that wait.
-func (c *class) before(key lineKey, weight func(string) int) (turns, own int) {
-	mine := weightOf(weight, key.principal) * scaleOf(key.priority)
+func (c *class) before(key lineKey, w *weights) (turns, own int) {
+	mine := weightOf(w.principal, key.principal) * scaleOf(key.priority)
 	all := mine
 	for _, l := range c.lines {
 		if l.key == key {
 			own = l.n
-		} else {
+		} else if l.key.tenant == key.tenant {
 			all += l.quantum()
 		}
 	}
+	weight := w.ofTenant(key.tenant)
+	total := weight
+	for _, t := range c.towns {
+		if t.tenant != key.tenant {
+			total += t.weight
+		}
+	}
+	all *= total / weight
 	return min(c.n, int(float64(own+1)*all/mine)), own
 }

@@ -35,7 +35,7 @@ func (c *crowd) queue(call *schema.Call, n int) {
 	c.r.mu.Lock()
 	for i := range waiters {
 		waiters[i].got = got
-		c.r.waiting.push(call, &waiters[i], c.r.limits.Weight)
+		c.r.waiting.push(call, &waiters[i], c.r.limits.weights())
 	}
 	c.r.giveLocked()
 	c.r.mu.Unlock()
@@ -364,7 +364,7 @@ func TestNothingIsLeftOfLinesThatAreEmpty(t *testing.T) {
 		cancel() // some had their turn, the others leave
 		wg.Wait()
 		for k := range r.waiting.kinds {
-			if c := &r.waiting.kinds[k]; c.n != 0 || len(c.lines) != 0 || len(c.shares) != 0 || c.current != nil || c.picky.n != 0 {
+			if c := &r.waiting.kinds[k]; c.n != 0 || len(c.lines) != 0 || len(c.shares) != 0 || c.at != nil || len(c.towns) != 0 || c.picky.n != 0 {
 				t.Errorf("kind %d keeps %+v", k, c)
 			}
 		}

@@ -119,7 +119,7 @@ func keyOf(call *schema.Call) lineKey {
 
 // push has the call wait. A call that avoids workers waits apart: it must not
 // hold up the others of its principal, nor they it.
-func (q *queue) push(call *schema.Call, w *waiter, weight func(string) int) {
+func (q *queue) push(call *schema.Call, w *waiter, by *weights) {
 	w.kind = kindOf(call)
 	c := &q.kinds[w.kind]
 	if len(w.avoid) > 0 {
@@ -127,7 +127,7 @@ func (q *queue) push(call *schema.Call, w *waiter, weight func(string) int) {
 		c.picky.push(w)
 		return
 	}
-	c.push(w, keyOf(call), weight)
+	c.push(w, by.key(call), by)
 }
 
 // remove takes the waiter out of the queue.

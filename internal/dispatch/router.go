@@ -32,6 +32,9 @@ type Options struct {
 	// others that wait for the same server: 1 to 1000; nil: 1 for all. It is
 	// called under a lock, when the first call of a principal begins to wait.
 	Weight func(principal string) int
+	// TenantWeight is a tenant's share, likewise; tenants take turns before principals do.
+	// nil: tenants are not kept apart, and only principals take turns.
+	TenantWeight func(tenant schema.TenantID) int
 	// Region is where this router runs: workers of the same region go first, others
 	// take what these have no room for. Empty: all are alike.
 	Region string
@@ -45,6 +48,8 @@ type Options struct {
 	// Traces makes a span of each attempt; nil: there are none.
 	Traces *telemetry.Traces
 }
+
+func (o *Options) weights() *weights { return &weights{o.Weight, o.TenantWeight} }
 
 func (o *Options) fill() {
 	if o.MaxQueue == 0 {

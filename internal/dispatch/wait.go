@@ -27,7 +27,7 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema
 		return nil, err
 	}
 	w := &waiter{got: make(chan *lane, 1), avoid: avoid, since: now}
-	r.waiting.push(call, w, r.limits.Weight)
+	r.waiting.push(call, w, r.limits.weights())
 	r.mu.Unlock()
 
 	var late <-chan time.Time
@@ -98,8 +98,10 @@ func (r *route) mayWaitLocked(call *schema.Call, avoid map[schema.WorkerID]bool,
 	if c.n < r.limits.MaxQueue && expected(c.n, slots, r.pace) <= r.limits.MaxWait {
 		return nil
 	}
-	turns, own := c.before(keyOf(call), r.limits.Weight)
-	if c.n >= r.limits.MaxQueue && (own >= r.limits.MaxQueue/(len(c.lines)+1) || c.n >= 2*r.limits.MaxQueue) {
+	by := r.limits.weights()
+	key := by.key(call)
+	turns, own := c.before(key, by)
+	if c.n >= r.limits.MaxQueue && c.crowded(key, r.limits.MaxQueue, by) && (own >= r.limits.MaxQueue/(len(c.lines)+1) || c.n >= 2*r.limits.MaxQueue) {
 		return r.fullErrorLocked(0)
 	}
 	if wait := expected(turns, slots, r.pace); wait > r.limits.MaxWait {
@@ -184,7 +186,7 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 		c := &r.waiting.kinds[k]
 		// Whoever has a place had its turn. A call that needs none, and whose turn it is,
 		// goes before those: they may be many.
-		if k == bulk && (c.current == nil || c.turn().first.async != nil) {
+		if k == bulk && (c.at == nil || c.turn().first.async != nil) {
 			if l := r.readyLocked(now); l != nil {
 				return l.ahead.ready.turn().first, l
 			}
@@ -197,7 +199,7 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 			c.picky.remove(w)
 			c.picky.push(w)
 		}
-		for range min(len(c.lines), linesTried) {
+		for range min(c.tries(), linesTried) {
 			w := c.turn().first
 			if w.async == nil {
 				if l := r.pickLocked(now, nil, k); l != nil {

@@ -58,6 +58,14 @@ func (b *Book) Check(tenant schema.TenantID) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The tenant of this credential is not configured. Ask the operator to add it to the section tenants.")
 }
 
+// Weights returns Weight, nil where tenants are not kept apart.
+func (b *Book) Weights() func(schema.TenantID) int {
+	if b == nil {
+		return nil
+	}
+	return b.Weight
+}
+
 // Weight is the share of the tenant's calls in the slots while others wait, at least 1.
 func (b *Book) Weight(tenant schema.TenantID) int {
 	if b == nil {

@@ -1,0 +1,83 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// quiet is how long calls of the tenant quiet take, the 99th percentile, while flood has that
+// many times as many, of as many principals.
+func quiet(t *testing.T, times int, o Options) (worst time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoute(o)
+		r.set("w", nil, 32, true)
+		flood, c := newCrowd(r, 2*time.Millisecond), newCrowd(r, 2*time.Millisecond)
+		for range 40 {
+			for p := range times {
+				flood.queue(&schema.Call{Principal: schema.Principal{Name: fmt.Sprintf("f%d", p), Tenant: "flood"}}, 20)
+			}
+			c.queue(&schema.Call{Principal: schema.Principal{Name: "q", Tenant: "quiet"}}, 20)
+			time.Sleep(10 * time.Millisecond)
+		}
+		flood.wg.Wait()
+		c.wg.Wait()
+		worst = p99(c.waits["q"])
+	})
+	return worst
+}
+
+func equal(schema.TenantID) int { return 1 }
+
+// TestATenantAtTenTimesTheLoadDelaysNoOther has one tenant ask ten times of what another
+// asks, with ten times as many principals.
+func TestATenantAtTenTimesTheLoadDelaysNoOther(t *testing.T) {
+	like := quiet(t, 1, Options{TenantWeight: equal})
+	if worst := quiet(t, 10, Options{TenantWeight: equal}); worst > like*3/2 {
+		t.Errorf("p99 is %s next to ten times the load, and %s next to the same", worst, like)
+	}
+	// The figure says something only if without tenants it would be missed by far.
+	if worst := quiet(t, 10, Options{}); worst < 3*like {
+		t.Errorf("without tenants p99 is %s: the test proves nothing", worst)
+	}
+}
+
+func TestTenantsShareByTheirWeightsWhateverTheNumberOfPrincipals(t *testing.T) {
+	weights := map[schema.TenantID]int{"one": 1, "three": 3}
+	o := Options{TenantWeight: func(id schema.TenantID) int { return weights[id] }, Weight: func(p string) int { return map[string]int{"b": 2}[p] }}
+	for _, inBulk := range []bool{false, true} {
+		var calls []*schema.Call
+		for _, p := range []schema.Principal{{Name: "a", Tenant: "three"}, {Name: "b", Tenant: "one"}, {Name: "c", Tenant: "one"}, {Name: "d", Tenant: "one"}, {Name: "e", Tenant: "one"}} {
+			calls = append(calls, &schema.Call{Principal: p, Bulk: inBulk})
+		}
+		n := sharesOf(t, o, calls...)
+		rest := n["b"] + n["c"] + n["d"] + n["e"]
+		if got := float64(n["a"]) / float64(rest); got < 2.7 || got > 3.3 {
+			t.Errorf("bulk %t: three to one is %.2f", inBulk, got)
+		}
+		ratio(t, "the heavier principal of the tenant", float64(n["b"])/float64(n["c"]), 2)
+	}
+}
+
+// TestAQuietTenantIsAdmittedToAFullQueue has another one fill it.
+func TestAQuietTenantIsAdmittedToAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoute(Options{MaxQueue: 100, MaxWait: time.Hour, TenantWeight: equal})
+		r.set("w", nil, 1, true)
+		c := newCrowd(r, time.Millisecond)
+		for p := range 50 {
+			c.queue(&schema.Call{Principal: schema.Principal{Name: fmt.Sprint(p), Tenant: "flood"}}, 5)
+		}
+		r.mu.Lock()
+		flood := r.mayWaitLocked(&schema.Call{Principal: schema.Principal{Name: "0", Tenant: "flood"}}, nil, true)
+		other := r.mayWaitLocked(&schema.Call{Principal: schema.Principal{Name: "q", Tenant: "quiet"}}, nil, true)
+		r.mu.Unlock()
+		if flood == nil || other != nil {
+			t.Errorf("flood: %v; quiet: %v", flood, other)
+		}
+		c.wg.Wait()
+	})
+}
