@@ -32,6 +32,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -59,6 +60,8 @@ type Options struct {
 	// Credentials are those of people at MCP servers, which they connect at the pages; nil:
 	// there are none. They are the caller's.
 	Credentials *credential.Book
+	// Tenants say where people of each are told of approvals; nil: everywhere.
+	Tenants *tenants.Book
 	// Traces makes the spans; nil: there are none.
 	Traces  *telemetry.Traces
 	Log     *slog.Logger

@@ -36,13 +36,13 @@ func (a *Approver) openChannels(ctx context.Context) (err error) {
 	c := a.o.Config
 	if c.Slack.Configured() {
 		if a.channels.slack, err = slack.Open(ctx, slack.Options{
-			Config: c.Slack, Desk: a.o.Desk, Ledger: a.o.Ledger, People: a.channels.book, Conn: a.o.Conn, Page: a.URL, Log: a.o.Log,
+			Config: c.Slack, Desk: a.o.Desk, Ledger: a.o.Ledger, People: a.channels.book, Conn: a.o.Conn, Page: a.URL, Tenants: a.o.Tenants, Log: a.o.Log,
 		}); err != nil {
 			return err
 		}
 	}
 	if c.Notify.Configured() {
-		if a.channels.hooks, err = notify.OpenWebhooks(ctx, c.Notify, a.o.Conn, a.URL, a.o.Log); err != nil {
+		if a.channels.hooks, err = notify.OpenWebhooks(ctx, c.Notify, a.o.Tenants, a.o.Conn, a.URL, a.o.Log); err != nil {
 			return err
 		}
 		a.channels.feed = notify.Start(notify.Options{Ledger: a.o.Ledger, Channel: a.channels.hooks, Name: "webhooks", Log: a.o.Log})

@@ -2,6 +2,7 @@ package approver
 
 import (
 	"net/url"
+	"strings"
 
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/config"
@@ -16,6 +17,16 @@ func Check(s *settings.File) []config.Fault {
 	faults := notify.Check(s.Approver.Notify)
 	for i := range faults {
 		faults[i].Path = "approver.notify." + faults[i].Path
+	}
+	for id, t := range s.Tenants {
+		own := s.Approver.Notify
+		own.URLs, own.Events = t.Notify.URLs, nil
+		for _, f := range notify.Check(own) {
+			if strings.HasPrefix(f.Path, "urls") {
+				f.Path = "tenants." + string(id) + ".notify." + f.Path
+				faults = append(faults, f)
+			}
+		}
 	}
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }

@@ -153,7 +153,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, d.id, dispatch.Options{
 		TenantWeight: o.Tenants.Weights(),
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Credentials: o.Credentials, Metrics: o.Metrics, Traces: o.Traces,
+		MaxQueue:     c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Credentials: o.Credentials, Metrics: o.Metrics, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}

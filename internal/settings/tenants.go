@@ -81,6 +81,15 @@ func (f File) Validate() []config.Fault {
 			faults.Addf(path+".policy", "tightens the policy of the platform, and there is none: set policy as well.")
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(f.Tenants)) {
+		n, path := f.Tenants[id].Notify, "tenants."+string(id)+".notify"
+		if len(n.URLs) > 0 && !f.Approver.Notify.Configured() {
+			faults.Addf(path+".urls", "needs the section approver.notify: set its urls and secrets_file as well.")
+		}
+		if (len(n.SlackChannels) > 0 || n.SlackDefaultChannel != "") && !f.Approver.Slack.Configured() {
+			faults.Addf(path+".slack_channels", "needs the section approver.slack: set it as well.")
+		}
+	}
 	for path, keys := range map[string][]authn.Key{"front_door": f.FrontDoor.Keys, "approver": f.Approver.Keys} {
 		for i := range keys {
 			if id := keys[i].Tenant; !f.Tenants.Knows(id) {

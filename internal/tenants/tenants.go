@@ -8,6 +8,7 @@
 package tenants
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/callyard/callyard/internal/settings"
@@ -56,6 +57,45 @@ func (b *Book) Check(tenant schema.TenantID) error {
 		return nil
 	}
 	return schema.Errorf(schema.KindUnauthenticated, "The tenant of this credential is not configured. Ask the operator to add it to the section tenants.")
+}
+
+// Receivers are the addresses that are told of approvals of the tenant; platform are those of
+// approver.notify. They are of the default tenant where tenants are kept apart: those of
+// another one are its own alone.
+func (b *Book) Receivers(tenant schema.TenantID, platform []string) []string {
+	if b == nil {
+		return platform
+	}
+	own := b.of[tenant.OrDefault()].Notify.URLs
+	if tenant.Is(schema.DefaultTenant) && len(own) == 0 {
+		return platform
+	}
+	return own
+}
+
+// AllReceivers are the receivers of all tenants, each once.
+func (b *Book) AllReceivers(platform []string) []string {
+	all := slices.Clone(platform)
+	if b != nil {
+		for _, t := range b.of {
+			all = append(all, t.Notify.URLs...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// SlackChannel is where a group is asked about calls of the tenant, "" for nowhere; platform is
+// the section approver.slack, whose channels are of the default tenant.
+func (b *Book) SlackChannel(tenant schema.TenantID, group string, platform *settings.Slack) string {
+	if b == nil {
+		return platform.Channel(group)
+	}
+	own := b.of[tenant.OrDefault()].Notify
+	if tenant.Is(schema.DefaultTenant) && len(own.SlackChannels) == 0 && own.SlackDefaultChannel == "" {
+		return platform.Channel(group)
+	}
+	return cmp.Or(own.SlackChannels[group], own.SlackDefaultChannel)
 }
 
 // Weights returns Weight, nil where tenants are not kept apart.

@@ -23,6 +23,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -36,6 +37,8 @@ type house struct {
 	conn   *bus.Conn
 	ledger *ledger.Ledger
 	desk   *approval.Desk
+	// tenants say which receivers are whose; nil: they are everybody's.
+	tenants *tenants.Book
 }
 
 func build(t *testing.T) *house {
@@ -52,11 +55,16 @@ func build(t *testing.T) *house {
 
 func (h *house) hold(change func(*risk.Approval)) *ledger.Approval {
 	h.t.Helper()
+	return h.holdOf("", change)
+}
+
+func (h *house) holdOf(tenant schema.TenantID, change func(*risk.Approval)) *ledger.Approval {
+	h.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Minute, EscalateTo: []string{"board"}}
 	if change != nil {
 		change(rule)
 	}
-	held, err := h.desk.Open(h.t.Context(), &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "t", Arguments: []byte(`{"secret":"hunter2"}`), Principal: schema.Principal{Name: "agent"}}, nil, &risk.Assessment{Level: 2, Approval: rule}, "")
+	held, err := h.desk.Open(h.t.Context(), &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "t", Arguments: []byte(`{"secret":"hunter2"}`), Principal: schema.Principal{Name: "agent", Tenant: tenant}}, nil, &risk.Assessment{Level: 2, Approval: rule}, "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -301,7 +309,7 @@ func (r *receiver) types(a *ledger.Approval) []string {
 
 func (h *house) webhooks(c settings.Notify) (stop func()) {
 	h.t.Helper()
-	w, err := notify.OpenWebhooks(h.t.Context(), c, h.conn, func(id schema.ApprovalID) string { return "http://page/a/" + string(id) }, slog.New(slog.DiscardHandler))
+	w, err := notify.OpenWebhooks(h.t.Context(), c, h.tenants, h.conn, func(id schema.ApprovalID) string { return "http://page/a/" + string(id) }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -376,6 +384,28 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	defer r.mu.Unlock()
 	if len(r.all) != n+4 {
 		t.Errorf("%d came after the start, for 4 that are new", len(r.all)-n)
+	}
+}
+
+func TestReceiversAreToldOfApprovalsOfTheirTenantOnly(t *testing.T) {
+	h, own, other, platform := build(t), receive(t), receive(t), receive(t)
+	h.tenants = tenants.New(settings.Tenants{"red": {Notify: settings.TenantNotify{URLs: []string{own.URL}}}, "blue": {Notify: settings.TenantNotify{URLs: []string{other.URL}}}, "quiet": {}})
+	defer h.webhooks(section(t, platform.URL))()
+	of := map[schema.TenantID]*ledger.Approval{}
+	for _, tenant := range []schema.TenantID{"quiet", "red", "blue", ""} {
+		of[tenant] = h.holdOf(tenant, nil)
+	}
+	for tenant, r := range map[schema.TenantID]*receiver{"red": own, "blue": other, "": platform} {
+		until(t, "its own receiver is told", func() bool { return len(r.types(of[tenant])) > 0 })
+	}
+	for r, tenant := range map[*receiver]schema.TenantID{own: "red", other: "blue", platform: ""} {
+		r.mu.Lock()
+		for _, m := range r.all {
+			if m.Data.ID != of[tenant].ID {
+				t.Errorf("the receiver of %q is told of %s", tenant, m.Data.ID)
+			}
+		}
+		r.mu.Unlock()
 	}
 }
 

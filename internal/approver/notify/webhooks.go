@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/noticetable"
 	"github.com/callyard/callyard/internal/store/outbox"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -77,6 +78,7 @@ type Webhooks struct {
 	page   func(id schema.ApprovalID) string
 	now    func() time.Time
 	urls   map[string]string // by place
+	book   *tenants.Book
 	store  *outbox.Outbox
 	sender *webhook.Sender
 	marks  *bus.Table[notice]
@@ -85,16 +87,15 @@ type Webhooks struct {
 var _ Channel = (*Webhooks)(nil)
 
 // OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
-// an approval's page. The connection stays the caller's.
-func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page func(id schema.ApprovalID) string, log *slog.Logger) (*Webhooks, error) {
+// an approval's page, book says which receivers are of which tenant. The connection stays the caller's.
+func OpenWebhooks(ctx context.Context, c settings.Notify, book *tenants.Book, conn *bus.Conn, page func(id schema.ApprovalID) string, log *slog.Logger) (*Webhooks, error) {
 	signing, err := secrets(c)
 	if err != nil {
 		return nil, fmt.Errorf("approver.notify.secrets_file %w", err)
 	}
-	w := &Webhooks{c: c, page: page, now: time.Now, urls: make(map[string]string, len(c.URLs))}
-	for _, u := range c.URLs {
-		sum := sha256.Sum256([]byte(u))
-		w.urls[hex.EncodeToString(sum[:])[:32]] = u
+	w := &Webhooks{c: c, page: page, now: time.Now, urls: make(map[string]string, len(c.URLs)), book: book}
+	for _, u := range book.AllReceivers(c.URLs) {
+		w.urls[placeOf(u)] = u
 	}
 	if w.marks, err = noticetable.Open(ctx, conn, noticeKey); err != nil {
 		return nil, err
@@ -107,6 +108,12 @@ func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page f
 		return nil, err
 	}
 	return w, nil
+}
+
+// placeOf is the place of a receiver.
+func placeOf(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:])[:32]
 }
 
 // Close ends the outbox; what is not delivered by then is after the next start.
@@ -133,7 +140,8 @@ func (w *Webhooks) Places(a *ledger.Approval) []string {
 		return nil
 	}
 	var places []string
-	for place := range w.urls {
+	for _, url := range w.book.Receivers(a.Binding.Tenant, w.c.URLs) {
+		place := placeOf(url)
 		n, known := w.marks.Get(noticeKey(&notice{Place: place, Approval: a.ID}))
 		if len(w.missing(place, a, n.Told, known)) > 0 {
 			places = append(places, place)

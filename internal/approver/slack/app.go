@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/slacktable"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -52,7 +53,9 @@ type Options struct {
 	Conn *bus.Conn
 	// Page is the address of an approval's page.
 	Page func(id schema.ApprovalID) string
-	Log  *slog.Logger
+	// Tenants say which channels are whose; nil: those of Config are everybody's.
+	Tenants *tenants.Book
+	Log     *slog.Logger
 }
 
 // App is the approver in Slack. It is safe for concurrent use.

@@ -76,12 +76,12 @@ func (c *cards) asks(a *ledger.Approval) (all []string) {
 	if !a.Escalated.IsZero() {
 		groups = append(groups, rule.EscalateTo...)
 	}
-	return c.channels(groups)
+	return c.channels(a.Binding.Tenant, groups)
 }
 
-func (c *cards) channels(groups []string) (all []string) {
+func (c *cards) channels(tenant schema.TenantID, groups []string) (all []string) {
 	for _, g := range groups {
-		if channel := c.o.Config.Channel(g); channel != "" {
+		if channel := c.o.Tenants.SlackChannel(tenant, g, &c.o.Config); channel != "" {
 			all = append(all, channel)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *cards) Places(a *ledger.Approval) []string {
 	for _, r := range a.Restarts {
 		was := &risk.Approval{}
 		if json.Unmarshal(r.Rule, was) == nil {
-			all = append(all, c.channels(append(was.Groups, was.EscalateTo...))...)
+			all = append(all, c.channels(a.Binding.Tenant, append(was.Groups, was.EscalateTo...))...)
 		}
 	}
 	c.mu.Lock()
