@@ -86,16 +86,14 @@ func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 	bounded, cancel := context.WithTimeout(ctx, dryRunTime)
 	defer cancel()
 	d := dryRun{
-		c: c, gate: c.o.Gate.With(risk.NewHolder(q.Policy)), most: q.MaxChanges, rules: map[string]*DryRunRule{},
+		c: c, gate: c.o.Gate.With(q.Policy), most: q.MaxChanges, rules: map[string]*DryRunRule{},
 		out: DryRun{Version: q.Policy.Version(), Since: q.From, Until: q.To, Changes: []DryRunChange{}},
 	}
 	if c.o.Durable != nil {
 		d.durable = c.o.Durable.Calls.Arguments()
 	}
-	d.out.Rules = make([]DryRunRule, 0, len(q.Policy.Rules())+1)
 	for _, name := range append(q.Policy.Rules(), "") {
-		d.out.Rules = append(d.out.Rules, DryRunRule{Rule: name})
-		d.rules[name] = &d.out.Rules[len(d.out.Rules)-1]
+		d.rule(name)
 	}
 	var failed error
 	err := c.o.Records.Each(bounded, records.Filter{From: q.From, To: q.To}, func(rec *records.Record) bool {
@@ -119,6 +117,9 @@ func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 	case failed != nil:
 		return nil, failed
 	}
+	for _, r := range d.order {
+		d.out.Rules = append(d.out.Rules, *r)
+	}
 	return &d.out, nil
 }
 
@@ -129,7 +130,18 @@ type dryRun struct {
 	durable *batch.ArgumentReader
 	most    int
 	rules   map[string]*DryRunRule
+	order   []*DryRunRule // those of the draft first
 	out     DryRun
+}
+
+// rule returns the counts of a rule. Those of policies of tenants come after the draft's.
+func (d *dryRun) rule(name string) *DryRunRule {
+	r := d.rules[name]
+	if r == nil {
+		r = &DryRunRule{Rule: name}
+		d.rules[name], d.order = r, append(d.order, r)
+	}
+	return r
 }
 
 // judge counts what the draft decides on one call.
@@ -140,7 +152,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 		return nil
 	}
 	d.out.Calls++
-	call := &schema.Call{Server: rec.Server, Tool: rec.Tool, Principal: schema.Principal{Name: rec.Principal, Owner: rec.Owner}}
+	call := &schema.Call{Server: rec.Server, Tool: rec.Tool, Principal: schema.Principal{Name: rec.Principal, Owner: rec.Owner, Tenant: rec.Tenant}}
 	missing := risk.Missing{Arguments: true, Groups: true}
 	if rec.Decision != "" {
 		groups, whole := records.SplitGroups(rec.Groups)
@@ -163,7 +175,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 		d.out.Unknown.Total++
 		return nil
 	case undecided != "":
-		d.rules[undecided].Unknown++
+		d.rule(undecided).Unknown++
 		d.out.Unknown.Total++
 		if missing.Arguments {
 			d.out.Unknown.Arguments++
@@ -178,7 +190,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 
 // count counts a decision of the draft.
 func (d *dryRun) count(rec *records.Record, was, now risk.Decision, rule string) {
-	r := d.rules[rule]
+	r := d.rule(rule)
 	switch now {
 	case risk.Allowed:
 		r.Allowed++

@@ -128,7 +128,7 @@ func TestADryRunDecidesAsTheGateWould(t *testing.T) {
 		for _, call := range made {
 			v, err := gate.Check(call)
 			was[call.ID], _ = v.Decision(err)
-			v, err = gate.With(risk.NewHolder(draft)).Check(call)
+			v, err = gate.With(draft).Check(call)
 			var by decidedBy
 			by.decision, by.rule = v.Decision(err)
 			now[call.ID] = by

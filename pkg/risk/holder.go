@@ -34,6 +34,16 @@ func NewHolder(p *Policy) *Holder {
 	return h
 }
 
+// With returns a Holder of another policy of the platform, with the policies of tenants that h
+// has; h may be nil.
+func (h *Holder) With(p *Policy) *Holder {
+	other := NewHolder(p)
+	if h != nil {
+		other.ReplaceAll(p, h.current.Load().tenants)
+	}
+	return other
+}
+
 // Current returns the policy of the platform that is in force. Calls are judged by
 // [Holder.Assess].
 func (h *Holder) Current() *Policy { return h.current.Load().platform }

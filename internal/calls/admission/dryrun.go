@@ -23,10 +23,11 @@ func (v *Verdict) Decision(err error) (risk.Decision, string) {
 	return risk.Allowed, a.Rule
 }
 
-// With returns a gate that decides by another policy, and by all else as this one.
-func (g *Gate) With(policy *risk.Holder) *Gate {
+// With returns a gate that decides by another policy of the platform, and by all else as this
+// one, the policies of tenants included.
+func (g *Gate) With(policy *risk.Policy) *Gate {
 	other := *g
-	other.policy = policy
+	other.policy = g.policy.With(policy)
 	return &other
 }
 
