@@ -126,7 +126,10 @@ var naming = map[string][][2]string{
 	"add-server":        {{"", `{"id":"SERVER","command":"true"}`}},
 	"create-key":        {{"", `{"name":"blue/SERVER","scopes":["tools:call:SERVER","tools:call:@SET"],"tools":["SERVER/read"]}`}},
 	"convert-tools":     {{"", `{}`}},
-	"list-calls":        {{"?server=SERVER", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
+	"put-state":         {{"?dry_run=true", `{"format":"callyard-state/1","switches":[{"server":"SERVER","tool":"read"}]}`}},
+	"dry-run-policy":    {{"", `{"policy":"rules: [{name: one, match: {server: SERVER}, level: 1}]"}`}},
+	"get-usage":         {{"?by=server", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"", ""}}, "verify-audit": {{"", ""}},
+	"list-calls": {{"?server=SERVER", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
 	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "get-configuration": {{"", ""}},
 	"get-events": {}, // it does not end; see below
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/catalog"
@@ -17,6 +18,12 @@ import (
 
 // fileMost is the most that a file may take, in bytes.
 const fileMost = 8 << 20
+
+// The most characters of names and of reasons, as the document says.
+const (
+	nameMost   = 256
+	reasonMost = 1000
+)
 
 // Options say what the operations stand on. Catalog and Log are required.
 type Options struct {
@@ -158,9 +165,33 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 		}
 	}
 	for i := range file.Switches {
-		if sw := &file.Switches[i]; sw.Wide && sw.Server == "" && sw.Tool == "" && sw.Set == "" || !sw.Wide && (sw.Server == "" || sw.Tool == "" || sw.Set != "") {
+		sw := &file.Switches[i]
+		if err := bounded(map[string]string{"server": string(sw.Server), "tool": sw.Tool, "set": sw.Set, "reason": sw.Reason}); err != nil {
+			return nil, err
+		}
+		if sw.Wide && sw.Server == "" && sw.Tool == "" && sw.Set == "" || !sw.Wide && (sw.Server == "" || sw.Tool == "" || sw.Set != "") {
 			return nil, schema.Errorf(schema.KindInvalidRequest, "A switch names a server and a tool, or with wide a pattern or a set.")
 		}
 	}
+	for i := range file.Pins {
+		pin := &file.Pins[i]
+		if err := bounded(map[string]string{"server": string(pin.Server), "tool": pin.Tool, "digest": pin.Digest}); err != nil {
+			return nil, err
+		}
+	}
 	return &file, nil
+}
+
+// bounded refuses members that are longer than the document says.
+func bounded(members map[string]string) error {
+	for name, text := range members {
+		most := nameMost
+		if name == "reason" {
+			most = reasonMost
+		}
+		if utf8.RuneCountInString(text) > most {
+			return httpapi.BadMember(name, "a text of at most %d characters", most)
+		}
+	}
+	return nil
 }
