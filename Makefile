@@ -91,7 +91,7 @@ environments: ## thousands of episodes at once, of sessions and of processes, wi
 
 trainers: ## TRL and the task set openenv of verifiers against environments; installs both, 1.2 GB, without torch
 	scripts/test.sh --trainers
-	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test . -run '^(TestTRLBuilds|TestATaskSetOfVerifiers)' -count=1 -v
+	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuilds|TestATaskSetOfVerifiers)' -count=1 -v
 
 train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
 	@mkdir -p $(BIN)

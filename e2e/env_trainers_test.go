@@ -1,3 +1,5 @@
+//go:build trainers
+
 package e2e
 
 import (

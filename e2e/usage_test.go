@@ -142,13 +142,13 @@ func openUsageFleet(t *testing.T) *usageFleet {
 	return f
 }
 
-// TestUsageEqualsTheRecordsAfterEveryRoleWasKilled has two keys make 1,000 calls, some of
+// TestUsageEqualsTheRecordsAfterEveryRoleWasKilled has two keys make 400 calls, some of
 // them refused, held or slow, while each process is killed and started again.
 func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 	f := openUsageFleet(t)
-	const total, callers = 1000, 10
+	const total, callers = 400, 10
 	var made atomic.Int64
-	reached := map[int64]chan struct{}{200: make(chan struct{}), 400: make(chan struct{}), 600: make(chan struct{}), 800: make(chan struct{})}
+	reached := map[int64]chan struct{}{80: make(chan struct{}), 160: make(chan struct{}), 240: make(chan struct{}), 320: make(chan struct{})}
 	tools := []struct{ name, arguments string }{
 		{"echo", `{"message":"hello"}`}, {"echo", `{"message":"and a longer one"}`}, {"fail", `{}`}, {"big", `{"bytes":10}`}, {"add", `{"a":1,"b":2}`}, {"none", `{}`}, {"echo", `{"wrong":1}`}, {"sleep", `{"seconds":0.2}`},
 	}
@@ -177,14 +177,14 @@ func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 		d.kill9(t)
 		f.doors[i].Store(startFrontDoor(t, f.door))
 	}
-	<-reached[200]
+	<-reached[80]
 	again(0)
-	<-reached[400]
+	<-reached[160]
 	f.worker.kill9(t)
 	f.worker = startWorker(t, f.workers)
-	<-reached[600]
+	<-reached[240]
 	again(1)
-	<-reached[800]
+	<-reached[320]
 	f.nats.kill9(t)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(f.nats.url, "nats://"))
 	f.nats = startNATSOn(t, f.natsDir, port)
@@ -193,7 +193,7 @@ func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 }
 
 // agree waits until both front doors say of both keys what the records say, and that is
-// some hundred calls.
+// a hundred calls or so.
 func (f *usageFleet) agree(t *testing.T, within time.Duration) {
 	t.Helper()
 	eventually(t, within, "usage that equals the records", func() error {
@@ -216,7 +216,7 @@ func (f *usageFleet) agree(t *testing.T, within time.Duration) {
 						t.Fatalf("key %s has no %s: %v", key, some, records)
 					}
 				}
-				if records["calls"] < 200 {
+				if records["calls"] < 80 {
 					t.Fatalf("key %s: %v", key, records)
 				}
 				own, err := d.usageByKey(key)

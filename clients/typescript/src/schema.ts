@@ -272,6 +272,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/calls/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay a call
+         * @description Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.
+         */
+        post: operations["replay-call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/calls/{id}/settle": {
         parameters: {
             query?: never;
@@ -518,6 +538,26 @@ export interface paths {
         get: operations["get-metrics"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/dry-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Dry-run a draft policy
+         * @description Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+         */
+        post: operations["dry-run-policy"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1215,6 +1255,10 @@ export interface components {
         /** @description A call that is stored and continues without its caller; GET /calls/{id} returns its state. */
         AcceptedCall: {
             approval_id?: string;
+            /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
+            arguments?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int64
              * @description The number of attempts.
@@ -1253,6 +1297,8 @@ export interface components {
             problem?: components["schemas"]["Problem"];
             /** @description The reasons for which it was held. */
             reasons?: string[];
+            /** @description The call that this one repeats with the same arguments. */
+            replay_of?: string;
             /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
             server: string;
@@ -1582,6 +1628,10 @@ export interface components {
         };
         Call: {
             approval_id?: string;
+            /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
+            arguments?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int64
              * @description The number of attempts.
@@ -1615,6 +1665,8 @@ export interface components {
             problem?: components["schemas"]["Problem"];
             /** @description The reasons for which it was held. */
             reasons?: string[];
+            /** @description The call that this one repeats with the same arguments. */
+            replay_of?: string;
             /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
             server: string;
@@ -1648,6 +1700,11 @@ export interface components {
              */
             created: string;
             custom_id?: string;
+            /**
+             * @description What the policy decided. It is missing where the call was refused before the policy was asked.
+             * @enum {string}
+             */
+            decision?: "allowed" | "held" | "refused";
             durable?: boolean;
             /** Format: date-time */
             ended?: string;
@@ -1663,11 +1720,15 @@ export interface components {
             method: string;
             owner?: string;
             principal: string;
+            /** @description The call that this one repeats with the same arguments. */
+            replay_of?: string;
             /** @description Whether an idempotency key returned the result of an earlier request. */
             replayed?: boolean;
             /** Format: int64 */
             result_bytes: number;
             result_digest?: string;
+            /** @description The rule of the policy that decided, if one did and its name was recorded. */
+            rule?: string;
             server: string;
             /**
              * Format: date-time
@@ -2295,6 +2356,111 @@ export interface components {
              * @example ask_user
              */
             name: string;
+        };
+        PolicyDryRun: {
+            /**
+             * Format: int64
+             * @description The recorded calls of tools on which a policy decided. The draft was applied to each of them.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description The calls on which the draft decides in another way.
+             */
+            changed: number;
+            /** @description Calls on which the draft decides in another way, newest first. */
+            changes: components["schemas"]["PolicyDryRunChange"][];
+            /**
+             * Format: int64
+             * @description The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls.
+             */
+            not_judged: number;
+            /** @description The version of the draft. */
+            policy_version: string;
+            /** @description The rules of the draft in their order; last, without a name, the calls for which no rule decides. */
+            rules: components["schemas"]["PolicyDryRunRule"][];
+            /** Format: date-time */
+            since: string;
+            /** @description Whether there are more calls than one dry run looks at; the oldest are left out. */
+            truncated?: boolean;
+            /** @description The calls for which it cannot be known what the draft decides, by reason. */
+            unknown: components["schemas"]["PolicyDryRunUnknown"];
+            /** Format: date-time */
+            until: string;
+        };
+        PolicyDryRunChange: {
+            /** Format: date-time */
+            created: string;
+            id: string;
+            /** @enum {string} */
+            now: "allowed" | "held" | "refused";
+            /** @description The rule of the draft that decides, if one does. */
+            now_rule?: string;
+            principal: string;
+            server: string;
+            tool: string;
+            /** @enum {string} */
+            was: "allowed" | "held" | "refused";
+            /** @description The rule that decided, if one did and its name was recorded. */
+            was_rule?: string;
+        };
+        PolicyDryRunRequest: {
+            /**
+             * Format: int64
+             * @description The maximum number of changed calls to list; the default is 100. All are counted.
+             */
+            limit?: number;
+            /** @description The draft: the text of a policy file. */
+            policy: string;
+            /**
+             * Format: date-time
+             * @description Only calls admitted at or after this time; the default is 7 days ago.
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description Only calls admitted before this time; the default is now.
+             */
+            until?: string;
+        };
+        PolicyDryRunRule: {
+            /** Format: int64 */
+            allowed: number;
+            /**
+             * Format: int64
+             * @description The calls on which this rule decides in another way than was decided.
+             */
+            changed: number;
+            /** Format: int64 */
+            held: number;
+            /** Format: int64 */
+            refused: number;
+            /** @description The name of the rule; empty for the calls for which no rule decides. */
+            rule: string;
+            /**
+             * Format: int64
+             * @description The calls for which it cannot be known whether this rule decides.
+             */
+            unknown: number;
+        };
+        PolicyDryRunUnknown: {
+            /**
+             * Format: int64
+             * @description A rule reads arguments, and the arguments of the call are not kept.
+             */
+            arguments: number;
+            /**
+             * Format: int64
+             * @description A rule reads the groups of the caller, and they were not recorded.
+             */
+            groups: number;
+            /**
+             * Format: int64
+             * @description The tool is not there any more, so its risk is not known.
+             */
+            tools: number;
+            /** Format: int64 */
+            total: number;
         };
         PolicyText: {
             /** @description The policy file as it was read; absent where there is none. */
@@ -4294,6 +4460,11 @@ export interface operations {
             query?: {
                 /** @description The number of seconds to wait for the call to end, at most 60. */
                 wait?: number;
+                /**
+                 * @description arguments: also the arguments of the call, where they are stored.
+                 * @example arguments
+                 */
+                include?: "arguments";
             };
             header?: never;
             path: {
@@ -4355,6 +4526,146 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "replay-call": {
+        parameters: {
+            query?: {
+                /**
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
+                 * @example 5000
+                 */
+                timeout_ms?: number;
+            };
+            header?: {
+                /**
+                 * @description The timeout of the call in milliseconds, as a header.
+                 * @example 5000
+                 */
+                "Callyard-Timeout-Ms"?: number;
+                /**
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
+                 * @example no-cache
+                 */
+                "Cache-Control"?: string;
+                /**
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string;
+                /**
+                 * @description W3C trace state; it is forwarded with traceparent.
+                 * @example vendor=value
+                 */
+                tracestate?: string;
+                /**
+                 * @description respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
+                 * @example respond-async
+                 */
+                Prefer?: string;
+                /**
+                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
+                 * @example https://example.com/hooks/callyard
+                 */
+                "Callyard-Callback-Url"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a call.
+                 * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result of the tool: a CompletedCall, outcome completed. */
+            200: {
+                headers: {
+                    /**
+                     * @description The age of a cached result, in seconds.
+                     * @example 18
+                     */
+                    Age?: number;
+                    /**
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
+                     * @example callyard; hit; ttl=42
+                     */
+                    "Cache-Status"?: string;
+                    /**
+                     * @description The id of the call.
+                     * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
+                     */
+                    "Callyard-Call-Id"?: string;
+                    /**
+                     * @description The worker that ran it.
+                     * @example worker-1-7f3k2a
+                     */
+                    "Callyard-Worker"?: string;
+                    /**
+                     * @description The id of the request in the operator's log.
+                     * @example req_06b2t8m3c0w3v2q5n7k91
+                     */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "content": [
+                     *         {
+                     *           "text": "Echo: hello",
+                     *           "type": "text"
+                     *         }
+                     *       ],
+                     *       "outcome": "completed"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CallAnswer"];
+                    /**
+                     * @example event: progress
+                     *     data: {"progressToken":"1","progress":1,"total":2}
+                     *
+                     *     event: result
+                     *     data: {"content":[]}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted. */
+            202: {
+                headers: {
+                    /**
+                     * @description The path of the call, which returns its state.
+                     * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
+                     */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallAnswer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
             default: components["responses"]["Problem"];
         };
     };
@@ -5064,6 +5375,45 @@ export interface operations {
             };
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "dry-run-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The draft and the time. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "policy": "rules:\n  - name: no-deletes\n    match: {tool: \"delete_*\"}\n    deny: nothing is deleted\n",
+                 *       "since": "2026-01-02T03:04:05Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PolicyDryRunRequest"];
+            };
+        };
+        responses: {
+            /** @description What the draft would have decided. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyDryRun"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

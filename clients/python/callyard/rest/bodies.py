@@ -127,6 +127,19 @@ class APIKeyRotationDict(TypedDict):
     """How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once."""
 
 
+class PolicyDryRunRequestDict(TypedDict):
+    """What PolicyDryRunRequest says."""
+
+    policy: str
+    """The draft: the text of a policy file."""
+    limit: NotRequired[int]
+    """The maximum number of changed calls to list; the default is 100. All are counted."""
+    since: NotRequired[str]
+    """Only calls admitted at or after this time; the default is 7 days ago."""
+    until: NotRequired[str]
+    """Only calls admitted before this time; the default is now."""
+
+
 class ServerEntryDict(TypedDict):
     """A server: its id and its entry as in a servers file."""
 

@@ -3,6 +3,7 @@
 from .accept_request import AcceptRequest
 from .accept_tool import AcceptTool
 from .accepted_call import AcceptedCall
+from .accepted_call_arguments import AcceptedCallArguments
 from .accepted_call_outcome import AcceptedCallOutcome
 from .accepted_digest import AcceptedDigest
 from .added_server import AddedServer
@@ -32,8 +33,10 @@ from .batch_request_labels import BatchRequestLabels
 from .batch_result import BatchResult
 from .batch_state import BatchState
 from .call import Call
+from .call_arguments import CallArguments
 from .call_list import CallList
 from .call_record import CallRecord
+from .call_record_decision import CallRecordDecision
 from .call_record_error import CallRecordError
 from .call_request import CallRequest
 from .call_request_arguments import CallRequestArguments
@@ -83,6 +86,7 @@ from .former_secret import FormerSecret
 from .found_tool import FoundTool
 from .found_tool_decision import FoundToolDecision
 from .found_tool_risk import FoundToolRisk
+from .get_call_include import GetCallInclude
 from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
@@ -112,6 +116,13 @@ from .new_api_key_origin import NewAPIKeyOrigin
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
+from .policy_dry_run import PolicyDryRun
+from .policy_dry_run_change import PolicyDryRunChange
+from .policy_dry_run_change_now import PolicyDryRunChangeNow
+from .policy_dry_run_change_was import PolicyDryRunChangeWas
+from .policy_dry_run_request import PolicyDryRunRequest
+from .policy_dry_run_rule import PolicyDryRunRule
+from .policy_dry_run_unknown import PolicyDryRunUnknown
 from .policy_text import PolicyText
 from .preflight import Preflight
 from .preflight_tool import PreflightTool
@@ -223,6 +234,7 @@ from .worker_server_transport import WorkerServerTransport
 
 __all__ = (
     "AcceptedCall",
+    "AcceptedCallArguments",
     "AcceptedCallOutcome",
     "AcceptedDigest",
     "AcceptRequest",
@@ -254,8 +266,10 @@ __all__ = (
     "BatchResult",
     "BatchState",
     "Call",
+    "CallArguments",
     "CallList",
     "CallRecord",
+    "CallRecordDecision",
     "CallRecordError",
     "CallRequest",
     "CallRequestArguments",
@@ -305,6 +319,7 @@ __all__ = (
     "FoundTool",
     "FoundToolDecision",
     "FoundToolRisk",
+    "GetCallInclude",
     "GetPromptBody",
     "GetPromptResult",
     "GetPromptResultMessagesItem",
@@ -334,6 +349,13 @@ __all__ = (
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",
+    "PolicyDryRun",
+    "PolicyDryRunChange",
+    "PolicyDryRunChangeNow",
+    "PolicyDryRunChangeWas",
+    "PolicyDryRunRequest",
+    "PolicyDryRunRule",
+    "PolicyDryRunUnknown",
     "PolicyText",
     "Preflight",
     "PreflightTool",

@@ -14,6 +14,7 @@ from typing import cast
 import datetime
 
 if TYPE_CHECKING:
+    from ..models.call_arguments import CallArguments
     from ..models.call_tool_result import CallToolResult
     from ..models.decision import Decision
     from ..models.problem import Problem
@@ -33,6 +34,8 @@ class Call:
             was sent, and its outcome cannot be determined.
         tool (str):
         approval_id (str | Unset):
+        arguments (CallArguments | Unset): The arguments as the caller sent them, if the request asks for them and they
+            are stored.
         attempt (int | Unset): The number of attempts.
         batch_id (str | Unset):
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
@@ -46,6 +49,7 @@ class Call:
         index (int | Unset): Its position in the batch.
         problem (Problem | Unset):
         reasons (list[str] | Unset): The reasons for which it was held.
+        replay_of (str | Unset): The call that this one repeats with the same arguments.
         result (CallToolResult | Unset): The result of the tool, exactly as the MCP server sent it. A tool that failed
             has isError true.
         settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
@@ -59,6 +63,7 @@ class Call:
     state: CallState
     tool: str
     approval_id: str | Unset = UNSET
+    arguments: CallArguments | Unset = UNSET
     attempt: int | Unset = UNSET
     batch_id: str | Unset = UNSET
     cancel_requested: bool | Unset = UNSET
@@ -71,6 +76,7 @@ class Call:
     index: int | Unset = UNSET
     problem: Problem | Unset = UNSET
     reasons: list[str] | Unset = UNSET
+    replay_of: str | Unset = UNSET
     result: CallToolResult | Unset = UNSET
     settled: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
@@ -78,6 +84,7 @@ class Call:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.call_arguments import CallArguments  # noqa: PLC0415
         from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.problem import Problem  # noqa: PLC0415
@@ -93,6 +100,10 @@ class Call:
         tool = self.tool
 
         approval_id = self.approval_id
+
+        arguments: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.arguments, Unset):
+            arguments = self.arguments.to_dict()
 
         attempt = self.attempt
 
@@ -131,6 +142,8 @@ class Call:
         if not isinstance(self.reasons, Unset):
             reasons = self.reasons
 
+        replay_of = self.replay_of
+
         result: dict[str, Any] | Unset = UNSET
         if not isinstance(self.result, Unset):
             result = self.result.to_dict()
@@ -154,6 +167,8 @@ class Call:
         )
         if approval_id is not UNSET:
             field_dict["approval_id"] = approval_id
+        if arguments is not UNSET:
+            field_dict["arguments"] = arguments
         if attempt is not UNSET:
             field_dict["attempt"] = attempt
         if batch_id is not UNSET:
@@ -178,6 +193,8 @@ class Call:
             field_dict["problem"] = problem
         if reasons is not UNSET:
             field_dict["reasons"] = reasons
+        if replay_of is not UNSET:
+            field_dict["replay_of"] = replay_of
         if result is not UNSET:
             field_dict["result"] = result
         if settled is not UNSET:
@@ -191,6 +208,7 @@ class Call:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.call_arguments import CallArguments  # noqa: PLC0415
         from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.problem import Problem  # noqa: PLC0415
@@ -207,6 +225,13 @@ class Call:
         tool = d.pop("tool")
 
         approval_id = d.pop("approval_id", UNSET)
+
+        _arguments = d.pop("arguments", UNSET)
+        arguments: CallArguments | Unset
+        if isinstance(_arguments, Unset):
+            arguments = UNSET
+        else:
+            arguments = CallArguments.from_dict(_arguments)
 
         attempt = d.pop("attempt", UNSET)
 
@@ -254,6 +279,8 @@ class Call:
 
         reasons = cast(list[str], d.pop("reasons", UNSET))
 
+        replay_of = d.pop("replay_of", UNSET)
+
         _result = d.pop("result", UNSET)
         result: CallToolResult | Unset
         if isinstance(_result, Unset):
@@ -274,6 +301,7 @@ class Call:
             state=state,
             tool=tool,
             approval_id=approval_id,
+            arguments=arguments,
             attempt=attempt,
             batch_id=batch_id,
             cancel_requested=cancel_requested,
@@ -286,6 +314,7 @@ class Call:
             index=index,
             problem=problem,
             reasons=reasons,
+            replay_of=replay_of,
             result=result,
             settled=settled,
             tool_error=tool_error,

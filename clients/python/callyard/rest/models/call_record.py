@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.call_record_decision import CallRecordDecision
 from ..models.call_state import CallState
 from ..types import UNSET, Unset
 from typing import cast
@@ -40,14 +41,18 @@ class CallRecord:
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
         custom_id (str | Unset):
+        decision (CallRecordDecision | Unset): What the policy decided. It is missing where the call was refused before
+            the policy was asked.
         durable (bool | Unset):
         ended (datetime.datetime | Unset):
         error (CallRecordError | Unset):
         front_door (str | Unset):
         index (int | Unset): Its position in the batch, from 0.
         owner (str | Unset):
+        replay_of (str | Unset): The call that this one repeats with the same arguments.
         replayed (bool | Unset): Whether an idempotency key returned the result of an earlier request.
         result_digest (str | Unset):
+        rule (str | Unset): The rule of the policy that decided, if one did and its name was recorded.
         started (datetime.datetime | Unset): The time at which its last attempt was sent to the MCP server, if known.
         tenant (str | Unset): The tenant of the principal; absent for the default one.
         took_ms (float | Unset): The time that the MCP server took, measured by the worker.
@@ -70,14 +75,17 @@ class CallRecord:
     batch_id: str | Unset = UNSET
     cancel_requested: bool | Unset = UNSET
     custom_id: str | Unset = UNSET
+    decision: CallRecordDecision | Unset = UNSET
     durable: bool | Unset = UNSET
     ended: datetime.datetime | Unset = UNSET
     error: CallRecordError | Unset = UNSET
     front_door: str | Unset = UNSET
     index: int | Unset = UNSET
     owner: str | Unset = UNSET
+    replay_of: str | Unset = UNSET
     replayed: bool | Unset = UNSET
     result_digest: str | Unset = UNSET
+    rule: str | Unset = UNSET
     started: datetime.datetime | Unset = UNSET
     tenant: str | Unset = UNSET
     took_ms: float | Unset = UNSET
@@ -117,6 +125,10 @@ class CallRecord:
 
         custom_id = self.custom_id
 
+        decision: str | Unset = UNSET
+        if not isinstance(self.decision, Unset):
+            decision = self.decision.value
+
         durable = self.durable
 
         ended: str | Unset = UNSET
@@ -133,9 +145,13 @@ class CallRecord:
 
         owner = self.owner
 
+        replay_of = self.replay_of
+
         replayed = self.replayed
 
         result_digest = self.result_digest
+
+        rule = self.rule
 
         started: str | Unset = UNSET
         if not isinstance(self.started, Unset):
@@ -176,6 +192,8 @@ class CallRecord:
             field_dict["cancel_requested"] = cancel_requested
         if custom_id is not UNSET:
             field_dict["custom_id"] = custom_id
+        if decision is not UNSET:
+            field_dict["decision"] = decision
         if durable is not UNSET:
             field_dict["durable"] = durable
         if ended is not UNSET:
@@ -188,10 +206,14 @@ class CallRecord:
             field_dict["index"] = index
         if owner is not UNSET:
             field_dict["owner"] = owner
+        if replay_of is not UNSET:
+            field_dict["replay_of"] = replay_of
         if replayed is not UNSET:
             field_dict["replayed"] = replayed
         if result_digest is not UNSET:
             field_dict["result_digest"] = result_digest
+        if rule is not UNSET:
+            field_dict["rule"] = rule
         if started is not UNSET:
             field_dict["started"] = started
         if tenant is not UNSET:
@@ -240,6 +262,13 @@ class CallRecord:
 
         custom_id = d.pop("custom_id", UNSET)
 
+        _decision = d.pop("decision", UNSET)
+        decision: CallRecordDecision | Unset
+        if isinstance(_decision, Unset):
+            decision = UNSET
+        else:
+            decision = CallRecordDecision(_decision)
+
         durable = d.pop("durable", UNSET)
 
         _ended = d.pop("ended", UNSET)
@@ -262,9 +291,13 @@ class CallRecord:
 
         owner = d.pop("owner", UNSET)
 
+        replay_of = d.pop("replay_of", UNSET)
+
         replayed = d.pop("replayed", UNSET)
 
         result_digest = d.pop("result_digest", UNSET)
+
+        rule = d.pop("rule", UNSET)
 
         _started = d.pop("started", UNSET)
         started: datetime.datetime | Unset
@@ -298,14 +331,17 @@ class CallRecord:
             batch_id=batch_id,
             cancel_requested=cancel_requested,
             custom_id=custom_id,
+            decision=decision,
             durable=durable,
             ended=ended,
             error=error,
             front_door=front_door,
             index=index,
             owner=owner,
+            replay_of=replay_of,
             replayed=replayed,
             result_digest=result_digest,
+            rule=rule,
             started=started,
             tenant=tenant,
             took_ms=took_ms,

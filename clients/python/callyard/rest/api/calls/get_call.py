@@ -9,6 +9,7 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.call import Call
+from ...models.get_call_include import GetCallInclude
 from ...models.problem import Problem
 from ...types import UNSET, Unset
 from typing import cast
@@ -18,11 +19,18 @@ def _get_kwargs(
     id: str,
     *,
     wait: int | Unset = UNSET,
+    include: GetCallInclude | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
     params["wait"] = wait
+
+    json_include: str | Unset = UNSET
+    if not isinstance(include, Unset):
+        json_include = include.value
+
+    params["include"] = json_include
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -92,6 +100,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
+    include: GetCallInclude | Unset = UNSET,
 ) -> Response[Call | Problem]:
     """Get a call
 
@@ -101,6 +110,7 @@ def sync_detailed(
     Args:
         id (str):
         wait (int | Unset):
+        include (GetCallInclude | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -113,6 +123,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         id=id,
         wait=wait,
+        include=include,
     )
 
     response = client.get_httpx_client().request(
@@ -127,6 +138,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
+    include: GetCallInclude | Unset = UNSET,
 ) -> Call | Problem | None:
     """Get a call
 
@@ -136,6 +148,7 @@ def sync(
     Args:
         id (str):
         wait (int | Unset):
+        include (GetCallInclude | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -149,6 +162,7 @@ def sync(
         id=id,
         client=client,
         wait=wait,
+        include=include,
     ).parsed
 
 
@@ -157,6 +171,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
+    include: GetCallInclude | Unset = UNSET,
 ) -> Response[Call | Problem]:
     """Get a call
 
@@ -166,6 +181,7 @@ async def asyncio_detailed(
     Args:
         id (str):
         wait (int | Unset):
+        include (GetCallInclude | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -178,6 +194,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         id=id,
         wait=wait,
+        include=include,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -190,6 +207,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
+    include: GetCallInclude | Unset = UNSET,
 ) -> Call | Problem | None:
     """Get a call
 
@@ -199,6 +217,7 @@ async def asyncio(
     Args:
         id (str):
         wait (int | Unset):
+        include (GetCallInclude | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -213,5 +232,6 @@ async def asyncio(
             id=id,
             client=client,
             wait=wait,
+            include=include,
         )
     ).parsed
