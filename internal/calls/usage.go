@@ -7,13 +7,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// UsageQuery chooses what is reported, and UsageReport is what was counted.
+// What is asked for, and what was counted.
 type (
-	UsageQuery     = usage.Query
-	UsageReport    = usage.Report
+	// UsageQuery is [usage.Query].
+	UsageQuery = usage.Query
+	// UsageReport is [usage.Report].
+	UsageReport = usage.Report
+	// UsageDimension is [usage.Dimension].
 	UsageDimension = usage.Dimension
-	UsageInterval  = usage.Interval
-	UsageCounts    = usage.Counts
+	// UsageInterval is [usage.Interval].
+	UsageInterval = usage.Interval
+	// UsageCounts is [usage.Counts].
+	UsageCounts = usage.Counts
 )
 
 // Usage returns what the hours of usage have of the calls that the query chooses. It does

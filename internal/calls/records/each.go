@@ -37,7 +37,7 @@ func (r *Recorder) Each(ctx context.Context, f Filter, visit func(*Record) bool)
 		if err != nil {
 			return readError(err)
 		}
-		more := true
+		var more bool
 		if whole {
 			more = visitAll(rows, &f, r.see, visit)
 		} else if more, err = r.eachOfSlots(ctx, f, later(from, first), next, before, visit); err != nil {
