@@ -12,6 +12,8 @@ type told struct {
 	ID string
 	// Effect is what its tool writes down.
 	Effect string
+	// digest is that of the arguments of a single call, as the execution log has it.
+	digest string
 	Safe   bool
 	Batch  string // "" for a single call
 	// State is how it ended, "" while it has not.
@@ -113,6 +115,13 @@ func (b *book) accepted(t *told, id string) {
 	if was != "" && was != id {
 		b.find("the call of %s was accepted twice under one key: as %s and as %s", t.Effect, was, id)
 	}
+}
+
+// all returns the calls of the book.
+func (b *book) all() []*told {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
 }
 
 // canceled writes down that a client asks for the end of a call.

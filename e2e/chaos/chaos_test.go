@@ -183,7 +183,7 @@ func TestEachLieIsFound(t *testing.T) {
 		{"canceled and ran", as(func(c *told) { c.State = "canceled" }), ran, []stored{stands("call_1", "canceled")}, "is said to be canceled, and ran"},
 		{"no end", as(func(c *told) { c.State, c.Results = "", 0 }), none, []stored{stands("call_1", "succeeded")}, "has no end"},
 		{"two results", as(func(c *told) { c.Results = 2 }), ran, []stored{stands("call_1", "succeeded")}, "has 2 results"},
-		{"accepted and gone", good, ran, nil, "which is in no journal"},
+		{"accepted and gone", good, ran, nil, "which is not stored"},
 		{"forgotten", as(func(c *told) { c.Lost = true }), none, nil, "nobody knew it"},
 		{"stored without a result", good, ran, []stored{stands("call_1")}, "has no result"},
 		{"stored as something else", good, ran, []stored{stands("call_1", "failed")}, "is stored as [failed]"},

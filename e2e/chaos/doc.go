@@ -12,9 +12,10 @@
 // the calls has ended, and no more calls begin than belong to the faults that have
 // struck. So every fault meets calls that are under way, and no time is spent idle.
 //
-// Three records are compared at the end: what the clients were told, what the
-// journals hold, and the file in which the MCP servers wrote each run. Whatever
-// does not fit is a finding. That the harness would see it is shown by a build of
+// Three records are compared at the end: what the clients were told, what the fleet
+// has stored, and the file in which the MCP servers wrote each run. What is stored is
+// asked for as any caller can, of front doors that have just started, so that nothing
+// comes from their memory. Whatever does not fit is a finding. That the harness would see it is shown by a build of
 // the front door without its guard (go build -overlay replaces one file of
 // internal/batch), and by a NATS server that does not sync: both must have findings.
 //

@@ -1,36 +1,13 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"time"
 
-	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/mcptest"
-	"github.com/callyard/callyard/internal/store/journal"
-	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
-// journalWindow is how many calls of one journal may be under way at once.
-const journalWindow = 512
-
-// stored is what the journals hold of a call.
-type stored struct {
-	id     string
-	states []string // in the order in which they were stored
-}
-
-func (s stored) state() string {
-	if len(s.states) == 0 {
-		return ""
-	}
-	return s.states[len(s.states)-1]
-}
+// batchWindow is how many calls of one batch may be under way at once.
+const batchWindow = 512
 
 // judge compares what clients were told, what is stored, and what ran.
 func (r *run) judge(ctx context.Context) error {
@@ -42,7 +19,7 @@ func (r *run) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	journals, err := r.settledJournals(ctx)
+	now, err := r.settled(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +30,7 @@ func (r *run) judge(ctx context.Context) error {
 	b.mu.Unlock()
 	rep.States = map[string]int{}
 	for _, t := range calls {
-		r.judgeCall(t, once, safe, journals)
+		r.judgeCall(t, once, safe, now.calls)
 	}
 	for effect, n := range once {
 		if n > 1 {
@@ -61,11 +38,15 @@ func (r *run) judge(ctx context.Context) error {
 			b.find("%s ran %d times", effect, n)
 		}
 	}
-	for effect := range journals {
-		rep.InJournals += len(journals[effect])
+	for _, rows := range now.calls {
+		rep.Stored += len(rows)
+	}
+	for batch, n := range now.open {
+		rep.Lost += n
+		b.find("batch %s has %d stored calls without a result", batch, n)
 	}
 	for _, s := range rep.Scars {
-		rep.UnknownMost += s.Singles + min(s.InFlight-s.Singles, journalWindow) + s.Begun
+		rep.UnknownMost += s.Singles + min(s.InFlight-s.Singles, batchWindow) + s.Begun
 	}
 	if n := rep.States["unknown"] - rep.CancelUnknown; n > rep.UnknownMost {
 		b.find("%d calls are unknown, and only %d were under way when faults struck", n, rep.UnknownMost)
@@ -74,11 +55,11 @@ func (r *run) judge(ctx context.Context) error {
 		b.find("no fault struck, and only %d of %d calls succeeded", n, rep.Calls)
 	}
 	if c := rep.Cancel; c != nil {
-		now, err := mcptest.ReadEffects(r.effects + "-canceled")
+		ran, err := mcptest.ReadEffects(r.effects + "-canceled")
 		if err != nil {
 			return err
 		}
-		if c.Ran = len(now); c.Ran != c.ended {
+		if c.Ran = len(ran); c.Ran != c.ended {
 			b.find("%d calls of the canceled batch ran after its end", c.Ran-c.ended)
 		}
 	} else if r.c.CancelCalls > 0 {
@@ -102,7 +83,7 @@ func (r *run) ran(file string) (map[string]int, error) {
 }
 
 // judgeCall looks at one call from all three sides.
-func (r *run) judgeCall(t *told, once, safe map[string]int, journals map[string][]stored) {
+func (r *run) judgeCall(t *told, once, safe map[string]int, stands map[string][]stored) {
 	rep, find := r.report, r.book.find
 	if !t.Extra {
 		if t.ID != "" {
@@ -154,7 +135,7 @@ func (r *run) judgeCall(t *told, once, safe map[string]int, journals map[string]
 			find("%s is said to be %s, and ran", t.Effect, t.State)
 		}
 	}
-	r.judgeStored(t, journals[t.Effect])
+	r.judgeStored(t, stands[t.Effect])
 }
 
 // judgeStored compares what the client was told with what is stored.
@@ -184,137 +165,6 @@ func (r *run) judgeStored(t *told, rows []stored) {
 	}
 	if !known {
 		r.report.Lost++
-		find("%s was accepted as %s, which is in no journal", t.Effect, t.ID)
-	}
-}
-
-// twinsWithin is how long calls of which no client knows may take to end: the request
-// was repeated elsewhere, and the front door that stored it has to find that out, or
-// another one when its lease has ended.
-const twinsWithin = time.Minute
-
-// settledJournals reads what is stored until every call has a result, or the time
-// for that has ended.
-func (r *run) settledJournals(ctx context.Context) (map[string][]stored, error) {
-	for began := time.Now(); ; {
-		all, err := r.journals(ctx)
-		if err != nil || r.c.wants() || time.Since(began) > twinsWithin {
-			return all, err
-		}
-		open := 0
-		for _, rows := range all {
-			for _, s := range rows {
-				if len(s.states) == 0 {
-					open++
-				}
-			}
-		}
-		if open == 0 {
-			return all, nil
-		}
-		r.c.Log.Info("waiting for calls that no client waits for", "campaign", r.c.Name, "calls", open)
-		if !rest(ctx, time.Second) {
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// journals reads every durable call that is stored, by its effect. A cluster that has
-// just come together again has no leader for some streams yet: it tries for 3 minutes.
-func (r *run) journals(ctx context.Context) (map[string][]stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	for {
-		found, err := r.readJournals(ctx)
-		if err == nil {
-			return found, nil
-		}
-		r.c.Log.Info("the journals cannot be read yet", "campaign", r.c.Name, "error", err)
-		if !rest(ctx, time.Second) {
-			return nil, err
-		}
-	}
-}
-
-// readJournals is journals, once.
-func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
-	log := slog.New(slog.DiscardHandler)
-	var conn *bus.Conn
-	node := r.f.nodes[0]
-	err := node.host.inside(func() (err error) {
-		conn, err = bus.Connect(ctx, bus.Options{URL: "nats://" + node.at, Name: "chaos", Log: log})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	s, err := journal.Open(ctx, conn, journal.Options{Log: log, MaxEnded: 1 << 20})
-	if err != nil {
-		return nil, fmt.Errorf("opening the journals: %w", err)
-	}
-	defer s.Close()
-	raw, err := journal.OpenLogs(ctx, conn, journal.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("opening the logs of the journals: %w", err)
-	}
-	found, ids := map[string][]stored{}, batch.NewIDs(s.Secret())
-	for cursor := ""; ; {
-		page, next := s.List(journal.Filter{Limit: 1000}, cursor)
-		for _, m := range page {
-			if err := readJournal(ctx, raw, ids, m, found); err != nil {
-				return nil, fmt.Errorf("reading journal %s: %w", m.ID, err)
-			}
-		}
-		if cursor = next; cursor == "" {
-			return found, nil
-		}
-	}
-}
-
-// readJournal adds the calls of a journal and their results.
-func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *journal.Manifest, found map[string][]stored) error {
-	id := m.ID
-	states := map[uint64][]string{}
-	err := readLog(ctx, raw, string(id), journal.LogResults, func(data []byte) error {
-		_, err := journal.ReadResults(data, func(r *journal.ResultRecord) {
-			states[r.Index] = append(states[r.Index], string(batch.StateOf(r.Outcome)))
-		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	var wrong error
-	err = readLog(ctx, raw, string(id), journal.LogCalls, func(data []byte) error {
-		_, err := journal.ReadCalls(data, func(c *journal.CallRecord) {
-			var a struct {
-				ID string `json:"id"`
-			}
-			if err := json.Unmarshal(c.Arguments, &a); err != nil {
-				wrong = fmt.Errorf("reading the arguments of call %d: %w", c.Index, err)
-			}
-			who := cmp.Or(c.Principal.Name, m.Principal.Name)
-			found[a.ID] = append(found[a.ID], stored{string(ids.CallID(id, c.Index, who)), states[c.Index]})
-		})
-		return err
-	})
-	return errors.Join(err, wrong)
-}
-
-// readLog reads one log of a journal in large pieces.
-func readLog(ctx context.Context, raw *journal.Logs, id string, log journal.Log, each func([]byte) error) error {
-	const most, mostBytes = 1000, 4 << 20
-	for from := uint64(1); ; {
-		page, err := raw.Read(ctx, schema.BatchID(id), log, from, most, mostBytes)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, m := range page {
-			if err := each(m.Data); err != nil {
-				return err
-			}
-		}
-		from = page[len(page)-1].Sequence + 1
+		find("%s was accepted as %s, which is not stored", t.Effect, t.ID)
 	}
 }

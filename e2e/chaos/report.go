@@ -38,10 +38,10 @@ type Report struct {
 	Lost       int `json:"lost"`
 	// UnknownMost is how many calls were under way when faults struck.
 	UnknownMost int `json:"unknown_most"`
-	// InJournals is the number of stored calls, and Twins the number of these that
+	// Stored is the number of stored calls, and Twins the number of these that
 	// were repeated elsewhere and canceled.
-	InJournals int `json:"in_journals"`
-	Twins      int `json:"twins"`
+	Stored int `json:"stored"`
+	Twins  int `json:"twins"`
 	// Peak is the most calls that were under way at once.
 	Peak   int       `json:"peak_in_flight"`
 	Cancel *Canceled `json:"cancel,omitempty"`

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // carry runs the whole load and returns when it has ended.
@@ -65,6 +62,7 @@ func (r *run) single(ctx context.Context, c *client, k int64) {
 	if async && r.c.CancelShare > 0 && random.IntN(r.c.CancelShare) == 0 {
 		t.cancelAfter = time.Duration(1+random.IntN(2*r.c.ToolMS+1)) * time.Millisecond
 	}
+	t.digest = digestOf(body)
 	path := "/servers/" + server + "/tools/effect"
 	began := r.book.begin(t)
 	state := ""
@@ -85,14 +83,18 @@ func (r *run) single(ctx context.Context, c *client, k int64) {
 }
 
 // read says how the call ended, as the answer has it, or how long to wait before
-// the request is repeated.
+// the request is repeated. A call is accepted when its answer is a result, says that it
+// is stored or under way, or is that of an earlier request with its key; after any other
+// answer the request is repeated, as the documentation has it.
 func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state string, pause time.Duration) {
 	id := a.header.Get("Callyard-Call-Id")
 	if id == "" {
 		id = a.problem().CallID
 	}
-	_, _, stored := batch.ParseCallID(schema.CallID(id))
-	if stored && a.problem().Type != "/problems/idempotency-key-reused" {
+	replayed := a.header.Get("Idempotency-Replayed") == "true"
+	underWay := a.status == http.StatusConflict && a.problem().Type != "/problems/idempotency-key-reused"
+	stored := id != "" && (a.status == http.StatusOK || a.status == http.StatusAccepted || underWay || replayed)
+	if stored {
 		r.book.accepted(t, id)
 	}
 	switch a.status {
@@ -117,7 +119,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 		if state := r.follow(ctx, c, t); state != "" {
 			return state, 0
 		}
-	} else if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests {
+	} else if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests && a.status != http.StatusGatewayTimeout {
 		r.book.unexpected(a.String())
 	}
 	return "", a.retryAfter()
