@@ -54,8 +54,9 @@ const (
 	// another one when its lease has ended.
 	twinsWithin = time.Minute
 	// readWithin bounds reading what is stored. A cluster that has just come together
-	// again has no leader for some streams yet.
+	// again has no leader for some streams yet. Each call to ask after adds readEach.
 	readWithin = 3 * time.Minute
+	readEach   = 50 * time.Millisecond
 	// readers is how many calls are asked after at once.
 	readers = 16
 	// missingTries is how often a call may be missing before it counts as not stored, and
@@ -72,11 +73,12 @@ func digestOf(arguments string) string {
 }
 
 // settled reads what is stored when every call has a result or the time for
-// that has ended. The front doors start again in between, so that no answer comes from
-// what one of them remembers.
+// that has ended. While it waits it asks after calls alone whose end no client knows. Then
+// the front doors start again, so that no answer comes from what one of them remembers,
+// and it asks after all calls.
 func (r *run) settled(ctx context.Context) (kept, error) {
 	for began := time.Now(); !r.c.wants(); {
-		now, err := r.keep(ctx)
+		now, err := r.keep(ctx, func(t *told) bool { return t.State == "" })
 		if err != nil {
 			return kept{}, err
 		}
@@ -85,7 +87,8 @@ func (r *run) settled(ctx context.Context) (kept, error) {
 			break
 		}
 		if time.Since(began) > twinsWithin {
-			return now, nil // each of them is a finding
+			r.book.find("%d stored calls did not end within %s after the load", open, twinsWithin)
+			break
 		}
 		r.c.Log.Info("waiting for calls that no client waits for", "campaign", r.c.Name, "calls", open)
 		if !rest(ctx, time.Second) {
@@ -101,17 +104,20 @@ func (r *run) settled(ctx context.Context) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("starting the front doors again: %w", err)
 	}
-	return r.keep(ctx)
+	return r.keep(ctx, func(*told) bool { return true })
 }
 
-// keep reads every durable call that is stored.
-func (r *run) keep(ctx context.Context) (kept, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+// keep reads the durable calls that are stored: the single ones that which chooses, those
+// of which no client has an id, and the batches.
+func (r *run) keep(ctx context.Context, which func(*told) bool) (kept, error) {
+	began := time.Now()
+	calls := r.book.all()
+	ctx, cancel := context.WithTimeout(ctx, readWithin+time.Duration(len(calls))*readEach)
 	defer cancel()
 	k := &keeper{c: newClient(r.f, 0), kept: kept{map[string][]stored{}, map[string]int{}}}
 	defer k.c.close()
 	told, byDigest := map[string]string{}, map[string]string{} // effects
-	for _, t := range r.book.all() {
+	for _, t := range calls {
 		if t.Batch != "" {
 			continue
 		}
@@ -127,12 +133,18 @@ func (r *run) keep(ctx context.Context) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("reading the execution log: %w", err)
 	}
+	for _, t := range calls {
+		if t.Batch == "" && !which(t) {
+			delete(told, t.ID)
+		}
+	}
 	if err := k.singles(ctx, told); err != nil {
 		return kept{}, fmt.Errorf("reading single calls: %w", err)
 	}
 	if err := k.batches(ctx); err != nil {
 		return kept{}, fmt.Errorf("reading batches: %w", err)
 	}
+	r.c.Log.Info("read what is stored", "campaign", r.c.Name, "calls", len(k.kept.calls), "took", time.Since(began).Round(time.Millisecond))
 	return k.kept, nil
 }
 

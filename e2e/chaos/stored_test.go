@@ -32,6 +32,8 @@ const (
 	pathOfBatches = "/batches?limit=1000&cursor="
 )
 
+func every(*told) bool { return true }
+
 func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
 	record := func(id, arguments, more string) string {
 		return fmt.Sprintf(`{"id":%q,"durable":true,"arguments_digest":%q%s}`, id, digestOf(arguments), more)
@@ -56,7 +58,7 @@ func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
 	} {
 		r.book.begin(&c)
 	}
-	got, err := r.keep(t.Context())
+	got, err := r.keep(t.Context(), every)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +79,10 @@ func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(kept{}, stored{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	open, err := r.keep(t.Context(), func(c *told) bool { return c.Effect == "s2" })
+	if err != nil || len(open.calls["s1"]) != 1 || open.calls["s1"][0].id != "call_0" || len(open.calls["s2"]) != 1 {
+		t.Errorf("of some calls and all twins there are %v, %v", open.calls, err)
+	}
 	if n := got.waiting(); n != 2 {
 		t.Errorf("%d calls have no result, not 2", n)
 	}
@@ -85,7 +91,7 @@ func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
 func TestALogThatNamesNoCallOfTheLoadIsAnError(t *testing.T) {
 	r := frontDoor(t, map[string]string{pathOfLog: `{"calls":[]}`, "/calls/call_1": `{"state":"succeeded"}`, pathOfBatches: `{"batches":[]}`})
 	r.book.begin(&told{Effect: "s1", ID: "call_1", digest: digestOf("one")})
-	if _, err := r.keep(t.Context()); err == nil || !strings.Contains(err.Error(), "names none of 1 calls") {
+	if _, err := r.keep(t.Context(), every); err == nil || !strings.Contains(err.Error(), "names none of 1 calls") {
 		t.Errorf("the error is %v", err)
 	}
 }
