@@ -107,7 +107,7 @@ environments:
 	for _, session := range sessions {
 		r := e.step(t, session, "keep", map[string]any{"nonce": "last"})
 		switch {
-		case r.Metadata.Masked && r.Done && r.Reward == nil && r.Metadata.FailureKind == "worker-lost":
+		case r.Metadata.Masked && r.Done && r.Reward == nil && (r.Metadata.FailureKind == "worker-lost" || r.Metadata.FailureKind == "outcome-unknown"): // its end may not be known yet
 			masked++
 		default:
 			e.ends(t, session, 1)

@@ -90,7 +90,7 @@ func TestAMaskedEpisodeIsCountedWithItsReason(t *testing.T) {
 		t.Errorf("%v episodes are in progress, want 1", n)
 	}
 	e.step(t, session, "write_file", map[string]any{"path": "lost.txt", "content": "x"})
-	written, err := filepath.Glob(filepath.Join(e.data, "episodes", "episode-*", "lost.txt"))
+	written, err := filepath.Glob(filepath.Join(e.data, "episodes", "*", "episode-*", "lost.txt"))
 	if err != nil || len(written) != 1 || killProcessesIn(t, filepath.Dir(written[0])) == 0 {
 		t.Fatalf("no process was killed: %v (%v)", written, err)
 	}

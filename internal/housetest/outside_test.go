@@ -17,6 +17,7 @@ var doubles = []struct{ root, reason string }{
 	{"internal/authn/token/tokentest", "it plays the issuer of tokens"},
 	{"internal/confirm/confirmtest", "it starts a Redis server"},
 	{"internal/embedded/disktest", "it makes a disk that can be full"},
+	{"internal/launch/attach/attachtest", "it plays programs that attach"},
 	{"internal/telemetry/tracetest", "it plays a receiver of traces"},
 }
 
