@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -79,8 +80,21 @@ environments:
 		e.says(t, "program attached.*instance.*"+name)
 	}
 	var sessions [episodes]string
-	for i := range sessions {
-		sessions[i] = e.begin(t, "")
+	eventually(t, startWithin, "the front door knows the server", func() error {
+		a, err := http.Post(e.url+"/reset", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			return err
+		}
+		defer a.Body.Close()
+		var r reply
+		if err := json.NewDecoder(a.Body).Decode(&r); err != nil || a.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s %w", a.Status, err)
+		}
+		sessions[0] = r.Metadata.SessionID
+		return nil
+	})
+	for i := range sessions[1:] {
+		sessions[i+1] = e.begin(t, "")
 	}
 	var work sync.WaitGroup
 	for i, session := range sessions {
@@ -103,6 +117,7 @@ environments:
 		}
 	}
 	attached[0].Kill()
+	e.says(t, "program detached")
 	masked := 0
 	for _, session := range sessions {
 		r := e.step(t, session, "keep", map[string]any{"nonce": "last"})
@@ -117,6 +132,7 @@ environments:
 		t.Errorf("%d episodes were masked, want %d", masked, episodes/2)
 	}
 	e.stop(t)
+	attached[1].Wait()
 	if open, ended := two.has(); open != 0 || ended != episodes/2 {
 		t.Errorf("the program that stayed has %d sessions, and is told that %d have ended", open, ended)
 	}

@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials,
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials, Tenants: o.Tenants,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {

@@ -132,9 +132,6 @@ func runEnv(cmd *cobra.Command) error {
 	}
 	if !fleet {
 		e.served = workers.Served()
-		if err := e.lease(); err != nil {
-			return err
-		}
 		if err := cfg.OwnKey(); err != nil {
 			return err
 		}
@@ -144,8 +141,14 @@ func runEnv(cmd *cobra.Command) error {
 		}
 		parts = append(parts,
 			lifecycle.Part{Name: "embedded NATS", Start: func(context.Context) (err error) {
-				e.nats, err = embedded.Start(embedded.Options{Dir: cfg.Data, Log: p.Log})
-				return err
+				if e.nats, err = embedded.Start(embedded.Options{Dir: cfg.Data, Log: p.Log}); err != nil {
+					return err
+				}
+				// Only now is the folder ours, with the episodes in it.
+				if err := e.lease(); err != nil {
+					return errors.Join(err, e.nats.Close())
+				}
+				return nil
 			}, Stop: func(context.Context) error { return e.nats.Close() }},
 			workers.Part(cfg, connect, p.Policy, metrics, p.Log, func(*worker.Worker) {}),
 		)

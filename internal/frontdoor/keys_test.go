@@ -36,11 +36,16 @@ func (d *door) newKey(by, body string) apiKey {
 // within waits at most a second.
 func within(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	late := time.After(time.Second)
+	inTime(t, time.Second, what, done)
+}
+
+func inTime(t *testing.T, most time.Duration, what string, done func() bool) {
+	t.Helper()
+	late := time.After(most)
 	for !done() {
 		select {
 		case <-late:
-			t.Fatalf("not within a second: %s", what)
+			t.Fatalf("not within %v: %s", most, what)
 		case <-time.Tick(5 * time.Millisecond):
 		}
 	}

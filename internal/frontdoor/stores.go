@@ -95,7 +95,8 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 	}
 }
 
-// policyText returns the version and the source of the policy in force.
+// policyText returns the version and the source of the platform's policy in force; policies of
+// tenants have files of their own.
 func (d *FrontDoor) policyText() (version, text string) {
 	if d.o.Policy == nil {
 		return "none", ""

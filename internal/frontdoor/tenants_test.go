@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -137,11 +138,25 @@ var naming = map[string][][2]string{
 // volatile is what differs from one answer to the next.
 var volatile = regexp.MustCompile(`"(call_|batch_)[0-9a-z]+"|"(uptime|next_cursor|id|secret|last_used|created_at|started|took_ms|at)":("[^"]*"|[0-9.]+)|[a-z]+_[0-9a-z]{26,}|\\"[0-9]+\\"|go_[^\n]*\n|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*`)
 
-// alike asks the same about what is foreign and about what never was.
+// alike asks the same about what is foreign and about what never was. Other requests change
+// numbers in lists meanwhile, so a difference counts when it stays.
 func (w *town) alike(what, key, method, path, body string, header []string, words map[string]pair) {
 	w.t.Helper()
-	var status [2]int
-	var got [2]string
+	status, got := w.answers(what, key, method, path, body, header, words)
+	for again := 0; again < 5 && method == "GET" && (status[0] != status[1] || got[0] != got[1]); again++ {
+		status, got = w.answers(what, key, method, path, body, header, words)
+	}
+	if status[0] != status[1] || got[0] != got[1] {
+		w.t.Errorf("%s: what is foreign is answered with\n%d %s\nwhat is unknown with\n%d %s", what, status[0], got[0], status[1], got[1])
+	}
+	if strings.Contains(path, "ID") && status[0] < 400 {
+		w.t.Errorf("%s: %d %s", what, status[0], got[0])
+	}
+}
+
+// answers returns the answers to the two questions of [town.alike].
+func (w *town) answers(what, key, method, path, body string, header []string, words map[string]pair) (status [2]int, got [2]string) {
+	w.t.Helper()
 	for i := range got {
 		fill := make([]string, 0, 2*len(words))
 		back := []string{}
@@ -161,12 +176,7 @@ func (w *town) alike(what, key, method, path, body string, header []string, word
 			}
 		}
 	}
-	if status[0] != status[1] || got[0] != got[1] {
-		w.t.Errorf("%s: what is foreign is answered with\n%d %s\nwhat is unknown with\n%d %s", what, status[0], got[0], status[1], got[1])
-	}
-	if strings.Contains(path, "ID") && status[0] < 400 {
-		w.t.Errorf("%s: %d %s", what, status[0], got[0])
-	}
+	return status, got
 }
 
 func replaced(f *strings.Replacer, all []string) []string {
@@ -235,7 +245,7 @@ func (w *town) batches() {
 	var counts [2]string
 	for i, server := range []string{"vault", "crypt"} {
 		_, h, _ := w.with(w.blues["all"], "POST", "/batches", fmt.Sprintf(`{"calls":[{"server":%q,"tool":"read"},{"server":"s","tool":"read"}]}`, server))
-		within(w.t, "the second line ends", func() bool {
+		inTime(w.t, 30*time.Second, "the second line ends", func() bool {
 			_, _, text := w.with(w.blues["all"], "GET", h.Get("Location"), "")
 			_, after, _ := strings.Cut(text, `"counts":`)
 			counts[i], _, _ = strings.Cut(after, "}")

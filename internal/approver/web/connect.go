@@ -58,11 +58,23 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 	p := connectPage{StartToken: token("/start"), KeyToken: token("/key"), DropTok: token("/disconnect"), Done: r.URL.Query().Get("done")}
 	asked := schema.ServerID(r.URL.Query().Get("server"))
 	for _, c := range all {
+		if g.hidden(v, c.Server.ID) != nil {
+			continue
+		}
 		p.Servers = append(p.Servers, connectRow{
 			ID: string(c.Server.ID), Origin: credential.Origin(c.Server.URL), OAuth: c.Server.OAuth != nil, Asked: c.Server.ID == asked, Connected: c.Connected,
 		})
 	}
 	return g.site.render(w, http.StatusOK, "connect", v, view{Title: "Connections", Here: credential.ConnectPath, Page: p})
+}
+
+// hidden returns the error for a server that does not exist where the tenant of the visitor does
+// not see it, else nil.
+func (g *connectPages) hidden(v visitor, server schema.ServerID) error {
+	if g.site.o.Tenants.Sees(v.who.Tenant, server) {
+		return nil
+	}
+	return schema.Errorf(schema.KindNotFound, "There is no server of this name.")
 }
 
 // shownAs is how the log names a visitor.
@@ -72,7 +84,10 @@ func shownAs(v visitor) string { return cmp.Or(v.who.Owner, v.who.Name) }
 func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
 	book := g.site.o.Credentials
 	f := &credential.Flow{Server: schema.ServerID(r.PostForm.Get("server")), Person: credential.Person(&v.who), Owner: shownAs(v), Until: time.Now().Add(connectFor)}
-	var err error
+	err := g.hidden(v, f.Server)
+	if err != nil {
+		return err
+	}
 	if f.Request, err = book.Begin(r.Context(), f.Server); err != nil {
 		return err
 	}
@@ -124,6 +139,9 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 // key stores a secret of the person's own.
 func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) error {
 	server, person := schema.ServerID(r.PostForm.Get("server")), credential.Person(&v.who)
+	if err := g.hidden(v, server); err != nil {
+		return err
+	}
 	if err := g.site.o.Credentials.SetSecret(r.Context(), server, person, strings.TrimSpace(r.PostForm.Get("key"))); err != nil {
 		return err
 	}
@@ -134,6 +152,9 @@ func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) er
 
 func (g *connectPages) disconnect(w http.ResponseWriter, r *http.Request, v visitor) error {
 	server, person := schema.ServerID(r.PostForm.Get("server")), credential.Person(&v.who)
+	if err := g.hidden(v, server); err != nil {
+		return err
+	}
 	if err := g.site.o.Credentials.Disconnect(r.Context(), server, person); err != nil {
 		return err
 	}

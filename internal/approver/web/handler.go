@@ -21,6 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Credentials are those of people at MCP servers, which they connect here; nil: there are
 	// none. They are the caller's.
 	Credentials *credential.Book
+	// Tenants say which servers people of each may see; nil: all.
+	Tenants *tenants.Book
 	// Console is the console that is served next to the approvals; nil: there is none. It is
 	// the caller's. Members of ConsoleGroups may use it, and everybody where nobody signs in.
 	Console       *console.Console
