@@ -117,6 +117,8 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	p.tabTo("#pause")
 	p.press(kb.Enter)
 	p.sees("the pause", `document.getElementById("pause").textContent === "Resume updates"`)
+	// What was asked before the pause may still be answered.
+	asked[int](p, `new Promise((done) => setTimeout(() => done(0), 2000))`, chromedp.EvalAwaitPromise)
 	asked[int](p, `document.querySelector(".figure-value").textContent = "as it was"; performance.clearResourceTimings(); 0`)
 	d.ask(t, "POST", toolPath("crm", "echo"), `{"text":"x"}`)
 	if n := asked[int](p, `new Promise((done) => setTimeout(() => done(performance.getEntriesByType("resource").length), 3000))`, chromedp.EvalAwaitPromise); n != 0 || !asked[bool](p, `document.querySelector(".figure-value").textContent === "as it was"`) {

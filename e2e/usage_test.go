@@ -213,11 +213,11 @@ func (f *usageFleet) agree(t *testing.T, within time.Duration) {
 				}
 				for _, some := range []string{"succeeded", "failed", "denied", "unfinished", "held", "tool_errors", "bytes_out", "took_ms"} {
 					if records[some] == 0 {
-						t.Fatalf("key %s has no %s: %v", key, some, records)
+						return fmt.Errorf("key %s has no %s: %v", key, some, records)
 					}
 				}
 				if records["calls"] < 80 {
-					t.Fatalf("key %s: %v", key, records)
+					return fmt.Errorf("key %s: %v", key, records)
 				}
 				own, err := d.usageByKey(key)
 				if err != nil || len(own) == 0 {

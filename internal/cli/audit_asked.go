@@ -102,12 +102,16 @@ func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 
 // askVerify verifies over the front door, which does it piece by piece.
 func askVerify(ctx context.Context, c *client, _ []string) error {
-	for {
+	for before := int64(-1); ; {
 		var v callyard.AuditVerification
 		if _, err := c.report(ctx, c.api.VerifyAudit, &v); err != nil {
 			return err
 		}
 		if !v.Complete {
+			if v.Records == before {
+				return fail(exitUnreachable, "The front door verifies no further than %d records; look at its log, and at NATS.", v.Records)
+			}
+			before = v.Records
 			continue
 		}
 		report := audit.Report{Writers: int(v.Writers), Records: int(v.Records), Trimmed: v.Trimmed, Count: int(v.FaultCount)}

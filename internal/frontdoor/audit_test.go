@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -33,7 +34,7 @@ func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 		}
 		return l
 	}
-	within(t, "the records of both keys", func() bool { return len(read(d.key, "operation=create-key&kind=act-ended").Records) == 2 })
+	inTime(t, 30*time.Second, "the records of both keys", func() bool { return len(read(d.key, "operation=create-key&kind=act-ended").Records) == 2 })
 	newest := read(d.key, "operation=create-key&kind=act-ended").Records
 	if newest[0].Path != "/keys/"+mine.ID || newest[0].By != "red" || newest[0].Tenant != "red" || newest[1].Path != "/keys/"+weak.ID || newest[0].Seq <= newest[1].Seq || newest[0].Hash == "" || newest[0].Prev == "" {
 		t.Errorf("%+v", newest)
@@ -59,8 +60,11 @@ func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, status, answer)
 		}
 	}
-	status, _, answer := d.with(d.key, "GET", "/audit/verification", "")
-	if status != 200 || !strings.Contains(answer, `"intact":true`) || !strings.Contains(answer, `"complete":true`) || !strings.Contains(answer, `"heads_compared":true`) || strings.Contains(answer, `"records":0`) {
-		t.Errorf("%d %s", status, answer)
-	}
+	inTime(t, 30*time.Second, "all is verified", func() bool {
+		status, _, answer := d.with(d.key, "GET", "/audit/verification", "")
+		if status != 200 || !strings.Contains(answer, `"intact":true`) {
+			t.Fatalf("%d %s", status, answer)
+		}
+		return strings.Contains(answer, `"complete":true`) && strings.Contains(answer, `"heads_compared":true`) && !strings.Contains(answer, `"records":0`)
+	})
 }

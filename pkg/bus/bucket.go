@@ -126,10 +126,18 @@ func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision ui
 
 // All reads every row, by its key.
 func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
-	lister, err := b.kv.ListKeys(ctx)
+	listing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lister, err := b.kv.ListKeys(listing)
 	if err != nil {
 		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
 	}
+	// The lister sends on a channel that nobody reads any more after an error.
+	defer func() {
+		cancel()
+		for range lister.Keys() {
+		}
+	}()
 	all := map[string][]byte{}
 	for key := range lister.Keys() {
 		e, err := b.kv.Get(ctx, key)
@@ -140,6 +148,9 @@ func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 			return nil, fmt.Errorf("reading from the table of %s: %w", b.spec.What, err)
 		}
 		all[key] = e.Value()
+	}
+	if err := ctx.Err(); err != nil { // the lister ends with it, and says nothing
+		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
 	}
 	return all, nil
 }

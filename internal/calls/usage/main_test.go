@@ -77,9 +77,24 @@ func inLog(t testing.TB, r *records.Recorder) map[string]Counts {
 	}
 }
 
+// counted waits until everything is counted: a report waits for a few seconds only.
+func counted(t testing.TB, u *Usage) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		complete, err := u.Count(t.Context())
+		switch {
+		case complete:
+			return
+		case time.Now().After(end):
+			t.Fatalf("never counted: %v", err)
+		}
+	}
+}
+
 // reported is a report of everything, in the form of inLog.
 func reported(t testing.TB, u *Usage) map[string]Counts {
 	t.Helper()
+	counted(t, u)
 	now := time.Now()
 	r, err := u.Report(t.Context(), Query{From: now.Add(-80 * 24 * time.Hour), To: now.Add(time.Hour), By: []Dimension{ByTenant, ByKey, ByServer, ByTool}, Interval: Hour})
 	if err != nil {

@@ -18,7 +18,7 @@ const KeepFor = 90 * 24 * time.Hour
 
 const (
 	streamBytes = 256 << 20
-	leastBytes  = 8 << 20
+	leastBytes  = 64 << 20 // with less, usage is not counted: the space is for calls
 	cursorToken = "cursor"
 )
 

@@ -136,6 +136,7 @@ func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
 	}
 	total := func() Counts {
 		t.Helper()
+		counted(t, u)
 		report, err := u.Report(t.Context(), Query{})
 		if err != nil || !report.Complete {
 			t.Fatalf("%+v %v", report, err)

@@ -51,9 +51,9 @@ func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified,
 		return nil, ctx.Err()
 	}
 	defer func() { <-v.turn }()
-	now := time.Now()
-	deadline := now.Add(within)
 	heads, known := v.heads(ctx)
+	now := time.Now() // heads may take longer than the whole time that is asked for
+	deadline := now.Add(within)
 	if v.c == nil || now.Sub(v.began) > afresh {
 		v.c, v.began = newChecker(heads, v.reader.store.s.MaxAge(), now), now
 	} else {

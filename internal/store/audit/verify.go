@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -140,6 +141,9 @@ func sorted[T any](m map[string]T) []string {
 }
 
 func (c *checker) fault(kind FaultKind, writer string, sequence, seq uint64, format string, args ...any) {
+	if sequence == 0 && slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return f.Writer == writer && f.Seq == seq && f.Kind == kind }) {
+		return // of a head that was as wrong when the heads were read before
+	}
 	if c.report.Count++; len(c.report.Faults) < maxFaults {
 		c.report.Faults = append(c.report.Faults, Fault{writer, sequence, seq, kind, fmt.Sprintf(format, args...)})
 	}
