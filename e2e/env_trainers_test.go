@@ -40,7 +40,7 @@ func runTrainer(t *testing.T, env []string, program string, args ...string) stri
 func TestTRLBuildsDataSetAndTools(t *testing.T) {
 	python := os.Getenv("CALLYARD_TEST_TRL")
 	if python == "" {
-		t.Skip("CALLYARD_TEST_TRL names no Python with trl; make trainers installs it")
+		t.Fatal("CALLYARD_TEST_TRL names no Python with trl; make trainers installs it")
 	}
 	e := startEnv(t, "", notesFiles)
 	out := runTrainer(t, []string{"OPENREWARD_API_URL=" + e.url, "OPENREWARD_SESSION_URL=" + e.url, "OPENREWARD_API_KEY=none"}, python,
@@ -92,7 +92,7 @@ func policy(t *testing.T) *httptest.Server {
 func TestATaskSetOfVerifiersRuns(t *testing.T) {
 	eval := os.Getenv("CALLYARD_TEST_VERIFIERS")
 	if eval == "" {
-		t.Skip("CALLYARD_TEST_VERIFIERS names no vf-eval of verifiers; make trainers installs it")
+		t.Fatal("CALLYARD_TEST_VERIFIERS names no vf-eval of verifiers; make trainers installs it")
 	}
 	e, model := startEnv(t, "", notesFiles), policy(t)
 	dir := t.TempDir()

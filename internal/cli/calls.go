@@ -73,21 +73,11 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 			values.State = append(values.State, callyard.ListCallsParamsState(state))
 		}
 	}
-	for _, l := range []struct {
-		flag, text string
-		to         **time.Time
-	}{{"since", q.since, &values.Since}, {"until", q.until, &values.Until}} {
-		if l.text == "" {
-			continue
-		}
-		at, err := moment(l.text, now)
-		if err != nil {
-			return nil, fail(exitUsage, "--%s: %w", l.flag, err)
-		}
-		at = at.UTC()
-		*l.to = &at
+	var err error
+	if values.Since, err = momentOf("since", q.since, now); err == nil {
+		values.Until, err = momentOf("until", q.until, now)
 	}
-	return values, nil
+	return values, err
 }
 
 // given is a parameter that is left out where it is empty.
@@ -104,6 +94,18 @@ func deref[T any](member *T) (value T) {
 		value = *member
 	}
 	return value
+}
+
+// momentOf reads the time of a flag, in UTC; nil where it was not given.
+func momentOf(flag, text string, now time.Time) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	at, err := moment(text, now)
+	if err != nil {
+		return nil, fail(exitUsage, "--%s: %w", flag, err)
+	}
+	return new(at.UTC()), nil
 }
 
 // moment reads a time, or how long ago it was.

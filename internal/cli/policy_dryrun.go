@@ -52,21 +52,10 @@ func (q *dryRunQuery) request(path string, now time.Time) (body callyard.PolicyD
 		return body, fail(exitUsage, "The policy cannot be read: %w.", err)
 	}
 	body = callyard.PolicyDryRunRequest{Policy: string(source), Limit: &q.limit}
-	for _, l := range []struct {
-		flag, text string
-		to         **time.Time
-	}{{"since", q.since, &body.Since}, {"until", q.until, &body.Until}} {
-		if l.text == "" {
-			continue
-		}
-		at, err := moment(l.text, now)
-		if err != nil {
-			return body, fail(exitUsage, "--%s: %w", l.flag, err)
-		}
-		at = at.UTC()
-		*l.to = &at
+	if body.Since, err = momentOf("since", q.since, now); err == nil {
+		body.Until, err = momentOf("until", q.until, now)
 	}
-	return body, nil
+	return body, err
 }
 
 // showDryRun prints the counts by rule, the sum, and the calls that change.

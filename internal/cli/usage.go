@@ -71,20 +71,11 @@ func (q *usageQuery) values(now time.Time) (*callyard.GetUsageParams, error) {
 		}
 		values.By = append(values.By, callyard.GetUsageParamsBy(by))
 	}
-	for _, l := range []struct {
-		flag, text string
-		to         **time.Time
-	}{{"from", q.from, &values.From}, {"to", q.to, &values.To}} {
-		if l.text == "" {
-			continue
-		}
-		at, err := moment(l.text, now)
-		if err != nil {
-			return nil, fail(exitUsage, "--%s: %w", l.flag, err)
-		}
-		*l.to = new(at.UTC())
+	var err error
+	if values.From, err = momentOf("from", q.from, now); err == nil {
+		values.To, err = momentOf("to", q.to, now)
 	}
-	return values, nil
+	return values, err
 }
 
 // usageColumn is one column: its name in a table and in CSV, and the text of a row in both.

@@ -61,10 +61,7 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 		return c.orKey(w, r, err)
 	}
 	page.Records = list.Records
-	if next := text(list.Next); next != "" { // a page with few records, or none, may have more behind it
-		q.Set("cursor", next)
-		page.Older = auditPath + "?" + q.Encode()
-	}
+	page.Older = older(auditPath, q, list.Next)
 	chain, err := cachedFor(c.cache, v, "audit chain", verifyEvery, func() (callyard.AuditVerification, error) {
 		return get[callyard.AuditVerification](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.VerifyAudit(ctx)

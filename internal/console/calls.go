@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -59,11 +60,18 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		return c.orKey(w, r, err)
 	}
 	page.Calls = list.Calls
-	if next := text(list.Next); next != "" { // a page with few calls, or none, may have more behind it
-		q.Set("cursor", next)
-		page.Older = Root + "/calls?" + q.Encode()
-	}
+	page.Older = older(Root+"/calls", q, list.Next)
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
+}
+
+// older is the address of the page after the one that a query shows, "" where there is none. A
+// page with few rows, or none, may have more behind it.
+func older(path string, q url.Values, next *string) string {
+	if text(next) == "" {
+		return ""
+	}
+	q.Set("cursor", *next)
+	return path + "?" + q.Encode()
 }
 
 // periodOf reads the times of a filter, nil for those that are empty; refusal says what is wrong

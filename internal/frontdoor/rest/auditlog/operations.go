@@ -44,7 +44,7 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 	q := x.Query
 	f := audit.Filter{
 		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), Tenant: schema.TenantID(q.Get("tenant")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
-		Tool: q.Get("tool"), Operation: q.Get("operation"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
+		Tool: q.Get("tool"), Operation: q.Get("operation"), Since: httpapi.Time(q, "since"), Until: httpapi.Time(q, "until"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
 	}
 	if own := x.Principal.Tenant; !own.Is(schema.DefaultTenant) {
 		if f.Tenant != "" && !f.Tenant.Is(own) {
@@ -54,11 +54,6 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 	}
 	for _, kind := range q["kind"] {
 		f.Kinds = append(f.Kinds, audit.Kind(kind))
-	}
-	for name, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		if at, err := time.Parse(time.RFC3339, q.Get(name)); err == nil { // others were refused before
-			*to = at
-		}
 	}
 	found, next, err := h.reader.Newest(r.Context(), f, q.Get("cursor"))
 	if err != nil {

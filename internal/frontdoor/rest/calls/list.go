@@ -2,7 +2,6 @@ package calls
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,14 +18,9 @@ func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.P
 	if who := values.Get("principal"); who != "" && who != x.Principal.Name {
 		return page, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
 	}
-	f := calls.Filter{Server: schema.ServerID(values.Get("server")), Tool: values.Get("tool"), Batch: schema.BatchID(values.Get("batch"))}
-	for _, text := range []struct {
-		name string
-		into *time.Time
-	}{{"since", &f.From}, {"until", &f.To}} {
-		if at, err := time.Parse(time.RFC3339, values.Get(text.name)); err == nil {
-			*text.into = at
-		}
+	f := calls.Filter{
+		Server: schema.ServerID(values.Get("server")), Tool: values.Get("tool"), Batch: schema.BatchID(values.Get("batch")),
+		From: httpapi.Time(values, "since"), To: httpapi.Time(values, "until"),
 	}
 	for _, state := range values["state"] {
 		f.States = append(f.States, schema.State(state))

@@ -153,6 +153,16 @@ func Number(values url.Values, name string, otherwise int) int {
 	return otherwise
 }
 
+// Time returns a parameter that is a time, the zero time if it is not there. Others were
+// refused before.
+func Time(values url.Values, name string) time.Time {
+	at, err := time.Parse(time.RFC3339, values.Get(name))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 // checked returns a handler whose request has the parameters that the operation
 // describes; they are in the exchange.
 func checked(op *huma.Operation, h Handler) Handler {

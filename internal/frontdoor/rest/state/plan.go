@@ -16,10 +16,11 @@ type step struct {
 	do func(ctx context.Context) error
 }
 
-// plan returns what makes of the state now that of the file.
-func (h *handlers) plan(file, now *FabricState, by *schema.Principal) (all []step) {
+// plan returns what makes of the state now that of the file. sets are those of the state, as
+// [handlers.now] returns them: a change is of the revision that the request was compared with.
+func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.Principal) (all []step) {
 	if file.Sets != nil {
-		all = append(all, h.planSets(file.Sets, by.Name)...)
+		all = append(all, h.planSets(file.Sets, sets, by.Name)...)
 	}
 	if file.Switches != nil {
 		all = append(all, h.planSwitches(file.Switches, now.Switches, by.Name)...)
@@ -36,10 +37,10 @@ func (h *handlers) plan(file, now *FabricState, by *schema.Principal) (all []ste
 	return all
 }
 
-func (h *handlers) planSets(file []toolset.Set, by string) (all []step) {
+func (h *handlers) planSets(file []toolset.Set, had []catalog.Set, by string) (all []step) {
 	sets := h.o.Catalog.Sets()
 	now := make(map[string]catalog.Set)
-	for _, set := range sets.List() {
+	for _, set := range had {
 		now[set.Name] = set
 	}
 	for _, set := range file {

@@ -47,10 +47,11 @@ func Register(d *httpapi.Document, o Options) {
 	httpapi.HandleValue(d, opPut(d), "What was changed, or would be.", exampleChanges(), h.put)
 }
 
-// now returns the state.
-func (h *handlers) now(by *schema.Principal) *FabricState {
+// now returns the state, and its sets with their revisions and those of the configuration.
+func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
 	s := &FabricState{Format: formatV1, Policy: &PolicyText{Version: "none"}}
-	for _, set := range h.o.Catalog.Sets().List() {
+	sets := h.o.Catalog.Sets().List()
+	for _, set := range sets {
 		if !set.Configured {
 			s.Sets = append(s.Sets, set.Set)
 		}
@@ -76,12 +77,12 @@ func (h *handlers) now(by *schema.Principal) *FabricState {
 	for i := range keys {
 		s.Keys = append(s.Keys, keyOf(&keys[i]))
 	}
-	return s
+	return s, sets
 }
 
 // get is GET /state.
 func (h *handlers) get(x *httpapi.Exchange, _ *http.Request) (*FabricState, error) {
-	s := h.now(&x.Principal)
+	s, _ := h.now(&x.Principal)
 	x.Set("Etag", tagOf(s))
 	return s, nil
 }
@@ -92,7 +93,7 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChange
 	if err != nil {
 		return answer, err
 	}
-	now := h.now(&x.Principal)
+	now, sets := h.now(&x.Principal)
 	tag, match := tagOf(now), strings.TrimSpace(r.Header.Get("If-Match"))
 	answer.DryRun = x.Query.Get("dry_run") == "true"
 	switch {
@@ -102,10 +103,10 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChange
 	default:
 		return answer, schema.Errorf(problem.KindChanged, "The state is not the one that the request names, so nothing changed. Ask for the differences again with dry_run=true.")
 	}
-	steps := h.plan(file, now, &x.Principal)
+	steps := h.plan(file, now, sets, &x.Principal)
 	if !answer.DryRun {
 		run(r.Context(), steps)
-		after := h.now(&x.Principal)
+		after, _ := h.now(&x.Principal)
 		tag = tagOf(after)
 		x.Changes(now, after)
 		h.o.Log.Info("a state was imported", "changes", len(steps), "by", x.Principal.Name, "id", x.ID)

@@ -3,7 +3,6 @@ package usage
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,15 +24,7 @@ func Register(d *httpapi.Document, c *calls.Calls) {
 // usage is GET /usage.
 func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport, err error) {
 	told.Rows = make([]UsageRow, 0)
-	q := calls.UsageQuery{Interval: calls.UsageInterval(x.Query.Get("interval"))}
-	for _, text := range []struct {
-		name string
-		into *time.Time
-	}{{"from", &q.From}, {"to", &q.To}} {
-		if at, err := time.Parse(time.RFC3339, x.Query.Get(text.name)); err == nil {
-			*text.into = at
-		}
-	}
+	q := calls.UsageQuery{From: httpapi.Time(x.Query, "from"), To: httpapi.Time(x.Query, "to"), Interval: calls.UsageInterval(x.Query.Get("interval"))}
 	for _, by := range x.Query["by"] {
 		q.By = append(q.By, calls.UsageDimension(by))
 	}
