@@ -190,6 +190,12 @@ func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 	f.nats = startNATSOn(t, f.natsDir, port)
 	load.Wait()
 	f.agree(t, startWithin)
+	// The NATS server was started last and would be stopped first: a front door without one
+	// waits for it when it stops.
+	for i := range f.doors {
+		f.doors[i].Load().stop(t)
+	}
+	f.worker.stop(t)
 }
 
 // agree waits until both front doors say of both keys what the records say, and that is
