@@ -91,7 +91,10 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", b.text)
-			cmd.Dir = programs.root
+			cmd.Dir = t.TempDir() // for the files that it writes; examples are at their path
+			if err := os.Symlink(filepath.Join(programs.root, "deploy"), filepath.Join(cmd.Dir, "deploy")); err != nil {
+				t.Fatal(err)
+			}
 			cmd.Env = append(cleanEnviron(), "CALLYARD_URL="+up.url, "URL="+up.url, "NO_PROXY=127.0.0.1", "PATH="+bin(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			if b.background {
 				runInBackground(t, b, cmd)
