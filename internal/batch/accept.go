@@ -40,8 +40,9 @@ func (a *acceptor) accept(ctx context.Context, s Submission, rec journal.CallRec
 	err = l.writer.AppendThen(inTime, func(first uint64, err error) {
 		go func() { // the lane, and the runner with it, waits for leave
 			defer leave()
-			defer queued()
-			over <- a.stored(l, it, first, err, hash, s.Fingerprint)
+			done := a.stored(l, it, first, err, hash, s.Fingerprint)
+			queued() // before the answer: the call counts by itself now, and the caller's next one would be refused
+			over <- done
 		}()
 	}, rec)
 	if err != nil {
