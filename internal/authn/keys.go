@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -27,6 +28,8 @@ type Key struct {
 	Groups []string `yaml:"groups"`
 	// Tenant is the tenant of the principal; empty means schema.DefaultTenant.
 	Tenant schema.TenantID `yaml:"tenant"`
+	// Role is what the key lets do, a role of package scope; empty: everything.
+	Role scope.Role `yaml:"role"`
 	// Hash is "sha256:" and the hex SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
 	// Expires is when the key ends; the zero time means never.
@@ -63,7 +66,7 @@ type entry struct {
 // Fault is one thing wrong with configured keys.
 type Fault struct {
 	Index   int    // of the key
-	Field   string // "name" or "hash"
+	Field   string // "name", "hash" or another key of the entry
 	Message string // a sentence that names the fault and the fix; it repeats no hash
 }
 
@@ -119,6 +122,12 @@ func tableOf(keys []Key) (*table, []Fault) {
 		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups), Tenant: key.Tenant.Stored()}}
 		if key.Tenant != "" && !key.Tenant.Valid() {
 			fault("tenant", "must be 1 to 64 letters, digits, - and _, and begin with a letter or digit.")
+		}
+		if key.Role != "" {
+			if err := key.Role.Check(); err != nil {
+				fault("role", "%s.", err)
+			}
+			e.principal.Grant = &scope.Grant{Scopes: scope.Of(key.Role.Scopes()), ID: key.Name, Role: key.Role}
 		}
 		t.byName[key.Name] = e
 		var wrong string

@@ -164,11 +164,12 @@ type ViewError = records.ViewError
 // Page is a page of the execution log.
 type Page = records.Page
 
-// List returns a page of the principal's calls, the newest first: at most limit of those
-// that the filter chooses, from the cursor of the page before on. The page may be short
-// and have a next. Errors: KindInvalidRequest for a bad state or cursor; KindUnavailable.
-func (c *Calls) List(ctx context.Context, who schema.Principal, f Filter, cursor string, limit int) (Page, error) {
-	f.Principals = []string{who.Name}
+// List returns a page of the calls of the principals that the filter names, without any of
+// all, the newest first: at most limit of those that the filter chooses, from the cursor of
+// the page before on. The page may be short and have a next. Whether whoever asks may see
+// these calls is for the caller to know. Errors: KindInvalidRequest for a bad state or cursor;
+// KindUnavailable.
+func (c *Calls) List(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
 	found, next, err := c.o.Records.List(ctx, f, cursor, limit)
 	if err != nil {
 		return Page{}, err

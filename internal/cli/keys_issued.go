@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ type issuedKey struct {
 	Name      string    `json:"name"`
 	Owner     string    `json:"owner"`
 	Groups    []string  `json:"groups"`
+	Role      string    `json:"role"`
 	Scopes    []string  `json:"scopes"`
 	Tools     []string  `json:"tools"`
 	Note      string    `json:"note"`
@@ -37,7 +39,7 @@ type issuedKey struct {
 
 // keyFlags say what a key is to be.
 type keyFlags struct {
-	owner, note           string
+	owner, note, role     string
 	groups, scopes, tools []string
 	expires               time.Duration
 }
@@ -47,7 +49,8 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.owner, "owner", "", "person or team that owns the key")
 	flags.StringVar(&f.note, "note", "", "what the key is for")
 	flags.StringSliceVar(&f.groups, "group", nil, "group of the key; repeatable")
-	flags.StringSliceVar(&f.scopes, "scope", nil, "what the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin; repeatable")
+	flags.StringVar(&f.role, "role", "", "what the key lets do, in place of scopes: platform-admin, tenant-admin, developer, caller or auditor")
+	flags.StringSliceVar(&f.scopes, "scope", nil, "what the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that fit SERVER/TOOL, with * and ?; repeatable")
 	flags.DurationVar(&f.expires, "expires", 0, "time from now after which the key ends, such as 720h (default 2160h, 90 days)")
 }
@@ -82,7 +85,7 @@ func createKeyCommand() *cobra.Command {
 		Short: "Make an API key at a running Callyard",
 		Long: "create makes a key and prints it once: Callyard stores only its hash. The key counts at every front door within a second. " +
 			"It cannot have scopes, tools or groups that your own key does not have.",
-		Example: "  callyard keys create ci --scope tools:read --scope tools:call:files --owner \"build team\"",
+		Example: "  callyard keys create ci --role developer\n  callyard keys create nightly --scope tools:read --scope tools:call:files --owner \"build team\"",
 		Args:    takes(1, 1),
 	}
 	f.add(cmd)
@@ -91,12 +94,13 @@ func createKeyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(f.scopes) == 0 {
-			return fail(exitUsage, "Say with --scope what the key lets do, such as --scope tools:read --scope tools:call.")
+		if (len(f.scopes) == 0) == (f.role == "") {
+			return fail(exitUsage, "Say with --role or --scope what the key lets do, such as --role developer, or --scope tools:read --scope tools:call.")
 		}
-		body := callyard.APIKeyRequest{Name: args[0], Scopes: f.scopes, ExpiresAt: ends, Owner: given(f.owner), Note: given(f.note), Groups: f.groups, Tools: f.tools}
+		body := f.members(cmd, ends)
+		body["name"] = args[0]
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.CreateKey(ctx, body, edit...)
+			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
 		}, func(k *issuedKey) error {
 			return c.tellSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly)))
 		})
@@ -109,8 +113,19 @@ func (c *client) tellSecret(k *issuedKey, about string) error {
 	return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(about) + "\n")
 }
 
-// keyMembers are the members of a change by the flags that say them.
-var keyMembers = map[string]string{"owner": "owner", "note": "note", "group": "groups", "scope": "scopes", "tools": "tools", "expires": "expires_at"}
+// keyMembers are the members of a body by the flags that say them.
+var keyMembers = map[string]string{"owner": "owner", "note": "note", "group": "groups", "role": "role", "scope": "scopes", "tools": "tools", "expires": "expires_at"}
+
+// members returns the members that were said by flags. A list that is empty is among them.
+func (f *keyFlags) members(cmd *cobra.Command, ends *time.Time) map[string]any {
+	body := map[string]any{}
+	for flag, value := range map[string]any{"owner": f.owner, "note": f.note, "group": f.groups, "role": f.role, "scope": f.scopes, "tools": f.tools, "expires": ends} {
+		if cmd.Flags().Changed(flag) {
+			body[keyMembers[flag]] = value
+		}
+	}
+	return body
+}
 
 func updateKeyCommand() *cobra.Command {
 	var f keyFlags
@@ -127,12 +142,7 @@ func updateKeyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		body := map[string]any{} // a list that is empty must be sent
-		for flag, value := range map[string]any{"owner": f.owner, "note": f.note, "group": f.groups, "scope": f.scopes, "tools": f.tools, "expires": ends} {
-			if cmd.Flags().Changed(flag) {
-				body[keyMembers[flag]] = value
-			}
-		}
+		body := f.members(cmd, ends)
 		return c.withKey(ctx, args[0], func(k *issuedKey) error {
 			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 				return c.api.UpdateKeyWithBody(ctx, k.ID, &callyard.UpdateKeyParams{IfMatch: &k.ETag}, mediaJSON, bytes.NewReader(marshal(body)), edit...)
@@ -189,12 +199,12 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return all.print(c, "keys", []string{"NAME", "ID", "OWNER", "SCOPES", "EXPIRES", "LAST USED", "ORIGIN"}, func(k *issuedKey) []cell {
+	return all.print(c, "keys", []string{"NAME", "ID", "OWNER", "ROLE OR SCOPES", "EXPIRES", "LAST USED", "ORIGIN"}, func(k *issuedKey) []cell {
 		expires := cell{text: dayOf(k.ExpiresAt)}
 		if !k.ExpiresAt.IsZero() && k.ExpiresAt.Before(time.Now()) {
 			expires.paint = red
 		}
-		row := cells(k.Name, k.ID, k.Owner, strings.Join(k.Scopes, " "), "", minuteOf(k.LastUsed), k.Origin)
+		row := cells(k.Name, k.ID, k.Owner, cmp.Or(k.Role, strings.Join(k.Scopes, " ")), "", minuteOf(k.LastUsed), k.Origin)
 		row[4] = expires
 		return row
 	}, "")
@@ -234,7 +244,7 @@ func showKey(ctx context.Context, c *client, args []string) error {
 			return c.api.GetKey(ctx, k.ID, edit...)
 		}, func(k *issuedKey) error {
 			return c.out.sheet(
-				cells("name", k.Name), cells("id", k.ID), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
+				cells("name", k.Name), cells("id", k.ID), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("role", k.Role), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
 				cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
 			)
 		})

@@ -28,6 +28,8 @@ func TestKeysOfARunningCallyardAreManaged(t *testing.T) {
 		{[]string{"keys", "show", "nobody"}, exitRefused, nil, "no API key nobody"},
 		{[]string{"keys", "create", "ci", "--scope", "tools:read,tools:call:files", "--expires", "24h"}, exitOK, []string{"cyk_once", "shown only once", "2026-04-02"}, ""},
 		{[]string{"keys", "create", "ci"}, exitUsage, nil, "--scope"},
+		{[]string{"keys", "create", "ci", "--role", "developer"}, exitOK, []string{"cyk_once"}, ""},
+		{[]string{"keys", "create", "ci", "--role", "developer", "--scope", "admin"}, exitUsage, nil, "--role or --scope"},
 		{[]string{"keys", "create", "ci", "--scope", "admin", "--expires", "-1h"}, exitUsage, nil, "positive"},
 		{[]string{"keys", "update", "4vQxWc0aZkPm", "--note", "x"}, exitOK, []string{"was changed"}, ""},
 		{[]string{"keys", "rotate", "ci", "--grace", "1h"}, exitOK, []string{"cyk_next", "until 2026-02-02 10:11:12 UTC"}, ""},

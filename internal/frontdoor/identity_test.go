@@ -61,7 +61,7 @@ func TestTheAddressForTokensNeverComesFromTheRequest(t *testing.T) {
 				Servers  []string `json:"authorization_servers"`
 				Scopes   []string `json:"scopes_supported"`
 			}
-			if err := json.Unmarshal([]byte(body), &m); err != nil || status != 200 || m.Resource != publicURL+resource || !slices.Equal(m.Servers, []string{is.URL}) || len(m.Scopes) != 5 {
+			if err := json.Unmarshal([]byte(body), &m); err != nil || status != 200 || m.Resource != publicURL+resource || !slices.Equal(m.Servers, []string{is.URL}) || len(m.Scopes) != 8 {
 				t.Errorf("%v: %s: %d %s", header, path, status, body)
 			}
 		}

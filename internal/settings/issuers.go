@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,9 @@ type Issuer struct {
 	// GroupMap gives the groups of the policy that a group of the token stands for; empty:
 	// groups keep their names.
 	GroupMap map[string][]string `yaml:"group_map"`
+	// Roles gives the role that a group of the token stands for. Of several, all count. A
+	// token that lists scopes has those of them that its roles have.
+	Roles map[string]scope.Role `yaml:"roles"`
 	// Scopes are those of tokens that have no claim for scopes.
 	Scopes []string `yaml:"scopes"`
 }
@@ -110,6 +114,11 @@ func (i *Issuer) check(path string, faults *config.Collector) {
 	}
 	if _, err := scope.Parse(i.Scopes); err != nil {
 		add("scopes", "%s", err)
+	}
+	for _, group := range slices.Sorted(maps.Keys(i.Roles)) {
+		if err := i.Roles[group].Check(); err != nil {
+			add("roles", "of group %q %s.", group, err)
+		}
 	}
 }
 

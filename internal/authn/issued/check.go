@@ -67,8 +67,15 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	list("groups", w.Groups, MostGroups, MostName)
 	list("scopes", w.Scopes, MostScopes, mostTool)
 	list("tools", w.Tools, MostTools, mostTool)
-	if len(w.Scopes) == 0 {
-		fault("scopes", "must have at least one scope")
+	if w.Role != "" {
+		if err := w.Role.Check(); err != nil {
+			fault("role", "%s", err)
+		}
+		if len(w.Scopes) > 0 {
+			fault("scopes", "cannot be given next to a role, which has its own scopes")
+		}
+	} else if len(w.Scopes) == 0 {
+		fault("scopes", "must have at least one scope, if there is no role")
 	} else if _, err := scope.Parse(w.Scopes); err != nil {
 		fault("scopes", "%s", err)
 	}

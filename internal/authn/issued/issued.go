@@ -202,7 +202,7 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 		return last
 	}
 	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Tenant: row.Tenant, Grant: &scope.Grant{
-		Scopes: scope.Of(row.Scopes), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID,
+		Scopes: scope.Of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID, Role: scope.Role(row.Role),
 	}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,6 +211,14 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	}
 	k.seen[row.ID] = e
 	return e
+}
+
+// ScopesOf returns the scopes of a key: those of its role, or those that are listed.
+func ScopesOf(row *keytable.Key) []string {
+	if row.Role != "" {
+		return scope.Role(row.Role).Scopes()
+	}
+	return row.Scopes
 }
 
 // refresh asks the store for a key that is unknown here, or has another secret here. A key

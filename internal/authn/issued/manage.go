@@ -53,16 +53,25 @@ type Key struct {
 // Wish is what is asked of a key.
 type Wish struct {
 	Name, Owner           string
+	Role                  scope.Role // its scopes count in place of Scopes; "": none
 	Groups, Scopes, Tools []string
 	Note                  string
 	Tenant                schema.TenantID // empty: that of the maker
 	Expires               time.Time       // zero: after [Lasts]
 }
 
+// scopes are those that the key is to have.
+func (w *Wish) scopes() scope.Set {
+	if w.Role != "" {
+		return scope.Of(w.Role.Scopes())
+	}
+	return scope.Of(w.Scopes)
+}
+
 // sees reports whether whoever manages keys may know of those of a tenant: those of the default
-// tenant, who operate the installation, of all, others of their own.
+// tenant who operate the installation of all, others of their own.
 func sees(by *schema.Principal, tenant schema.TenantID) bool {
-	return by.Tenant.Is(schema.DefaultTenant) || by.Tenant.Is(tenant)
+	return by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) || by.Tenant.Is(tenant)
 }
 
 // List returns the keys that by may know of, by name.
@@ -109,15 +118,19 @@ func (k *Keys) told(row *keytable.Key, revision uint64) Key {
 	return Key{Key: *row, Revision: revision, LastUsed: k.lastUsed(row)}
 }
 
-// configured are the keys of the configuration. They may do everything.
+// configured are the keys of the configuration. They may do everything, or what their role says.
 func (k *Keys) configured() (all []Key) {
 	if k == nil || k.o.Configured == nil {
 		return nil
 	}
 	for _, known := range k.o.Configured() {
 		p := known.Principal
+		role, scopes := scope.Role(""), scope.All()
+		if grant, ok := p.Grant.(*scope.Grant); ok {
+			role, scopes = grant.Role, nil
+		}
 		all = append(all, Key{Configured: true, Key: keytable.Key{
-			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Scopes: scope.All(), Expires: keytable.At(known.Expires),
+			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Role: string(role), Scopes: scopes, Expires: keytable.At(known.Expires),
 		}})
 	}
 	return all
@@ -204,13 +217,13 @@ func taken(name, id string) error {
 
 // into writes what is asked for into the row.
 func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
-	row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Expires = w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.At(w.Expires)
+	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
 // wishOf is what a key is now.
 func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
+	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
 }
 
 // Update changes a key that has the revision. change is given what it is and makes of it
@@ -361,7 +374,7 @@ func mayGive(by *schema.Principal, w, had *Wish) error {
 	if by.Grant == nil {
 		return nil // a key of the configuration, or a front door without keys: everything
 	}
-	set := scope.Of(w.Scopes)
+	set := w.scopes()
 	grant, ok := by.Grant.(interface {
 		Gives(*scope.Set, []string) bool
 	})

@@ -19,6 +19,8 @@ type Grant struct {
 	Member func(set string, server schema.ServerID, tool string) bool
 	// ID is told by Identity.
 	ID string
+	// Role is where the scopes come from; "" where they were listed.
+	Role Role
 }
 
 // Has reports whether one of the scopes is there.

@@ -18,14 +18,26 @@ import (
 // The scopes. CallTools may be followed by ":" and a server, or ":@" and a set of tools.
 const (
 	ReadTools = "tools:read"
+	// ListTools is the part of ReadTools that shows servers, sets and tools, without workers,
+	// configuration, events and metrics.
+	ListTools = "tools:list"
 	CallTools = "tools:call"
 	ReadCalls = "calls:read"
-	Approve   = "approve"
-	Admin     = "admin"
+	// ReadAllCalls includes ReadCalls, and shows the records of other principals.
+	ReadAllCalls = "calls:read:all"
+	Approve      = "approve"
+	Admin        = "admin"
+	// AdminTenant is the part of Admin that concerns only the tenant of whoever has it.
+	AdminTenant = "admin:tenant"
 )
 
 // All returns the scopes that are published.
-func All() []string { return []string{ReadTools, CallTools, ReadCalls, Approve, Admin} }
+func All() []string {
+	return []string{ReadTools, ListTools, CallTools, ReadCalls, ReadAllCalls, Approve, Admin, AdminTenant}
+}
+
+// wider is the scope that includes another one.
+var wider = map[string]string{ListTools: ReadTools, ReadCalls: ReadAllCalls, AdminTenant: Admin}
 
 const (
 	narrow  = CallTools + ":"
@@ -78,18 +90,60 @@ func read(list []string) (s Set, unknown []string) {
 // enough; see [Set.MayCall] for which tool.
 func (s *Set) Has(scopes ...string) bool {
 	for _, one := range scopes {
-		if slices.Contains(s.plain, one) {
+		if s.includes(one) {
 			return true
 		}
 		if one == CallTools && len(s.servers)+len(s.sets) > 0 {
 			return true
 		}
-		if name, ok := strings.CutPrefix(one, narrow); ok && (slices.Contains(s.plain, CallTools) || slices.Contains(s.servers, schema.ServerID(name))) {
-			return true
-		}
 	}
 	return false
 }
+
+// includes reports whether a scope is there, or a wider one.
+func (s *Set) includes(one string) bool {
+	if slices.Contains(s.plain, one) {
+		return true
+	}
+	if up, ok := wider[one]; ok {
+		return slices.Contains(s.plain, up)
+	}
+	name, ok := strings.CutPrefix(one, narrow)
+	if !ok {
+		return false
+	}
+	set, isSet := strings.CutPrefix(name, setMark)
+	return slices.Contains(s.plain, CallTools) || isSet && slices.Contains(s.sets, set) || !isSet && slices.Contains(s.servers, schema.ServerID(name))
+}
+
+// List returns the scopes as [Parse] reads them.
+func (s *Set) List() []string {
+	list := slices.Clone(s.plain)
+	for _, server := range s.servers {
+		list = append(list, narrow+string(server))
+	}
+	for _, set := range s.sets {
+		list = append(list, narrow+setMark+set)
+	}
+	return list
+}
+
+// Both returns the scopes that two sets have in common: of two where one includes the other,
+// the narrower.
+func Both(a, b *Set) Set {
+	var list []string
+	for _, pair := range [][2]*Set{{a, b}, {b, a}} {
+		for _, one := range pair[0].List() {
+			if pair[1].includes(one) && !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+	}
+	return Of(list)
+}
+
+// Empty reports whether there is no scope.
+func (s *Set) Empty() bool { return len(s.plain)+len(s.servers)+len(s.sets) == 0 }
 
 // MayCall reports whether a tool may be called. member says whether a set has it; with an
 // empty tool, only scopes for all of the server count.
@@ -102,21 +156,5 @@ func (s *Set) MayCall(server schema.ServerID, tool string, member func(set strin
 
 // Within reports whether everything that s lets do, the other lets do as well.
 func (s *Set) Within(other *Set) bool {
-	all := slices.Contains(other.plain, CallTools)
-	for _, one := range s.plain {
-		if !slices.Contains(other.plain, one) {
-			return false
-		}
-	}
-	for _, server := range s.servers {
-		if !all && !slices.Contains(other.servers, server) {
-			return false
-		}
-	}
-	for _, set := range s.sets {
-		if !all && !slices.Contains(other.sets, set) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.List(), func(one string) bool { return !other.includes(one) })
 }

@@ -1,6 +1,9 @@
 package scope
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -21,12 +24,13 @@ var (
 	nothing    = Need{}
 	readTools  = Need{Scopes: []string{ReadTools}}
 	wholeFleet = Need{Scopes: []string{ReadTools}, AllServers: true}
+	listTools  = Need{Scopes: []string{ReadTools, ListTools}}
 	callTools  = Need{Scopes: []string{CallTools}}
 	// Whoever calls may see what became of it.
 	ownCalls = Need{Scopes: []string{ReadCalls, CallTools}}
 	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
 	// These concern only the tenant of whoever asks.
-	tenantAdmin = Need{Scopes: []string{Admin}}
+	tenantAdmin = Need{Scopes: []string{Admin, AdminTenant}}
 )
 
 // operations is what each operation of the REST API requires, by its id. Calls are judged
@@ -36,9 +40,10 @@ var operations = map[string]Need{
 
 	"get-metrics": wholeFleet, "get-configuration": wholeFleet,
 	"list-workers": readTools, "get-events": readTools,
-	"list-servers": readTools, "get-server": readTools, "list-server-tools": readTools, "list-server-resources": readTools, "list-server-resource-templates": readTools, "list-server-prompts": readTools,
-	"get-server-openapi": readTools, "get-set-openapi": readTools, "get-server-pins": readTools,
-	"list-sets": readTools, "get-set": readTools, "list-tools": readTools, "search-tools": readTools, "preflight": readTools, "list-switches": readTools, "convert-tools": readTools,
+	"get-server-pins": readTools, "list-switches": readTools,
+	"list-servers": listTools, "get-server": listTools, "list-server-tools": listTools, "list-server-resources": listTools, "list-server-resource-templates": listTools, "list-server-prompts": listTools,
+	"get-server-openapi": listTools, "get-set-openapi": listTools,
+	"list-sets": listTools, "get-set": listTools, "list-tools": listTools, "search-tools": listTools, "preflight": listTools, "convert-tools": listTools,
 
 	"call-tool": callTools, "create-call": callTools, "create-tool-calls": callTools, "confirm-call": callTools, "confirm-calls": callTools,
 	"read-resource": callTools, "get-prompt": callTools,
@@ -62,17 +67,20 @@ func OfOperation(id string) (need Need, ok bool) {
 	return need, ok
 }
 
+// methods is what the methods of MCP require that are not those of the session itself.
+var methods = map[string]Need{
+	mcpwire.MethodListTools: listTools, mcpwire.MethodListResources: listTools, mcpwire.MethodListResourceTemplates: listTools, mcpwire.MethodListPrompts: listTools,
+	mcpwire.MethodListen: listTools, mcpwire.MethodSubscribe: listTools, mcpwire.MethodUnsubscribe: listTools,
+	schema.MethodCallTool: callTools, schema.MethodReadResource: callTools, schema.MethodGetPrompt: callTools, schema.MethodComplete: callTools,
+	mcpwire.MethodGetTask: ownCalls, mcpwire.MethodUpdateTask: ownCalls, mcpwire.MethodCancelTask: ownCalls,
+}
+
 // OfMethod returns what a method of MCP requires. Methods that are not in the table are
 // those of the session itself, or unknown.
-func OfMethod(method string) Need {
-	switch method {
-	case mcpwire.MethodListTools, mcpwire.MethodListResources, mcpwire.MethodListResourceTemplates, mcpwire.MethodListPrompts,
-		mcpwire.MethodListen, mcpwire.MethodSubscribe, mcpwire.MethodUnsubscribe:
-		return readTools
-	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
-		return callTools
-	case mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask:
-		return ownCalls
-	}
-	return nothing
-}
+func OfMethod(method string) Need { return methods[method] }
+
+// Methods returns the methods of MCP in the table, sorted.
+func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
+
+// Operations returns the ids of the table, sorted.
+func Operations() []string { return slices.Sorted(maps.Keys(operations)) }

@@ -197,7 +197,32 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		}
 		t.Scopes = scope.Of(list)
 	}
+	if role := i.role(c); !role.Empty() {
+		// Providers that know no scopes of ours list none, or only their own. A client that
+		// asked for less than its person has gets that.
+		if t.Scopes.Empty() {
+			t.Scopes = role
+		} else {
+			t.Scopes = scope.Both(&t.Scopes, &role)
+		}
+	}
 	return nil
+}
+
+// role returns the scopes of the roles that the groups of a token stand for.
+func (i *issuer) role(c claims) scope.Set {
+	if len(i.c.Roles) == 0 {
+		return scope.Set{}
+	}
+	given, list := texts(lookUp(c, cmp.Or(i.c.Claims.Groups, "groups"))), []string(nil)
+	for _, g := range given[:min(len(given), maxGroups)] {
+		for _, one := range i.c.Roles[g].Scopes() {
+			if !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+	}
+	return scope.Of(list)
 }
 
 // checkTimes checks when the token is valid and how long in all, and returns its end.

@@ -65,6 +65,8 @@ type Key struct {
 	Owner  string          `json:"owner,omitempty"`
 	Groups []string        `json:"groups,omitempty"`
 	Tenant schema.TenantID `json:"tenant,omitempty"`
+	// Role is a role of internal/authn/scope, whose scopes count in place of Scopes; "": none.
+	Role string `json:"role,omitempty"`
 	// Scopes are those of internal/authn/scope. Tools limits calls to tools that fit one of
 	// these patterns of SERVER/TOOL; none: it does not limit them.
 	Scopes []string `json:"scopes"`
@@ -89,7 +91,7 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err
 	}
-	for _, s := range []*string{&read.Owner, (*string)(&read.Tenant), &read.CreatedBy, &read.ChangedBy} {
+	for _, s := range []*string{&read.Owner, &read.Role, (*string)(&read.Tenant), &read.CreatedBy, &read.ChangedBy} {
 		*s = unique.Make(*s).Value()
 	}
 	for _, list := range []*[]string{&read.Groups, &read.Scopes, &read.Tools} {

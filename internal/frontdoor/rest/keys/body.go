@@ -29,9 +29,19 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (
 	return httpapi.ReadObject(body, bodyMost, h.depth, known...)
 }
 
-// wish reads what is asked of a key; what is absent stays.
+// wish reads what is asked of a key; what is absent stays. A role replaces the scopes that
+// were listed, and scopes replace the role.
 func (m members) wish(w *issued.Wish) error {
+	_, role := m["role"]
+	_, scopes := m["scopes"]
+	switch {
+	case role && !scopes:
+		w.Scopes = nil
+	case scopes && !role:
+		w.Role = ""
+	}
 	return cmp.Or(
+		m.text("role", false, issued.MostName, (*string)(&w.Role)),
 		m.text("owner", false, issued.MostName, &w.Owner), m.list("groups", issued.MostGroups, &w.Groups), m.list("scopes", issued.MostScopes, &w.Scopes), m.list("tools", issued.MostTools, &w.Tools),
 		m.text("note", false, issued.MostNote, &w.Note), m.at("expires_at", &w.Expires),
 	)

@@ -65,7 +65,7 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 
 // create is POST /keys.
 func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
-	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "scopes", "tools", "note", "expires_at")
+	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "role", "scopes", "tools", "note", "expires_at")
 	if err != nil {
 		return made, err
 	}
@@ -87,7 +87,7 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 
 // update is PATCH /keys/{id}.
 func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, err error) {
-	in, err := h.read(x, r, "owner", "groups", "scopes", "tools", "note", "expires_at")
+	in, err := h.read(x, r, "owner", "groups", "role", "scopes", "tools", "note", "expires_at")
 	if err != nil {
 		return told, err
 	}

@@ -16,10 +16,11 @@ type APIKey struct {
 	Owner     string          `json:"owner,omitempty" doc:"The person or team behind the key." example:"build team"`
 	Groups    []string        `json:"groups,omitempty" nullable:"false" doc:"The groups that the principal is in." example:"[\"dev\"]"`
 	Tenant    schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
-	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Role      string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"The role that the scopes come from; absent if they were listed." example:"developer"`
+	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools     []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them." example:"[\"files/read_*\"]"`
 	Note      string          `json:"note,omitempty" doc:"What the key is for."`
-	Origin    string          `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here."`
+	Origin    string          `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here."`
 	ETag      string          `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
 	CreatedAt *time.Time      `json:"created_at,omitempty"`
 	CreatedBy string          `json:"created_by,omitempty" doc:"Who made it." example:"ops"`
@@ -53,7 +54,8 @@ type APIKeyRequest struct {
 	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the owner of the credential that makes it."`
 	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
 	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64"`
-	Scopes  []string        `json:"scopes" nullable:"false" minItems:"1" maxItems:"256" doc:"Not more than your own credential has." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Role    string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"In place of scopes: what the key lets do. Not more than your own credential has." example:"developer"`
+	Scopes  []string        `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Not more than your own credential has. Required without role." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
 	Note    string          `json:"note,omitempty" maxLength:"1000"`
 	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
@@ -63,7 +65,8 @@ type APIKeyRequest struct {
 type APIKeyChange struct {
 	Owner   *string    `json:"owner,omitempty" maxLength:"128"`
 	Groups  []string   `json:"groups,omitempty" nullable:"false" maxItems:"64"`
-	Scopes  []string   `json:"scopes,omitempty" nullable:"false" maxItems:"256"`
+	Role    string     `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"Replaces the scopes."`
+	Scopes  []string   `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Replace the role."`
 	Tools   []string   `json:"tools,omitempty" nullable:"false" maxItems:"256"`
 	Note    *string    `json:"note,omitempty" maxLength:"1000"`
 	Expires *time.Time `json:"expires_at,omitempty"`
@@ -83,7 +86,7 @@ type RevokedAPIKey struct {
 // keyOf is what is told of a key.
 func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
-		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
+		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Role: k.Role, Scopes: slices.Concat([]string{}, issued.ScopesOf(&k.Key)), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
 	}
 	if k.Configured {
 		return key
