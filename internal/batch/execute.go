@@ -210,7 +210,10 @@ func (x *executor) missing(it *item, err error) bool {
 	case schema.KindUnavailable:
 		return true
 	case schema.KindNotFound:
-		_, err := catalog.SeenBy(x.l.o.Catalog, it.call.Principal.Tenant).Server(it.call.Server)
+		if !catalog.TenantsOf(x.l.o.Catalog).Sees(it.call.Principal.Tenant, it.call.Server) {
+			return true
+		}
+		_, err := x.l.o.Catalog.Server(it.call.Server)
 		return err != nil
 	}
 	return false

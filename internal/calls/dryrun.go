@@ -158,7 +158,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 		groups, whole := records.SplitGroups(rec.Groups)
 		call.Principal.Groups, missing.Groups = groups, !whole
 	}
-	now, rule, undecided, err := d.gate.Judge(call, missing)
+	now, rule, undecided, err := d.gate.Decide(call, missing)
 	if err == nil && undecided != "" {
 		var known bool
 		if call.Arguments, known, err = d.arguments(ctx, rec); err != nil {
@@ -166,7 +166,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 		}
 		if known {
 			missing.Arguments = false
-			now, rule, undecided, err = d.gate.Judge(call, missing)
+			now, rule, undecided, err = d.gate.Decide(call, missing)
 		}
 	}
 	switch {

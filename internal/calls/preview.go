@@ -11,3 +11,7 @@ import (
 func (c *Calls) Preview(tool *catalog.Tool, who schema.Principal) risk.Assessment {
 	return c.o.Gate.Preview(tool, who)
 }
+
+// Judge returns what judges what is shown to a principal, nil where everything is; see
+// [admission.Gate.Judge].
+func (c *Calls) Judge(who *schema.Principal) catalog.Judge { return c.o.Gate.Judge(who) }

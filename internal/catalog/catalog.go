@@ -42,6 +42,7 @@ type Catalog struct {
 	router   *dispatch.Router
 	peers    *peers
 	changes  changes
+	seen     seen
 	finding  Finding
 	log      *slog.Logger
 	switches *bus.Table[switchtable.Switch]
@@ -255,8 +256,9 @@ func (c *Catalog) Changes() (changes <-chan struct{}, cancel func()) { return c.
 
 // changes tells subscribers that the view has changed. It is safe for concurrent use.
 type changes struct {
-	mu  sync.Mutex
-	all []chan struct{}
+	count atomic.Uint64 // of the changes
+	mu    sync.Mutex
+	all   []chan struct{}
 }
 
 func (c *changes) subscribe() (<-chan struct{}, func()) {
@@ -272,6 +274,7 @@ func (c *changes) subscribe() (<-chan struct{}, func()) {
 }
 
 func (c *changes) notify() {
+	c.count.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ch := range c.all {

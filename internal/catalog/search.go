@@ -33,7 +33,7 @@ type Query struct {
 	// Offline says that tools which no worker can run now count as well.
 	Offline bool
 
-	sees func(schema.ServerID) bool // nil: every server; see [Seen.Search]
+	seen *Seen // nil: everything is shown
 }
 
 // Found is the answer to a [Query].
@@ -136,7 +136,7 @@ func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in 
 	off := c.standing.Load()
 	for id, s := range c.servers {
 		switch {
-		case q.Server != "" && id != q.Server, q.sees != nil && !q.sees(id):
+		case q.Server != "" && id != q.Server, q.seen != nil && !q.seen.Has(id):
 		case s.defs == nil:
 			f.Unknown = append(f.Unknown, string(id))
 		case s.view.Offline != "" && !q.Offline:
@@ -151,10 +151,11 @@ func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in 
 	for _, s := range of {
 		id := s.view.ID
 		hidden := s.pins.leaveOut(off.namesOff(id, s.defs.order))
-		if q.Set != "" {
+		if q.Set != "" || q.seen != nil {
 			hidden = slices.Clip(hidden)
 			for _, t := range s.defs.order {
-				if _, ok := names[toolName{id, t.Name}]; !ok {
+				_, ok := names[toolName{id, t.Name}]
+				if q.Set != "" && !ok || q.seen != nil && !q.seen.HasTool(id, t.Name) {
 					hidden = append(hidden, t.Name)
 				}
 			}

@@ -3,153 +3,340 @@ package catalog
 import (
 	"context"
 	"slices"
+	"sync"
 
-	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Seen is the catalog as a tenant sees it. A server that the tenant does not see is answered
-// like one that does not exist, in the same words. It is safe for concurrent use.
+// Judge says what is shown to one principal: what it may use. It is safe for concurrent use.
+type Judge interface {
+	// Tool reports whether the tool is shown, which need not exist.
+	Tool(server schema.ServerID, tool string) bool
+	// Resources and Prompts report whether those of the server are shown.
+	Resources(server schema.ServerID) bool
+	Prompts(server schema.ServerID) bool
+	// Server reports whether its tenant sees the server, whether or not it exists.
+	Server(server schema.ServerID) bool
+	// Whole reports whether its tenant and its credential leave nothing out, so that what
+	// tells of all servers together is shown: patterns, and counts of calls.
+	Whole() bool
+	// Key is the same for two judges that judge alike.
+	Key() string
+}
+
+// Seen is the catalog as one principal sees it: what is not shown to it is answered like what
+// is not there. It is safe for concurrent use.
 type Seen struct {
-	c      *Catalog
-	tenant schema.TenantID
+	c     *Catalog
+	judge Judge // nil: everything is shown
+	of    *shown
 }
 
-// SeenBy returns the catalog as the tenant sees it; see [Finding].Sees.
-func SeenBy(c *Catalog, tenant schema.TenantID) Seen { return Seen{c, tenant} }
-
-// Apart reports whether tenants see different servers at all.
-func Apart(c *Catalog) bool { return c.finding.Sees != nil }
-
-// Sees reports whether the tenant sees the server, whether or not it exists.
-func (s Seen) Sees(id schema.ServerID) bool {
-	return s.c.finding.Sees == nil || s.c.finding.Sees(s.tenant, id)
-}
-
-// All reports whether the tenant sees every server, so that what tells of the fleet as a whole
-// is for it.
-func (s Seen) All() bool {
-	return s.c.finding.Sees == nil || s.c.finding.Apart != nil && !s.c.finding.Apart(s.tenant)
-}
-
-// Hidden returns the error for a server that does not exist where the tenant does not see
-// it, else nil.
-func (s Seen) Hidden(id schema.ServerID) error {
-	if s.Sees(id) {
-		return nil
+// SeenBy returns the catalog as the principal of the judge sees it; nil: everything is shown,
+// and nothing is asked.
+func SeenBy(c *Catalog, j Judge) *Seen {
+	s := &Seen{c: c, judge: j}
+	if j != nil {
+		s.of = c.seen.get(c, j)
 	}
+	return s
+}
+
+// shown is what a judge said of everything that there was at one time. It is never changed.
+type shown struct {
+	at      uint64 // of the catalog's changes
+	key     string
+	servers map[schema.ServerID]*shownServer
+}
+
+// shownServer is what is shown of a server. One of which nothing is shown has none.
+type shownServer struct {
+	tools              map[string]struct{}
+	resources, prompts bool
+}
+
+// mostSeen bounds the judgements that are kept; beyond it all are made again.
+const mostSeen = 256
+
+// seen keeps judgements, since asking about thousands of tools takes longer than a list.
+type seen struct {
+	mu sync.RWMutex
+	by map[string]*shown
+}
+
+func (k *seen) get(c *Catalog, j Judge) *shown {
+	key, now := j.Key(), c.changes.count.Load()
+	k.mu.RLock()
+	s := k.by[key]
+	k.mu.RUnlock()
+	if s != nil && s.at == now {
+		return s
+	}
+	s = &shown{at: now, key: key, servers: make(map[schema.ServerID]*shownServer)}
+	for id, tools := range toolNames(c) { // not under the lock of the catalog: a judge may ask it
+		of := &shownServer{tools: make(map[string]struct{}), resources: j.Resources(id), prompts: j.Prompts(id)}
+		for _, tool := range tools {
+			if j.Tool(id, tool) {
+				of.tools[tool] = struct{}{}
+			}
+		}
+		if of.resources || of.prompts || len(of.tools) > 0 {
+			s.servers[id] = of
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.by == nil || len(k.by) >= mostSeen {
+		k.by = make(map[string]*shown)
+	}
+	k.by[key] = s
+	return s
+}
+
+// toolNames returns the names of the tools of every server.
+func toolNames(c *Catalog) map[schema.ServerID][]string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make(map[schema.ServerID][]string, len(c.servers))
+	for id, s := range c.servers {
+		all[id] = nil
+		if s.defs == nil {
+			continue
+		}
+		for _, t := range s.defs.order {
+			all[id] = append(all[id], t.Name)
+		}
+	}
+	return all
+}
+
+// All reports whether everything is shown.
+func (s *Seen) All() bool { return s.judge == nil }
+
+// State names what is shown: two with the same state show the same. It is 0, "" where
+// everything is shown.
+func (s *Seen) State() (at uint64, key string) {
+	if s.of == nil {
+		return 0, ""
+	}
+	return s.of.at, s.of.key
+}
+
+// Whole reports whether what tells of all servers together is shown; see [Judge].
+func (s *Seen) Whole() bool { return s.judge == nil || s.judge.Whole() }
+
+// Has reports whether something of the server is shown.
+func (s *Seen) Has(id schema.ServerID) bool { return s.of == nil || s.of.servers[id] != nil }
+
+// HasTool reports whether the tool is shown, if there is one.
+func (s *Seen) HasTool(id schema.ServerID, tool string) bool {
+	if s.of == nil {
+		return true
+	}
+	of := s.of.servers[id]
+	if of == nil {
+		return false
+	}
+	_, ok := of.tools[tool]
+	return ok
+}
+
+// HasResources reports whether the resources of the server are shown.
+func (s *Seen) HasResources(id schema.ServerID) bool {
+	return s.of == nil || s.of.servers[id] != nil && s.of.servers[id].resources
+}
+
+// HasPrompts reports whether the prompts of the server are shown.
+func (s *Seen) HasPrompts(id schema.ServerID) bool {
+	return s.of == nil || s.of.servers[id] != nil && s.of.servers[id].prompts
+}
+
+// Would reports whether the tool would be shown if there were one; of "" something of the
+// server. It is for what is not there any more.
+func (s *Seen) Would(id schema.ServerID, tool string) bool {
+	switch {
+	case s.judge == nil:
+		return true
+	case tool == "":
+		return s.Has(id) || s.judge.Resources(id) || s.judge.Prompts(id)
+	}
+	return s.judge.Tool(id, tool)
+}
+
+// Changed reports whether a change is of what is shown, or would be if it were there yet. A set
+// that is gone is told only to those who see everything, for nobody can say any more what it had.
+func (s *Seen) Changed(change *FleetChange) bool {
+	if change.Set != "" {
+		return s.judge == nil || s.KnowsSet(change.Set) == nil
+	}
+	return s.Would(change.Server, change.Tool)
+}
+
+// unknown is the error for a server that is not shown.
+func (s *Seen) unknown(id schema.ServerID) error {
 	s.c.mu.RLock()
 	defer s.c.mu.RUnlock()
 	return s.c.noServer(id)
 }
 
 // Servers is [Catalog.Servers].
-func (s Seen) Servers() []Server {
-	return slices.DeleteFunc(s.c.Servers(), func(of Server) bool { return !s.Sees(of.ID) })
+func (s *Seen) Servers() []Server {
+	all := s.c.Servers()
+	if s.of != nil {
+		all = slices.DeleteFunc(all, func(one Server) bool { return !s.Has(one.ID) })
+	}
+	return all
 }
 
 // Server is [Catalog.Server].
-func (s Seen) Server(id schema.ServerID) (Server, error) {
-	if err := s.Hidden(id); err != nil {
-		return Server{}, err
+func (s *Seen) Server(id schema.ServerID) (Server, error) {
+	if !s.Has(id) {
+		return Server{}, s.unknown(id)
 	}
 	return s.c.Server(id)
 }
 
-// Definitions is [Catalog.Definitions].
-func (s Seen) Definitions(id schema.ServerID) (*schema.Definitions, error) {
-	if err := s.Hidden(id); err != nil {
+// Definitions is [Catalog.Definitions], without what is not shown.
+func (s *Seen) Definitions(id schema.ServerID) (*schema.Definitions, error) {
+	if !s.Has(id) {
+		return nil, s.unknown(id)
+	}
+	defs, err := s.c.Definitions(id)
+	if err != nil || s.of == nil {
+		return defs, err
+	}
+	part := *defs
+	part.Tools = nil
+	tools, err := s.Tools(id)
+	if err != nil {
 		return nil, err
 	}
-	return s.c.Definitions(id)
+	for i := range tools {
+		part.Tools = append(part.Tools, tools[i].Raw)
+	}
+	if !s.HasResources(id) {
+		part.Resources, part.ResourceTemplates = nil, nil
+	}
+	if !s.HasPrompts(id) {
+		part.Prompts = nil
+	}
+	return &part, nil
 }
 
 // Tools is [Catalog.Tools].
-func (s Seen) Tools(id schema.ServerID) ([]Tool, error) {
-	if err := s.Hidden(id); err != nil {
-		return nil, err
+func (s *Seen) Tools(id schema.ServerID) ([]Tool, error) {
+	if !s.Has(id) {
+		return nil, s.unknown(id)
 	}
-	return s.c.Tools(id)
+	tools, err := s.c.Tools(id)
+	if s.of != nil {
+		tools = slices.DeleteFunc(tools, func(t Tool) bool { return !s.HasTool(id, t.Name) })
+	}
+	return tools, err
 }
 
 // Tool is [Catalog.Tool].
-func (s Seen) Tool(id schema.ServerID, name string) (Tool, error) {
-	if err := s.Hidden(id); err != nil {
-		return Tool{}, err
+func (s *Seen) Tool(id schema.ServerID, name string) (Tool, error) {
+	if !s.Has(id) {
+		return Tool{}, s.unknown(id)
 	}
-	return s.c.Tool(id, name)
+	t, err := s.c.Tool(id, name)
+	if err == nil && !s.HasTool(id, name) {
+		return Tool{}, noTool(id, name)
+	}
+	return t, err
 }
 
-// Pins is [Catalog.Pins].
-func (s Seen) Pins(id schema.ServerID) (Pins, error) {
-	if err := s.Hidden(id); err != nil {
-		return Pins{}, err
+// Pins is [Catalog.Pins], without the tools that are not shown.
+func (s *Seen) Pins(id schema.ServerID) (Pins, error) {
+	if !s.Has(id) {
+		return Pins{}, s.unknown(id)
 	}
-	return s.c.Pins(id)
+	pins, err := s.c.Pins(id)
+	if s.of != nil {
+		pins.Tools = slices.DeleteFunc(slices.Clone(pins.Tools), func(p PinnedTool) bool { return !s.HasTool(id, p.Name) })
+	}
+	return pins, err
 }
 
-// Search is [Catalog.Search].
-func (s Seen) Search(ctx context.Context, q Query) (Found, error) {
-	if q.Server != "" {
-		if err := s.Hidden(q.Server); err != nil {
-			return Found{}, err
-		}
-	}
+// Search is [Catalog.Search]. What is not shown is neither found nor counted.
+func (s *Seen) Search(ctx context.Context, q Query) (Found, error) {
 	if q.Set != "" {
-		if _, err := s.Set(q.Set); err != nil {
+		if _, err := s.SetView(q.Set); err != nil {
 			return Found{}, err
 		}
 	}
-	q.sees = s.Sees
+	if q.Server != "" && !s.Has(q.Server) {
+		return Found{}, s.unknown(q.Server)
+	}
+	if s.of != nil {
+		q.seen = s
+	}
 	return s.c.Search(ctx, q)
 }
 
-// Sets returns the sets that the tenant sees, as [Sets.List]: those of which it sees the
-// server of every tool. A set that has no tool now is shown to nobody who is kept from a
-// server, because its definition may name one.
-func (s Seen) Sets() []Set {
-	return slices.DeleteFunc(s.c.Sets().List(), func(set Set) bool { return !s.seesSet(set.Name) })
-}
-
-func (s Seen) seesSet(name string) bool {
-	if s.All() {
-		return true
+// SetView is [Sets.View], without the tools that are not shown. A set is not there of which
+// nothing is shown, or which has a tool of a server that the tenant does not see. How one selects
+// its tools is told only with all of them, and what it excludes only to those who see the whole.
+func (s *Seen) SetView(name string) (*SetView, error) {
+	view, err := s.c.Sets().View(name)
+	if s.of == nil {
+		return view, err
 	}
-	s.c.mu.RLock()
-	defer s.c.mu.RUnlock()
-	made, err := s.c.Sets().composeLocked(name)
-	return err == nil && len(made.Members) > 0 && !slices.ContainsFunc(made.Members, func(m toolset.Member) bool { return !s.Sees(m.Tool.Server) })
-}
-
-// Set is [Sets.Get].
-func (s Seen) Set(name string) (Set, error) {
-	if !s.seesSet(name) {
-		return Set{}, noSet(name)
-	}
-	return s.c.Sets().Get(name)
-}
-
-// SetView is [Sets.View].
-func (s Seen) SetView(name string) (*SetView, error) {
-	if !s.seesSet(name) {
+	if err != nil && !s.Whole() || err == nil && slices.ContainsFunc(view.Tools, func(t SetTool) bool { return !s.judge.Server(t.Server) }) {
 		return nil, noSet(name)
 	}
-	return s.c.Sets().View(name)
+	if err != nil {
+		return nil, err
+	}
+	all := len(view.Tools)
+	view.Tools = slices.DeleteFunc(view.Tools, func(t SetTool) bool { return !s.HasTool(t.Server, t.Tool.Name) })
+	switch {
+	case len(view.Tools) == 0:
+		return nil, noSet(name)
+	case len(view.Tools) < all:
+		view.LeftOut, view.Include, view.Exclude = nil, view.Include[:0:0], nil
+	case !s.Whole():
+		view.LeftOut, view.Exclude = nil, nil
+	}
+	return view, nil
 }
 
 // SetTool is [Sets.Tool].
-func (s Seen) SetTool(set, name string) (Tool, error) {
-	if !s.seesSet(set) {
-		return Tool{}, noSet(set)
+func (s *Seen) SetTool(set, name string) (Tool, error) {
+	t, err := s.c.Sets().Tool(set, name)
+	if s.of == nil {
+		return t, err
 	}
-	return s.c.Sets().Tool(set, name)
+	if _, err := s.SetView(set); err != nil {
+		return Tool{}, err
+	}
+	if err == nil && !s.HasTool(t.Server, t.Name) {
+		return Tool{}, noSetTool(set, name)
+	}
+	return t, err
 }
 
-// Changed reports whether a change is of what the tenant sees. A set that is gone is told
-// only to those who see every server, for nobody can say any more what it had.
-func (s Seen) Changed(change *FleetChange) bool {
-	if change.Set != "" {
-		return s.seesSet(change.Set)
+// KnowsSet returns the error of [Sets.Get], also for a set of which nothing is shown.
+func (s *Seen) KnowsSet(name string) error {
+	_, err := s.c.Sets().Get(name)
+	if err == nil && s.of != nil {
+		_, err = s.SetView(name)
 	}
-	return s.Sees(change.Server)
+	return err
+}
+
+// Sets is [Sets.List].
+func (s *Seen) Sets() []Set {
+	all := s.c.Sets().List()
+	if s.of == nil {
+		return all
+	}
+	part := make([]Set, 0, len(all))
+	for _, one := range all {
+		if view, err := s.SetView(one.Name); err == nil {
+			part = append(part, view.Set)
+		}
+	}
+	return part
 }

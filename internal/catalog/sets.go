@@ -145,8 +145,13 @@ func (s Sets) Get(name string) (Set, error) {
 	return Set{}, noSet(name)
 }
 
+// noSet is the error for a set that is not there, noSetTool for a tool that it does not have.
 func noSet(name string) error {
 	return schema.Errorf(schema.KindNotFound, "There is no set %q. GET /sets lists the sets.", name)
+}
+
+func noSetTool(set, name string) error {
+	return schema.Errorf(schema.KindNotFound, "Set %q has no tool %q. GET /sets/%s lists its tools.", set, name, set)
 }
 
 func readSet(row *settable.Set, revision uint64) (Set, error) {
@@ -286,7 +291,7 @@ func (s Sets) Tool(set, name string) (Tool, error) {
 			return t.Tool, nil
 		}
 	}
-	return Tool{}, schema.Errorf(schema.KindNotFound, "Set %q has no tool %q. GET /sets/%s lists its tools.", set, name, set)
+	return Tool{}, noSetTool(set, name)
 }
 
 // Has reports whether a set has a tool. It has none where the set is not there, or cannot

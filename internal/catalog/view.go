@@ -297,9 +297,14 @@ func (c *Catalog) Tool(id schema.ServerID, name string) (Tool, error) {
 	}
 	t := s.defs.tools[name]
 	if t == nil {
-		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(string(id)))
+		return Tool{}, noTool(id, name)
 	}
 	return c.toolLocked(s, t), nil
+}
+
+// noTool is the error for a tool that a server does not have.
+func noTool(id schema.ServerID, name string) error {
+	return schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(string(id)))
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {

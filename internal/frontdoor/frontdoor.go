@@ -183,9 +183,8 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	d.openCallers(ctx)
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Policy: o.Policy, Hidden: func(tenant schema.TenantID, server schema.ServerID) error {
-			return catalog.SeenBy(d.catalog, tenant).Hidden(server)
-		}, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
+		Catalog: d.catalog, Policy: o.Policy, Tenants: catalog.TenantsOf(d.catalog),
+		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
 	d.chain = execution.New(execution.Options{
 		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.stores.approvals.Desk, Records: d.stores.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,

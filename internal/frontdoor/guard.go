@@ -16,7 +16,7 @@ func guard(c *catalog.Catalog, keys *callers.Callers) dispatch.Guard {
 		if err := keys.Valid(call.Principal.Name); err != nil {
 			return err // it is for the caller as it is
 		}
-		if err := catalog.SeenBy(c, call.Principal.Tenant).Hidden(call.Server); err != nil {
+		if err := catalog.TenantsOf(c).Hidden(call.Principal.Tenant, call.Server); err != nil {
 			return err
 		}
 		return c.Standing(call.Server, call.Tool, call.ToolDigest)

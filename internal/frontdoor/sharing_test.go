@@ -42,7 +42,7 @@ type toolHouse struct {
 }
 
 const houseTools = `{"digest":"d","definitions":{"tools":[
-{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"fail","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"slow"}],
+{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"fail","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"write","inputSchema":{"type":"object"}},{"name":"slow","inputSchema":{"type":"object"}}],
 "resources":[{"uri":"mem:1","name":"one"}],"resourceTemplates":[{"uriTemplate":"mem:{n}","name":"n"}],"prompts":[{"name":"ask"}]}}`
 
 func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {

@@ -48,6 +48,16 @@ func (h *Holder) With(p *Policy) *Holder {
 // [Holder.Assess].
 func (h *Holder) Current() *Policy { return h.current.Load().platform }
 
+// Of returns the policies that calls of a tenant are judged by: that of the platform, and after
+// it the tenant's own where it has one.
+func (h *Holder) Of(tenant schema.TenantID) []*Policy {
+	all := h.current.Load()
+	if own := all.tenants[tenant.Stored()]; own != nil {
+		return []*Policy{all.platform, own}
+	}
+	return []*Policy{all.platform}
+}
+
 // Replace puts p in force, and no policy of a tenant.
 func (h *Holder) Replace(p *Policy) { h.ReplaceAll(p, nil) }
 

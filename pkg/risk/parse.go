@@ -132,6 +132,7 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 		r.outcome(path, n, &p, reason)
 	}
 	p.general = p.isGeneral(condition)
+	p.looksAtArgs, p.looksAtCaller = strings.Contains(condition, "args"), strings.Contains(condition, "principal")
 	p.explain(denial, reason)
 	r.policy.rules = append(r.policy.rules, p)
 }

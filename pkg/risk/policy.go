@@ -45,6 +45,8 @@ type rule struct {
 	methods []string
 	general bool // it names no tool, and its condition no arguments
 	when    *condition
+	// looksAtArgs and looksAtCaller say that the condition may name arguments, or the principal.
+	looksAtArgs, looksAtCaller bool
 
 	deny     bool
 	level    int // 0: what would be without the rule, or more

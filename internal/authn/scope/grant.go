@@ -31,6 +31,30 @@ func (g *Grant) MayCall(server schema.ServerID, tool string) bool {
 	return g.Scopes.MayCall(server, tool, g.Member) && (len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool))
 }
 
+// calls reports whether some tool may be called.
+func (g *Grant) calls() bool { return g.Scopes.Has(CallTools) }
+
+// Restricted reports whether only a part of the tools is shown: of whoever may call tools those
+// that it may call. Whoever may call none, and reads lists, sees all of them, because a client
+// asks for the scope to call what it found.
+func (g *Grant) Restricted() bool {
+	return len(g.Tools) > 0 || g.calls() && !g.Scopes.includes(CallTools)
+}
+
+// Shows reports whether the tool is shown; with an empty name, whether the prompts and resources
+// of the server are.
+func (g *Grant) Shows(server schema.ServerID, tool string) bool {
+	if g.calls() {
+		return g.MayCall(server, tool)
+	}
+	return len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool)
+}
+
+// Key is the same for grants that show the same.
+func (g *Grant) Key() string {
+	return strings.Join(g.Scopes.List(), " ") + "\x00" + strings.Join(g.Tools, "\x00")
+}
+
 // Identity is the issuer, subject and tenant of a token, and the id of a key.
 func (g *Grant) Identity() string { return g.ID }
 

@@ -59,9 +59,19 @@ type Options struct {
 	Limits  Limits
 	// Policy assesses calls; without it only the riskLevel of servers counts.
 	Policy *risk.Holder
+	// Tenants says which servers tenants see; without it every tenant sees all.
+	Tenants Tenants
+}
+
+// Tenants says which servers tenants see. It is [catalog.Tenants].
+type Tenants interface {
+	// All reports whether the tenant sees every server.
+	All(tenant schema.TenantID) bool
+	// Sees reports whether the tenant sees the server, whether or not it exists.
+	Sees(tenant schema.TenantID, server schema.ServerID) bool
 	// Hidden returns the error for a server that does not exist where the tenant does not see
-	// it, else nil; without it every tenant sees all.
-	Hidden func(tenant schema.TenantID, server schema.ServerID) error
+	// it, else nil.
+	Hidden(tenant schema.TenantID, server schema.ServerID) error
 }
 
 // Gate decides on calls. It is safe for concurrent use.
@@ -69,16 +79,13 @@ type Gate struct {
 	catalog Catalog
 	limits  Limits
 	policy  *risk.Holder
-	hidden  func(tenant schema.TenantID, server schema.ServerID) error
+	tenants Tenants // nil: every tenant sees all
 }
 
 // NewGate returns a gate.
 func NewGate(o Options) *Gate {
 	o.Limits.fill()
-	if o.Hidden == nil {
-		o.Hidden = func(schema.TenantID, schema.ServerID) error { return nil }
-	}
-	return &Gate{o.Catalog, o.Limits, o.Policy, o.Hidden}
+	return &Gate{o.Catalog, o.Limits, o.Policy, o.Tenants}
 }
 
 // Limits returns the limits in force.
@@ -106,16 +113,24 @@ func (g *Gate) Admit(call *schema.Call) (Verdict, error) {
 	return Verdict{}, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 }
 
+// mayName checks what is refused alike whether or not the server and the tool are there: what
+// the tenant does not see, as if it were not there, and what the credential leaves out.
+func (g *Gate) mayName(call *schema.Call, tool string) error {
+	if g.tenants != nil {
+		if err := g.tenants.Hidden(call.Principal.Tenant, call.Server); err != nil {
+			return err
+		}
+	}
+	return call.Principal.MayCall(call.Server, tool)
+}
+
 // CheckMethod checks a request that is no call of a tool, except for its params.
 func (g *Gate) CheckMethod(call *schema.Call) error {
-	if err := g.hidden(call.Principal.Tenant, call.Server); err != nil {
+	if err := g.mayName(call, ""); err != nil {
 		return err
 	}
 	s, err := g.catalog.Server(call.Server)
 	if err != nil {
-		return err
-	}
-	if err := call.Principal.MayCall(call.Server, ""); err != nil {
 		return err
 	}
 	// The worker knows for certain whether it runs in a sandbox, and checks it again.
@@ -129,16 +144,13 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 // timeout. It refuses a call that must not run, or cannot run in the isolation that the
 // policy requires. A call whose verdict asks for an approval must be held.
 func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
-	if err := g.hidden(call.Principal.Tenant, call.Server); err != nil {
+	if err := g.mayName(call, call.Tool); err != nil {
 		return v, err
 	}
 	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {
 		return v, err
 	}
 	tool := &v.Tool
-	if err := call.Principal.MayCall(call.Server, call.Tool); err != nil {
-		return v, err
-	}
 	if err := tool.Refusal(); err != nil {
 		return v, err
 	}

@@ -31,11 +31,11 @@ func (g *Gate) With(policy *risk.Policy) *Gate {
 	return &other
 }
 
-// Judge returns what the gate decides by the policy on a call of a tool of which something
+// Decide returns what the gate decides by the policy on a call of a tool of which something
 // may be missing, with the tool as its server defines it now. Nothing that is checked before
 // the policy is checked. undecided is the name of the first rule that needs what is missing;
 // then there is no decision. Errors are those of [Catalog.Tool].
-func (g *Gate) Judge(call *schema.Call, missing risk.Missing) (d risk.Decision, rule, undecided string, err error) {
+func (g *Gate) Decide(call *schema.Call, missing risk.Missing) (d risk.Decision, rule, undecided string, err error) {
 	var v Verdict
 	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {
 		return "", "", "", err

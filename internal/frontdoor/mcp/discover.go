@@ -45,8 +45,8 @@ func (d *discovery) server(x *exchange) []byte {
 		return nil
 	}
 	defs, err := d.catalog.Definitions(schema.ServerID(x.mount))
-	if err != nil {
-		return nil // its workers are away, or have not read it yet
+	if err != nil || !x.shown().Has(schema.ServerID(x.mount)) {
+		return nil // its workers are away, or have not read it yet, or it is not shown
 	}
 	return defs.About
 }

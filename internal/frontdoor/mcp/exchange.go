@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/catalog"
@@ -30,6 +31,15 @@ type exchange struct {
 	ctx         context.Context    // of the work for it
 	span        *telemetry.Span    // nil where there are no traces
 	reservation bodies.Reservation // of memory for the body
+
+	look   sync.Once
+	looked *catalog.Seen // see shown
+}
+
+// shown returns the catalog as it is shown to whoever asks, once that is known.
+func (x *exchange) shown() *catalog.Seen {
+	x.look.Do(func() { x.looked = catalog.SeenBy(x.ep.o.Catalog, x.ep.o.Calls.Judge(&x.principal)) })
+	return x.looked
 }
 
 func newExchange(ep *Endpoint, w http.ResponseWriter, r *http.Request) *exchange {
@@ -37,9 +47,6 @@ func newExchange(ep *Endpoint, w http.ResponseWriter, r *http.Request) *exchange
 		w: w, streams: readsEvents(r.Header["Accept"]), heartbeat: ep.o.Heartbeat, fixed: &ep.fixed, out: sse.Writer{W: w, Within: timeFor},
 	}}
 }
-
-// seen is the catalog as the client sees it.
-func (x *exchange) seen() catalog.Seen { return catalog.SeenBy(x.ep.o.Catalog, x.principal.Tenant) }
 
 // notify sends a notification.
 func (x *exchange) notify(method string, params []byte) error {

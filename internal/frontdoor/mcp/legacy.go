@@ -153,7 +153,7 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	}
 	sess.stream = cancel
 	sess.mu.Unlock()
-	l := ep.subscriptions.add(ep.lists.place(x), filter{tools: true, prompts: true, resources: true, session: sess})
+	l := ep.subscriptions.add(x, filter{tools: true, prompts: true, resources: true, session: sess})
 	defer ep.subscriptions.remove(l)
 	if x.res.comment() != nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -18,6 +19,7 @@ type filter struct {
 // listener is one listener. wake has space for one signal: many changes are one.
 type listener struct {
 	at     place
+	who    schema.Principal // whose lists are listened to
 	filter filter
 	wake   chan struct{}
 
@@ -29,8 +31,8 @@ type listener struct {
 // maxWaiting bounds what waits for a listener that reads slowly.
 const maxWaiting = 256
 
-func (s *subscriptions) add(at place, w filter) *listener {
-	l := &listener{at: at, filter: w, wake: make(chan struct{}, 1), seen: s.lists.view(at).marks}
+func (s *subscriptions) add(x *exchange, w filter) *listener {
+	l := &listener{at: s.lists.place(x), who: x.principal, filter: w, wake: make(chan struct{}, 1), seen: s.lists.seen(x).marks}
 	s.mu.Lock()
 	s.listeners[l] = struct{}{}
 	s.mu.Unlock()
@@ -56,7 +58,7 @@ func (s *subscriptions) all() []*listener {
 // listsChanged has every listener look whether its lists changed.
 func (s *subscriptions) listsChanged() {
 	for _, e := range s.all() {
-		now := s.lists.view(e.at).marks
+		now := s.lists.part(e.at, catalog.SeenBy(s.lists.catalog, s.calls.Judge(&e.who))).marks
 		e.mu.Lock()
 		was := e.seen
 		e.seen = now

@@ -37,6 +37,7 @@ type lists struct {
 
 	mu      sync.RWMutex
 	views   map[place]*view
+	parts   map[partKey]*part // of views, for principals that are not shown everything
 	servers map[schema.ServerID]*serverLists
 }
 
@@ -60,10 +61,14 @@ type view struct {
 	headers     map[target][]mcpwire.ParamHeader
 	taskOnly    map[target]bool
 	servers     []*serverLists
+	items       items
 }
 
-// place is a mount as a tenant sees it. Tenants that see every server share the places of the
-// empty one.
+// items are the entries of the lists of a view, of which a part is made.
+type items struct{ tools, resources, templates, prompts []item }
+
+// place is a mount as a tenant sees it: names there do not depend on servers that are hidden
+// from the tenant. Tenants that see every server share the places of the empty one.
 type place struct {
 	tenant schema.TenantID
 	mount  string
@@ -72,14 +77,24 @@ type place struct {
 // place is where the client of a request is.
 func (ls *lists) place(x *exchange) place {
 	at := place{tenant: x.principal.Tenant.Stored(), mount: x.mount}
-	if catalog.SeenBy(ls.catalog, at.tenant).All() {
+	if catalog.TenantsOf(ls.catalog).All(at.tenant) {
 		at.tenant = ""
 	}
 	return at
 }
 
-// seen is the catalog as it is seen there.
-func (ls *lists) seen(at place) catalog.Seen { return catalog.SeenBy(ls.catalog, at.tenant) }
+// sees reports whether the server is seen there.
+func (ls *lists) sees(at place, id schema.ServerID) bool {
+	return at.tenant == "" || catalog.TenantsOf(ls.catalog).Sees(at.tenant, id)
+}
+
+// shown is the catalog as it is seen there, before what the principal may call counts.
+func (ls *lists) shown(at place) *catalog.Seen {
+	if at.tenant == "" {
+		return catalog.SeenBy(ls.catalog, nil)
+	}
+	return catalog.TenantsOf(ls.catalog).Seen(at.tenant)
+}
 
 // marks tell whether lists differ.
 type marks struct{ tools, resources, prompts uint64 }
@@ -143,12 +158,14 @@ func (ls *lists) build(at place, now uint64) *view {
 	}
 	var ids []schema.ServerID
 	if mount != "" {
-		if id := schema.ServerID(mount); ls.seen(at).Sees(id) {
+		if id := schema.ServerID(mount); ls.sees(at, id) {
 			ids = []schema.ServerID{id}
 		}
 	} else {
-		for _, s := range ls.seen(at).Servers() {
-			ids = append(ids, s.ID)
+		for _, s := range ls.catalog.Servers() {
+			if ls.sees(at, s.ID) {
+				ids = append(ids, s.ID)
+			}
 		}
 	}
 	ls.mu.Lock()
@@ -172,7 +189,7 @@ func (ls *lists) build(at place, now uint64) *view {
 		ls.views[at] = v // callers make up names of servers; those are not kept
 	} else {
 		delete(ls.views, at)
-		if ls.seen(at).Sees(schema.ServerID(mount)) {
+		if ls.sees(at, schema.ServerID(mount)) {
 			delete(ls.servers, schema.ServerID(mount))
 		}
 	}
@@ -322,15 +339,22 @@ func assemble(mount string, servers []*serverLists) *view {
 		slices.SortFunc(tools, byName)
 		slices.SortFunc(prompts, byName)
 	}
-	v.tools, v.resources = paged("tools", tools), paged("resources", resources)
-	v.templates, v.prompts = paged("resourceTemplates", templates), paged("prompts", prompts)
+	v.encode(items{tools, resources, templates, prompts})
 	return v
 }
 
-// item is one entry of a list as it is sent.
+// encode makes the pages of the lists.
+func (v *view) encode(of items) {
+	v.items = of
+	v.tools, v.resources = paged("tools", of.tools), paged("resources", of.resources)
+	v.templates, v.prompts = paged("resourceTemplates", of.templates), paged("prompts", of.prompts)
+}
+
+// item is one entry of a list as it is sent, and what it stands for.
 type item struct {
 	name string
 	raw  []byte
+	of   target
 }
 
 // gather adds the entries of a server under their names here.
@@ -345,7 +369,7 @@ func gather(to []item, names map[string]target, entries []entry, server schema.S
 			raw = e.renamed(name)
 		}
 		names[name] = target{server, e.name}
-		to = append(to, item{name, raw})
+		to = append(to, item{name, raw, target{server, e.name}})
 	}
 	return to
 }
@@ -384,7 +408,7 @@ func (ls *lists) send(x *exchange) {
 		ls.sendSearchTools(x)
 		return
 	}
-	v := ls.view(ls.place(x))
+	v := ls.seen(x)
 	l := &v.tools
 	switch x.msg.method {
 	case mcpwire.MethodListResources:

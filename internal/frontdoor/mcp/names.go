@@ -28,7 +28,8 @@ func (ls *lists) tool(at place, name string) (target, bool) {
 	}
 	// One that is switched off is not listed, and a call of it is told why.
 	if server, tool, found := strings.Cut(name, nameGlue); found && format.MCPName(server, tool) == name {
-		if _, err := ls.seen(at).Tool(schema.ServerID(server), tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
+		_, err := ls.catalog.Tool(schema.ServerID(server), tool)
+		if ls.sees(at, schema.ServerID(server)) && (err == nil || schema.KindOf(err) == schema.KindUnavailable) {
 			return target{schema.ServerID(server), tool}, true
 		}
 	}

@@ -16,7 +16,7 @@ func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *faul
 	if bad != nil {
 		return nil, bad
 	}
-	to, bad := r.lists.resource(r.lists.place(x), uri)
+	to, bad := r.lists.resource(x, uri)
 	if bad != nil {
 		return nil, bad
 	}
@@ -54,7 +54,7 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no prompt name."}
 	}
-	to, ok := r.lists.prompt(r.lists.place(x), name)
+	to, ok := r.lists.prompt(x, name)
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, printed)}
 	}
@@ -71,7 +71,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 	ref := get(x.msg.params, "ref")
 	switch getString(ref, "type") {
 	case "ref/prompt":
-		to, ok := r.lists.prompt(r.lists.place(x), getString(ref, "name"))
+		to, ok := r.lists.prompt(x, getString(ref, "name"))
 		if !ok {
 			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), printed)}
 		}
@@ -82,7 +82,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 			return withMember(ref, "name", quote(to.name))
 		})
 	case "ref/resource":
-		to, bad := r.lists.template(r.lists.place(x), getString(ref, "uri"))
+		to, bad := r.lists.template(x, getString(ref, "uri"))
 		if bad != nil {
 			return nil, bad
 		}

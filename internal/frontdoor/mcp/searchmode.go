@@ -123,14 +123,14 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	} else {
 		q.Server = schema.ServerID(x.mount)
 	}
-	found, err := x.seen().Search(x.r.Context(), q)
+	found, err := x.shown().Search(x.r.Context(), q)
 	if err != nil {
 		return nil, x.faultOf(err)
 	}
 	var b strings.Builder
 	for i := range found.Tools {
 		t := &found.Tools[i]
-		name, ok := r.lists.nameOf(r.lists.place(x), t)
+		name, ok := r.lists.nameOf(x, t)
 		if !ok {
 			continue // it is not offered over MCP
 		}
@@ -166,14 +166,14 @@ func remark(a *risk.Assessment) string {
 }
 
 // nameOf returns the name of a tool at a mount.
-func (ls *lists) nameOf(at place, t *catalog.FoundTool) (string, bool) {
+func (ls *lists) nameOf(x *exchange, t *catalog.FoundTool) (string, bool) {
 	to := target{t.Server, t.Name}
-	v := ls.view(at)
+	v := ls.seen(x)
 	names := []string{t.Name}
 	switch {
 	case t.NameInSet != "":
 		names = []string{t.NameInSet}
-	case at.mount == "":
+	case x.mount == "":
 		names = []string{format.MCPName(string(t.Server), t.Name), format.MarkedMCPName(string(t.Server), t.Name)}
 	}
 	for _, name := range names {
@@ -188,7 +188,7 @@ func (ls *lists) nameOf(at place, t *catalog.FoundTool) (string, bool) {
 func (r *requests) describeTools(x *exchange, names []string) []byte {
 	definitions := []byte{'['}
 	var unknown []string
-	v := r.lists.view(r.lists.place(x))
+	v := r.lists.seen(x)
 	for _, name := range names {
 		to, ok := v.toolOf[name]
 		var t catalog.Tool

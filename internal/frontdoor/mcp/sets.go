@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -19,28 +20,31 @@ func ofServer(mount string) bool { return mount != "" && !strings.HasPrefix(moun
 
 // known returns why there is no such mount, nil where there is.
 func (ls *lists) known(at place) (err error) {
-	mount := at.mount
-	if set, of := setOf(mount); of {
-		_, err = ls.seen(at).Set(set)
-	} else if mount != "" {
-		_, err = ls.seen(at).Server(schema.ServerID(mount))
+	if set, of := setOf(at.mount); of {
+		return ls.shown(at).KnowsSet(set)
+	} else if at.mount != "" {
+		_, err = ls.shown(at).Server(schema.ServerID(at.mount))
 	}
 	return err
+}
+
+// set returns a set as it is seen there.
+func (ls *lists) set(at place, set string) (*catalog.SetView, error) {
+	return ls.shown(at).SetView(set)
 }
 
 // buildSet makes the view of a set: its tools, in its order and under its names. A set has
 // no resources and prompts.
 func (ls *lists) buildSet(at place, set string, now uint64) *view {
 	v := &view{at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
-	v.resources, v.templates, v.prompts = paged("resources", nil), paged("resourceTemplates", nil), paged("prompts", nil)
-	of, err := ls.seen(at).SetView(set)
+	v.encode(items{})
+	of, err := ls.set(at, set)
 	if err != nil {
-		v.tools = paged("tools", nil)
 		return v // a set that is not there is not kept
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	var items []item
+	var tools []item
 	entries := make(map[target]*entry)
 	seen := make(map[schema.ServerID]bool)
 	for i := range of.Tools {
@@ -57,10 +61,10 @@ func (ls *lists) buildSet(at place, set string, now uint64) *view {
 		raw := e.renamed(t.Name)
 		v.toolOf[t.Name] = to
 		v.marks.tools = mix(v.marks.tools, raw)
-		items = append(items, item{t.Name, raw})
+		tools = append(tools, item{t.Name, raw, to})
 	}
-	v.marks.tools = mix(v.marks.tools, strconv.AppendInt(nil, int64(len(items)), 10))
-	v.tools = paged("tools", items)
+	v.marks.tools = mix(v.marks.tools, strconv.AppendInt(nil, int64(len(tools)), 10))
+	v.encode(items{tools: tools})
 	ls.views[at] = v
 	return v
 }
@@ -84,7 +88,7 @@ func (v *view) add(p *serverLists, entries map[target]*entry) {
 // unlisted finds a tool of a set that is switched off or offline: it is not listed, and a
 // call of it is told why.
 func (ls *lists) unlisted(at place, set, name string) (target, bool) {
-	of, err := ls.seen(at).SetView(set)
+	of, err := ls.set(at, set)
 	if err != nil {
 		return target{}, false
 	}

@@ -76,7 +76,7 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	}
 	defer done()
 	about := append(append([]byte(`"_meta":{"`+mcpwire.MetaSubscriptionID+`":`), x.msg.id...), '}')
-	l := s.add(s.lists.place(x), w)
+	l := s.add(x, w)
 	defer s.remove(l)
 	if len(w.tasks) > 0 {
 		defer s.tasks.watch(ctx, x, l)()
@@ -158,7 +158,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 		x.reply([]byte(`{}`))
 		return
 	}
-	to, bad := s.lists.resource(s.lists.place(x), uri)
+	to, bad := s.lists.resource(x, uri)
 	if bad != nil {
 		x.fail(bad)
 		return

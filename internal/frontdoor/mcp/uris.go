@@ -39,11 +39,11 @@ func splitURI(own string) (target, bool) {
 // resource finds the server of a URI and the URI that it goes by there. Where several
 // servers have it the fault lists the URIs to choose from; where none is known the target
 // is empty.
-func (ls *lists) resource(at place, uri string) (target, *fault) {
-	if ofServer(at.mount) {
-		return target{schema.ServerID(at.mount), uri}, nil
+func (ls *lists) resource(x *exchange, uri string) (target, *fault) {
+	if ofServer(x.mount) {
+		return target{schema.ServerID(x.mount), uri}, nil
 	}
-	v := ls.view(at)
+	v := ls.seen(x)
 	if to, ok := splitURI(uri); ok && v.has(to.server) {
 		return to, nil
 	}
@@ -75,23 +75,23 @@ func (ls *lists) resource(at place, uri string) (target, *fault) {
 	return target{}, &fault{Code: mcpwire.CodeInvalidParams, Message: "Several servers have this resource. Read one of: " + strings.Join(own, ", "), Data: data}
 }
 
-func (ls *lists) prompt(at place, name string) (target, bool) {
-	if ofServer(at.mount) {
-		return target{schema.ServerID(at.mount), name}, true
+func (ls *lists) prompt(x *exchange, name string) (target, bool) {
+	if ofServer(x.mount) {
+		return target{schema.ServerID(x.mount), name}, true
 	}
-	to, ok := ls.view(at).promptOf[name]
+	to, ok := ls.seen(x).promptOf[name]
 	return to, ok
 }
 
 // template finds the server of a template, or of a URI that a template makes, as
 // [lists.resource] does.
-func (ls *lists) template(at place, template string) (target, *fault) {
-	if !ofServer(at.mount) {
-		if servers := ls.view(at).templatesOf[template]; len(servers) == 1 {
+func (ls *lists) template(x *exchange, template string) (target, *fault) {
+	if !ofServer(x.mount) {
+		if servers := ls.seen(x).templatesOf[template]; len(servers) == 1 {
 			return target{servers[0], template}, nil
 		}
 	}
-	return ls.resource(at, template)
+	return ls.resource(x, template)
 }
 
 // has reports whether a server is part of the view.
@@ -122,7 +122,7 @@ func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []jso
 			if !bare && len(servers[uri]) > 1 {
 				text = withMember(raw, member, quote(ownURI(p.server, uri)))
 			}
-			items = append(items, item{string(p.server) + "\x00" + uri, text})
+			items = append(items, item{string(p.server) + "\x00" + uri, text, target{p.server, uri}})
 		}
 	}
 	return items, servers

@@ -40,7 +40,7 @@ func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
 			if n.Tool == "hang" {
 				t.Errorf("%s lists a tool that is switched off", name)
 			}
-			if tool, err := tools.Find(catalog.SeenBy(f.api.o.Catalog, ""), n.Name); err != nil || tool.Server != n.Server || tool.Name != n.Tool {
+			if tool, err := tools.Find(f.api.o.Catalog, n.Name); err != nil || tool.Server != n.Server || tool.Name != n.Tool {
 				t.Errorf("%s: %q is found as %v, %v", name, n.Name, tool, err)
 			}
 		}

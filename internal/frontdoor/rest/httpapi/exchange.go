@@ -44,6 +44,8 @@ type Exchange struct {
 type Shared struct {
 	// Callers tells what a credential lacks; it is set before the first request.
 	Callers *callers.Callers
+	// Judge says what is shown to a principal; it is set like Callers, or nil: everything is.
+	Judge func(*schema.Principal) catalog.Judge
 	// Acts records what operators do; nil: nothing is recorded. It is set like Callers.
 	Acts Acts
 	// Apart reports whether a tenant is kept from some servers; nil: none is. It is set like
@@ -85,6 +87,14 @@ func (s *Shared) Begin(w http.ResponseWriter, id string) *Exchange {
 	h["Cache-Control"] = s.fixed.noStore
 	h["X-Content-Type-Options"] = s.fixed.nosniff
 	return x
+}
+
+// Seen returns the catalog as it is shown to whoever asks: every list goes by it.
+func (x *Exchange) Seen(c *catalog.Catalog) *catalog.Seen {
+	if x.shared.Judge == nil {
+		return catalog.SeenBy(c, nil)
+	}
+	return catalog.SeenBy(c, x.shared.Judge(&x.Principal))
 }
 
 // Release gives back the memory that the body took.
@@ -204,11 +214,6 @@ func (x *Exchange) allow(need *scope.Need) error {
 		return schema.Errorf(schema.KindForbidden, "This tells of the servers of all tenants, and your tenant does not see all of them.")
 	}
 	return nil
-}
-
-// Seen is the catalog as whoever asks sees it.
-func (x *Exchange) Seen(c *catalog.Catalog) catalog.Seen {
-	return catalog.SeenBy(c, x.Principal.Tenant)
 }
 
 // Handler answers a request, or returns the error to answer with.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
@@ -41,7 +42,7 @@ func (m members) wish(w *issued.Wish) error {
 		w.Role = ""
 	}
 	return cmp.Or(
-		m.text("role", false, issued.MostName, (*string)(&w.Role)),
+		m.role(&w.Role),
 		m.text("owner", false, issued.MostName, &w.Owner), m.list("groups", issued.MostGroups, &w.Groups), m.list("scopes", issued.MostScopes, &w.Scopes), m.list("tools", issued.MostTools, &w.Tools),
 		m.text("note", false, issued.MostNote, &w.Note), m.at("expires_at", &w.Expires),
 	)
@@ -54,6 +55,19 @@ func (m members) text(name string, required bool, most int, to *string) error {
 	}
 	if utf8.RuneCountInString(*to) > most {
 		return httpapi.BadMember(name, "%s", want)
+	}
+	return nil
+}
+
+func (m members) role(to *scope.Role) error {
+	if _, given := m["role"]; !given {
+		return nil
+	}
+	if err := m.text("role", false, issued.MostName, (*string)(to)); err != nil {
+		return err
+	}
+	if err := to.Check(); err != nil {
+		return httpapi.BadMember("role", "one of the roles: platform-admin, tenant-admin, developer, caller or auditor")
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // sendDefinitions answers with one list of a server's definitions.
-func sendDefinitions(x *httpapi.Exchange, c catalog.Seen, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
-	d, err := c.Definitions(schema.ServerID(r.PathValue("id")))
+func sendDefinitions(x *httpapi.Exchange, c *catalog.Catalog, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
+	d, err := x.Seen(c).Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
@@ -78,10 +76,7 @@ type fleetHandlers struct {
 	servers   *serverHandlers
 	draining  func() bool
 	heartbeat time.Duration
-	// snapshot is the fleet as streams of events show it to those who see all of it, and
-	// apart the same for others, by what they see: *snapshot by catalog.Seen.
-	snapshot snapshot
-	apart    sync.Map
+	snapshots snapshots // the fleet as streams of events show it
 }
 
 func (f *fleetHandlers) register(d *httpapi.Document) {
@@ -91,19 +86,18 @@ func (f *fleetHandlers) register(d *httpapi.Document) {
 	d.Handle(f.opEvents(d), f.follow)
 }
 
-func (f *fleetHandlers) fleet(seen catalog.Seen) Fleet {
+func (f *fleetHandlers) fleet(seen *catalog.Seen) Fleet {
 	return Fleet{At: time.Now().UTC(), Servers: f.servers.items(seen), Workers: f.workerItems(seen)}
 }
 
 // workerItems are the workers with the servers that are seen. Whoever is kept from servers
-// sees no worker that has none of the others, and not the number of calls of all tenants.
-func (f *fleetHandlers) workerItems(seen catalog.Seen) []WorkerItem {
+// sees no worker that has none of the others, and not the number of calls of everybody.
+func (f *fleetHandlers) workerItems(seen *catalog.Seen) []WorkerItem {
 	workers := f.catalog.Workers()
 	items := make([]WorkerItem, 0, len(workers))
 	for i := range workers {
-		item := workerItem(&workers[i])
-		if !seen.All() {
-			item.Servers = slices.DeleteFunc(item.Servers, func(s WorkerServer) bool { return !seen.Sees(s.ID) })
+		item := workerItem(seen, &workers[i])
+		if !seen.Whole() {
 			if len(item.Servers) == 0 {
 				continue
 			}
@@ -114,12 +108,15 @@ func (f *fleetHandlers) workerItems(seen catalog.Seen) []WorkerItem {
 	return items
 }
 
-func workerItem(w *schema.Worker) WorkerItem {
+func workerItem(seen *catalog.Seen, w *schema.Worker) WorkerItem {
 	item := WorkerItem{
 		ID: w.ID, Name: w.Name, Version: w.Version, Host: w.Host, PID: w.PID, Labels: w.Labels, Draining: w.Draining,
 		InFlight: w.InFlight, Started: w.Started, APIServers: w.APIServers, Servers: make([]WorkerServer, 0, len(w.Servers)),
 	}
 	for _, s := range w.Servers {
+		if !seen.Has(s.ID) {
+			continue
+		}
 		item.Servers = append(item.Servers, WorkerServer{
 			ID: s.ID, InitializationState: string(s.State), Transport: s.Transport, PID: s.PID, Slots: s.Slots,
 			Sessions: s.Sessions, Restarts: s.Restarts, OtherDefinitions: s.OtherDefinitions, Error: s.Error,
@@ -130,7 +127,7 @@ func workerItem(w *schema.Worker) WorkerItem {
 
 // follow is GET /events: the fleet as it is, then again after each change.
 func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
-	n, seen := 0, x.Seen(f.catalog)
+	n := 0
 	tell := func(*sse.Writer) error { return nil }
 	return httpapi.Live{Heartbeat: f.heartbeat, Draining: f.draining, Changes: f.catalog.Changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
 		since := time.Now()
@@ -139,7 +136,7 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			return true, nil
 		case httpapi.First:
 			if x.Query.Get("include") == "changes" {
-				tell = f.changes(seen)
+				tell = f.changes(x)
 			}
 		case httpapi.Changed:
 			if err := settle(r.Context()); err != nil {
@@ -147,24 +144,21 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 			}
 		}
 		n++
-		return true, errors.Join(tell(out), out.Event("fleet", strconv.Itoa(n), f.picture(since, seen)))
+		return true, errors.Join(tell(out), out.Event("fleet", strconv.Itoa(n), f.picture(x, since)))
 	}}.Follow(x, r)
 }
 
-// picture is the fleet as it is seen, at some time after since, encoded.
-func (f *fleetHandlers) picture(since time.Time, seen catalog.Seen) []byte {
-	s := &f.snapshot
-	if !seen.All() {
-		of, _ := f.apart.LoadOrStore(seen, new(snapshot)) // as many as there are tenants in the configuration
-		s = of.(*snapshot)
-	}
-	return s.get(since, func() Fleet { return f.fleet(seen) })
+// picture returns the fleet as whoever asks saw it at some time after since, encoded.
+func (f *fleetHandlers) picture(x *httpapi.Exchange, since time.Time) []byte {
+	_, key := x.Seen(f.catalog).State()
+	return f.snapshots.of(key).get(since, func() Fleet { return f.fleet(x.Seen(f.catalog)) })
 }
 
 // changes returns what tells the changes from now on, each once.
-func (f *fleetHandlers) changes(seen catalog.Seen) func(out *sse.Writer) error {
+func (f *fleetHandlers) changes(x *httpapi.Exchange) func(out *sse.Writer) error {
 	follower := f.catalog.Follow()
 	return func(out *sse.Writer) (err error) {
+		seen := x.Seen(f.catalog)
 		for _, c := range follower.Next() {
 			if !seen.Changed(&c) {
 				continue

@@ -57,11 +57,11 @@ type ServerWorker struct {
 	Error               string          `json:"error,omitempty"`
 }
 
-func (s *serverHandlers) items(seen catalog.Seen) []ServerItem {
+func (s *serverHandlers) items(seen *catalog.Seen) []ServerItem {
 	servers, loads := seen.Servers(), s.router.Load()
 	items := make([]ServerItem, 0, len(servers))
 	for i := range servers {
-		item := s.item(&servers[i])
+		item := item(seen, &servers[i])
 		load := loads[item.ID]
 		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
 		items = append(items, item)
@@ -69,7 +69,7 @@ func (s *serverHandlers) items(seen catalog.Seen) []ServerItem {
 	return items
 }
 
-func (s *serverHandlers) item(of *catalog.Server) ServerItem {
+func item(seen *catalog.Seen, of *catalog.Server) ServerItem {
 	item := ServerItem{
 		ID: of.ID, Connected: of.Connected, PID: of.PID, InitializationState: string(of.State), Transport: of.Transport,
 		WorkerCount: len(of.Workers), Workers: make([]ServerWorker, 0, len(of.Workers)),
@@ -79,7 +79,7 @@ func (s *serverHandlers) item(of *catalog.Server) ServerItem {
 	if b := of.BestSandbox; b != nil {
 		item.Sandbox = &ServerSandbox{Isolation: b.Isolation, Image: b.Image, Only: b.Only, Ready: b.Ready, Error: b.Error}
 	}
-	if tools, err := s.catalog.Tools(of.ID); err == nil {
+	if tools, err := seen.Tools(of.ID); err == nil {
 		n := len(tools)
 		item.Tools = &n
 		for i := range tools {

@@ -32,11 +32,11 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 	d.Handle(opServerTools(), h.listTools)
 	d.Handle(h.opListResources(), h.listResources)
 	d.Handle(opListTemplates(), func(x *httpapi.Exchange, r *http.Request) error {
-		return sendDefinitions(x, x.Seen(h.catalog), r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
+		return sendDefinitions(x, h.catalog, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
 	})
 	readUnclean = d.HandleAt(h.opReadResource(), "/servers/{id}/resources/{uri...}", h.readResource)
 	d.Handle(opListPrompts(), func(x *httpapi.Exchange, r *http.Request) error {
-		return sendDefinitions(x, x.Seen(h.catalog), r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
+		return sendDefinitions(x, h.catalog, r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
 	})
 	d.Handle(h.opGetPrompt(), h.getPrompt)
 	return readUnclean
@@ -46,14 +46,15 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 // tools in quarantine.
 func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
-	s, err := x.Seen(h.catalog).Server(id)
+	seen := x.Seen(h.catalog)
+	s, err := seen.Server(id)
 	if err != nil {
 		return err
 	}
 	if s.PinMode != schema.PinQuarantine {
-		return sendDefinitions(x, x.Seen(h.catalog), r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
+		return sendDefinitions(x, h.catalog, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
 	}
-	tools, err := x.Seen(h.catalog).Tools(id)
+	tools, err := seen.Tools(id)
 	if err != nil {
 		return err
 	}

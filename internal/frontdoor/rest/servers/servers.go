@@ -117,11 +117,12 @@ func (s *serverHandlers) register(d *httpapi.Document) {
 		return ServerList{s.items(httpapi.Of(ctx).Seen(s.catalog))}, nil
 	})
 	httpapi.Get(d, opGetServer(), func(ctx context.Context, in *serverInput) (*ServerItem, error) {
-		of, err := httpapi.Of(ctx).Seen(s.catalog).Server(in.ID)
+		seen := httpapi.Of(ctx).Seen(s.catalog)
+		of, err := seen.Server(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		item, load := s.item(&of), s.router.Load()[in.ID]
+		item, load := item(seen, &of), s.router.Load()[in.ID]
 		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
 		return &item, nil
 	})

@@ -19,6 +19,30 @@ type snapshot struct {
 	last *picture
 }
 
+// snapshots are the snapshots for all who see different parts of the fleet, by the key of
+// [catalog.Seen.State]. It is safe for concurrent use.
+type snapshots struct {
+	mu sync.Mutex
+	by map[string]*snapshot
+}
+
+// mostSnapshots bounds the snapshots that are kept; beyond it all are made again.
+const mostSnapshots = 256
+
+func (s *snapshots) of(key string) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.by[key]
+	if one == nil {
+		if s.by == nil || len(s.by) >= mostSnapshots {
+			s.by = make(map[string]*snapshot)
+		}
+		one = new(snapshot)
+		s.by[key] = one
+	}
+	return one
+}
+
 type picture struct {
 	began time.Time
 	done  chan struct{}

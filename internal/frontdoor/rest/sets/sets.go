@@ -103,32 +103,20 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
 	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
-		seen := httpapi.Of(ctx).Seen(h.all)
-		for _, s := range seen.Sets() {
-			s.Exclude = excluded(seen, &s)
+		for _, s := range httpapi.Of(ctx).Seen(c).Sets() {
 			list.Sets = append(list.Sets, itemOf(&s))
 		}
 		return list, nil
 	})
 	httpapi.Register(d, opGet(), func(ctx context.Context, in *setInput) (*setOutput, error) {
-		seen := httpapi.Of(ctx).Seen(h.all)
-		view, err := seen.SetView(in.Name)
+		view, err := httpapi.Of(ctx).Seen(c).SetView(in.Name)
 		if err != nil {
 			return nil, err
 		}
-		view.Exclude = excluded(seen, &view.Set)
 		return &setOutput{ETag: tagOf(&view.Set), Body: detailOf(view)}, nil
 	})
 	httpapi.HandleValue(d, opPut(d), "The set as it is stored.", exampleItem(), h.put)
 	httpapi.Get(d, openapi.Answers(opRemove(), "The set was removed.", map[string]any{"status": "removed"}), h.remove)
-}
-
-// excluded is what a set leaves out, for those who see every server: it may name others.
-func excluded(seen catalog.Seen, s *catalog.Set) []toolset.Selector {
-	if seen.All() {
-		return s.Exclude
-	}
-	return nil
 }
 
 func itemOf(s *catalog.Set) SetItem {

@@ -95,7 +95,7 @@ const includeOffline = "offline"
 
 // callable returns the tools to list, by server and name or in the order of the set, and
 // the servers whose tools are not known.
-func (h *toolHandlers) callable(seen catalog.Seen, in *toolListInput) (tools []listed, unknown []string, err error) {
+func callable(seen *catalog.Seen, in *toolListInput) (tools []listed, unknown []string, err error) {
 	if in.Set != "" {
 		view, err := seen.SetView(in.Set)
 		if err != nil {
@@ -133,10 +133,9 @@ func (h *toolHandlers) callable(seen catalog.Seen, in *toolListInput) (tools []l
 
 // candidates returns the tools to choose from in the order in which they are taken,
 // how many can be called at all, and the servers whose tools are not known.
-func (h *toolHandlers) candidates(ctx context.Context, in *toolListInput) (tools []listed, all int, unknown []string, err error) {
-	seen := httpapi.Of(ctx).Seen(h.catalog)
+func candidates(ctx context.Context, seen *catalog.Seen, in *toolListInput) (tools []listed, all int, unknown []string, err error) {
 	if in.Query == "" {
-		tools, unknown, err = h.callable(seen, in)
+		tools, unknown, err = callable(seen, in)
 		return tools, len(tools), unknown, err
 	}
 	most := in.MaxTools
@@ -171,7 +170,7 @@ func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolList
 	if in.DeferLoading && f != format.Anthropic {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "defer_loading is a member of Anthropic's tools; omit it for %s.", in.Format)
 	}
-	tools, all, unknown, err := h.candidates(ctx, in)
+	tools, all, unknown, err := candidates(ctx, httpapi.Of(ctx).Seen(h.catalog), in)
 	if err != nil {
 		return nil, err
 	}

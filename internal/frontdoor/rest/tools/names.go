@@ -11,9 +11,9 @@ import (
 
 // names finds the tools that the calls of one request mean. It is safe for concurrent use.
 type names struct {
-	catalog catalog.Seen
-	set     string   // whose tools and names are meant, "" for those of all servers
-	own     []string // tools that the caller runs itself
+	catalog *catalog.Seen // what is not shown to the caller has no name
+	set     string        // whose tools and names are meant, "" for those of all servers
+	own     []string      // tools that the caller runs itself
 
 	once   sync.Once
 	folded format.Folding[meant]
@@ -159,8 +159,8 @@ func (n *names) fold() {
 	}
 }
 
-// Find returns the tool that a model means by the name.
-func Find(c catalog.Seen, name string) (catalog.Tool, error) {
-	tool, _, _, err := (&names{catalog: c}).find(name)
+// Find returns the tool that a model means by the name, of all that there are.
+func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
+	tool, _, _, err := (&names{catalog: catalog.SeenBy(c, nil)}).find(name)
 	return tool, err
 }

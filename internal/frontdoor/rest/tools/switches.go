@@ -46,12 +46,12 @@ type WideSwitchRequest struct {
 	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"The reason that they are disabled; callers see it." example:"Read-only until Monday."`
 }
 
-// switches is GET /tools/switches. Patterns name what not every tenant may know of.
-func (h *toolHandlers) switches(seen catalog.Seen) SwitchList {
+// switches is GET /tools/switches.
+func (h *toolHandlers) switches(seen *catalog.Seen) SwitchList {
 	list := SwitchList{Switches: make([]Switch, 0)}
 	for _, sw := range h.catalog.Switches().List() {
-		if !seen.All() && (sw.Wide || !seen.Sees(sw.Server)) {
-			continue
+		if sw.Wide && !seen.Whole() || !sw.Wide && !seen.Would(sw.Server, sw.Tool) {
+			continue // patterns and sets tell of what is not shown
 		}
 		list.Switches = append(list.Switches, switchOf(&sw))
 	}

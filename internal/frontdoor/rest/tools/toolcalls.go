@@ -123,7 +123,7 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 		return err
 	}
 	if b.names.set != "" {
-		if _, err := b.names.catalog.Set(b.names.set); err != nil {
+		if err := b.names.catalog.KnowsSet(b.names.set); err != nil {
 			return err
 		}
 	}
