@@ -30,6 +30,8 @@ type Key struct {
 	Tenant schema.TenantID `yaml:"tenant"`
 	// Role is what the key lets do, a role of package scope; empty: everything.
 	Role scope.Role `yaml:"role"`
+	// Limits bound the calls of the key, in addition to those of the section limits.
+	Limits scope.Limits `yaml:"limits"`
 	// Hash is "sha256:" and the hex SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
 	// Expires is when the key ends; the zero time means never.
@@ -60,6 +62,7 @@ type table struct {
 type entry struct {
 	sum       [sha256.Size]byte
 	principal schema.Principal
+	limits    scope.Limits
 	expires   time.Time
 }
 
@@ -119,9 +122,12 @@ func tableOf(keys []Key) (*table, []Fault) {
 		case t.byName[key.Name] != nil:
 			fault("name", "%q is used by another key; names must be unique.", key.Name)
 		}
-		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups), Tenant: key.Tenant.Stored()}}
+		e := &entry{expires: key.Expires, limits: key.Limits, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups), Tenant: key.Tenant.Stored()}}
 		if key.Tenant != "" && !key.Tenant.Valid() {
 			fault("tenant", "must be 1 to 64 letters, digits, - and _, and begin with a letter or digit.")
+		}
+		if err := key.Limits.Check(); err != nil {
+			fault("limits", "%s.", err)
 		}
 		if key.Role != "" {
 			if err := key.Role.Check(); err != nil {
@@ -165,12 +171,21 @@ func (k *Keys) Configured() bool { return len(k.table.Load().bySum) > 0 }
 // Known is a configured key.
 type Known struct {
 	Principal schema.Principal
+	Limits    scope.Limits
 	Expires   time.Time // zero: never
 	Hash      string    // see [Key]
 }
 
 // Has reports whether a configured key has that name.
 func (k *Keys) Has(name string) bool { return k.table.Load().byName[name] != nil }
+
+// Limits returns those of the key with that name. It takes no lock and no memory.
+func (k *Keys) Limits(name string) (limits scope.Limits) {
+	if e := k.table.Load().byName[name]; e != nil {
+		limits = e.limits
+	}
+	return limits
+}
 
 // All returns the configured keys, by name.
 func (k *Keys) All() []Known {
@@ -190,7 +205,7 @@ func (k *Keys) Find(name string) (known Known, ok bool) {
 	if e == nil {
 		return Known{}, false
 	}
-	return Known{e.principal, e.expires, hashPrefix + hex.EncodeToString(e.sum[:])}, true
+	return Known{e.principal, e.limits, e.expires, hashPrefix + hex.EncodeToString(e.sum[:])}, true
 }
 
 // Authenticate returns the principal of the request, taken from

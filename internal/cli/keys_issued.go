@@ -16,13 +16,18 @@ import (
 
 // issuedKey is a key as the commands read it.
 type issuedKey struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Owner     string    `json:"owner"`
-	Groups    []string  `json:"groups"`
-	Role      string    `json:"role"`
-	Scopes    []string  `json:"scopes"`
-	Tools     []string  `json:"tools"`
+	ID     string   `json:"id"`
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner"`
+	Groups []string `json:"groups"`
+	Role   string   `json:"role"`
+	Scopes []string `json:"scopes"`
+	Tools  []string `json:"tools"`
+	Limits struct {
+		Rate     float64 `json:"rate"`
+		Burst    int     `json:"burst"`
+		InFlight int     `json:"in_flight"`
+	} `json:"limits"`
 	Note      string    `json:"note"`
 	Origin    string    `json:"origin"`
 	ETag      string    `json:"etag"`
@@ -41,6 +46,8 @@ type issuedKey struct {
 type keyFlags struct {
 	owner, note, role     string
 	groups, scopes, tools []string
+	rate                  float64
+	burst, inFlight       int
 	expires               time.Duration
 }
 
@@ -52,6 +59,9 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.role, "role", "", "what the key lets do, in place of scopes: platform-admin, tenant-admin, developer, caller or auditor")
 	flags.StringSliceVar(&f.scopes, "scope", nil, "what the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that fit SERVER/TOOL, with * and ?; repeatable")
+	flags.Float64Var(&f.rate, "rate", 0, "calls a second that the key may make (default: no limit of its own)")
+	flags.IntVar(&f.burst, "burst", 0, "calls that may come at once within the rate (default: those of one second)")
+	flags.IntVar(&f.inFlight, "in-flight", 0, "calls of the key that may run at once (default: no limit of its own)")
 	flags.DurationVar(&f.expires, "expires", 0, "time from now after which the key ends, such as 720h (default 2160h, 90 days)")
 }
 
@@ -124,6 +134,9 @@ func (f *keyFlags) members(cmd *cobra.Command, ends *time.Time) map[string]any {
 			body[keyMembers[flag]] = value
 		}
 	}
+	if flags := cmd.Flags(); flags.Changed("rate") || flags.Changed("burst") || flags.Changed("in-flight") {
+		body["limits"] = map[string]any{"rate": f.rate, "burst": f.burst, "in_flight": f.inFlight}
+	}
 	return body
 }
 
@@ -132,7 +145,7 @@ func updateKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "update NAME",
 		Short:   "Change what an API key lets do, its groups, note or end",
-		Long:    "update changes what is named by flags; the rest stays, as do the name and the secret. A list replaces the one before; --tools '' removes the limit.",
+		Long:    "update changes what is named by flags; the rest stays, as do the name and the secret. A list replaces the one before; --tools '' removes the limit. --rate, --burst and --in-flight replace all limits of the key; 0 means none.",
 		Example: "  callyard keys update ci --scope tools:read --expires 720h",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
@@ -245,10 +258,25 @@ func showKey(ctx context.Context, c *client, args []string) error {
 		}, func(k *issuedKey) error {
 			return c.out.sheet(
 				cells("name", k.Name), cells("id", k.ID), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("role", k.Role), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
-				cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
+				cells("limits", k.limits()), cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
 			)
 		})
 	})
+}
+
+// limits are those of the key in words.
+func (k *issuedKey) limits() string {
+	var all []string
+	if k.Limits.Rate > 0 {
+		all = append(all, fmt.Sprintf("%g calls a second", k.Limits.Rate))
+	}
+	if k.Limits.Burst > 0 {
+		all = append(all, fmt.Sprintf("%d in a burst", k.Limits.Burst))
+	}
+	if k.Limits.InFlight > 0 {
+		all = append(all, fmt.Sprintf("%d at once", k.Limits.InFlight))
+	}
+	return strings.Join(all, ", ")
 }
 
 func revokeKey(ctx context.Context, c *client, args []string) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -36,6 +37,14 @@ func (d *FrontDoor) reserved(name string) string {
 		return "begins with the name of an issuer; principals of tokens are named like that"
 	}
 	return ""
+}
+
+// ownLimits returns the limits of the key of a principal.
+func (d *FrontDoor) ownLimits(principal string) scope.Limits {
+	if d.keys.Has(principal) {
+		return d.keys.Limits(principal)
+	}
+	return d.issued.Limits(principal)
 }
 
 // inSet reports whether a set of tools has a tool.

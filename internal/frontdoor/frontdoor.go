@@ -175,13 +175,14 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
+	d.openCallers(ctx)
 	if d.sharing, err = d.openSharing(); err != nil {
+		d.issued.Close()
 		d.stores.close()
 		d.catalog.Close()
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	d.openCallers(ctx)
 	d.gate = admission.NewGate(admission.Options{
 		Catalog: d.catalog, Policy: o.Policy, Tenants: catalog.TenantsOf(d.catalog),
 		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},

@@ -32,6 +32,7 @@ type Document struct {
 	CallID          schema.CallID `json:"call_id,omitempty" doc:"The call that failed, if it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	Retryable       bool          `json:"retryable" doc:"Whether the same request can be sent again without a second side effect."`
 	CancelRequested bool          `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran. It may have done part of its work."`
+	ConnectURL      string        `json:"connect_url,omitempty" format:"uri" doc:"Where the person behind the call connects to the server, if it requires a credential of that person." example:"https://approve.example.com/connect/files"`
 	Errors          []Fault       `json:"errors,omitempty" nullable:"false" doc:"Each fault."`
 	RPC             *RPCError     `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
 
@@ -58,7 +59,7 @@ func Of(err error) Document {
 	r := row(e.Kind)
 	d := Document{
 		Type: "/problems/" + string(r.Kind), Title: r.Title, Status: r.Status, Detail: e.Detail, Error: e.Detail,
-		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, retryAfter: e.RetryAfter,
+		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, ConnectURL: e.ConnectURL, retryAfter: e.RetryAfter,
 	}
 	for i := range e.Faults {
 		d.Errors = append(d.Errors, Fault{Pointer: &e.Faults[i].Pointer, Message: e.Faults[i].Message})

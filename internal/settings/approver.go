@@ -79,6 +79,9 @@ func (c Approver) Validate() []config.Fault {
 		if strings.HasPrefix(k.Name, NamePrefix) {
 			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with %s, which is reserved for people from a provider; choose another name.", NamePrefix)
 		}
+		if !k.Limits.None() {
+			faults.Addf(fmt.Sprintf("keys[%d].limits", i), "count at front doors only. Omit them.")
+		}
 		if k.Role != "" {
 			faults.Addf(fmt.Sprintf("keys[%d].role", i), "counts at front doors only; who may approve is decided by groups. Omit it.")
 		}

@@ -52,6 +52,9 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	}
 	w.Tenant = w.Tenant.Stored()
 	text("note", w.Note, MostNote)
+	if err := w.Limits.Check(); err != nil {
+		fault("limits", "%s", err)
+	}
 	list := func(member string, items []string, most, mostEach int) {
 		if len(items) > most {
 			fault(member, "must have at most %d items", most)

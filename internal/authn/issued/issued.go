@@ -278,5 +278,16 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	return true, nil
 }
 
+// Limits returns those of the key with that name.
+func (k *Keys) Limits(name string) (limits scope.Limits) {
+	if !k.Some() {
+		return limits
+	}
+	if row, ok := k.table().Get(keytable.Row(IDOf(name))); ok && row.Name == name {
+		limits = row.Limits
+	}
+	return limits
+}
+
 // Some reports whether keys were made.
 func (k *Keys) Some() bool { return k != nil && k.table() != nil && k.table().Some() }

@@ -56,6 +56,7 @@ type Wish struct {
 	Role                  scope.Role // its scopes count in place of Scopes; "": none
 	Groups, Scopes, Tools []string
 	Note                  string
+	Limits                scope.Limits
 	Tenant                schema.TenantID // empty: that of the maker
 	Expires               time.Time       // zero: after [Lasts]
 }
@@ -130,7 +131,7 @@ func (k *Keys) configured() (all []Key) {
 			role, scopes = grant.Role, nil
 		}
 		all = append(all, Key{Configured: true, Key: keytable.Key{
-			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Role: string(role), Scopes: scopes, Expires: keytable.At(known.Expires),
+			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Role: string(role), Scopes: scopes, Limits: known.Limits, Expires: keytable.At(known.Expires),
 		}})
 	}
 	return all
@@ -156,7 +157,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if err := k.storable(); err != nil {
 		return Key{}, "", err
 	}
-	if err := mayGive(by, &w, nil); err != nil {
+	if err := k.mayGive(by, &w, nil); err != nil {
 		return Key{}, "", err
 	}
 	id := IDOf(w.Name)
@@ -217,13 +218,13 @@ func taken(name, id string) error {
 
 // into writes what is asked for into the row.
 func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
-	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.At(w.Expires)
+	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, w.Limits, keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
 // wishOf is what a key is now.
 func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Expires: row.Expires.Time()}
+	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Limits, Expires: row.Expires.Time()}
 }
 
 // Update changes a key that has the revision. change is given what it is and makes of it
@@ -238,7 +239,7 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
-		if err := mayGive(by, &w, &was); err != nil {
+		if err := k.mayGive(by, &w, &was); err != nil {
 			return err
 		}
 		w.into(row, by, now)
@@ -260,7 +261,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
-		if err := mayGive(by, &w, nil); err != nil { // whoever rotates a key holds it afterwards
+		if err := k.mayGive(by, &w, nil); err != nil { // whoever rotates a key holds it afterwards
 			return err
 		}
 		former := formerOf(row, now, grace)
@@ -367,7 +368,7 @@ func notStored(err error) error {
 
 // mayGive returns nil where whoever makes a key has all that it gets, and is the person that
 // it acts for. had is what the key was, and may stay; nil: its maker holds the secret next.
-func mayGive(by *schema.Principal, w, had *Wish) error {
+func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	if !sees(by, w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
@@ -380,6 +381,9 @@ func mayGive(by *schema.Principal, w, had *Wish) error {
 	})
 	if !ok || !grant.Gives(&set, w.Tools) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot get scopes or tools that your own credential does not have.")
+	}
+	if !w.Limits.Within(k.Limits(by.Name)) {
+		return schema.Errorf(schema.KindForbidden, "An API key cannot get wider limits than your own credential has; give it limits within yours.")
 	}
 	// Credentials for servers and the rule of two persons go by the person.
 	who := cmp.Or(w.Owner, w.Name)

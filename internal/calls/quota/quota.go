@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -21,6 +22,9 @@ type Options struct {
 	// InFlight is the in_flight of principals whose rule names none, or who match
 	// none; 0 sets no limit.
 	InFlight int
+	// Own returns the limits of the key of a principal, of which with those of the rules the
+	// tighter count. nil: keys have none.
+	Own func(principal string) scope.Limits
 	// Redis shares the limits over the front doors; nil: each takes its share. It
 	// must last until Close has returned.
 	Redis redis.UniversalClient
@@ -43,6 +47,7 @@ type Quota struct {
 	shared              *shared // nil: there is no Redis
 	routers             func() int
 	held                func(principal string) int
+	own                 func(principal string) scope.Limits
 	doors               atomic.Int64
 	renewEvery          time.Duration
 
@@ -57,9 +62,9 @@ type Quota struct {
 
 // Open returns the limits, nil where none is set. Nothing is asked of Redis yet.
 func Open(o Options) *Quota {
-	q := &Quota{principals: principals(&o.Rules, o.InFlight), servers: servers(&o.Rules), routers: o.Routers, held: o.Held, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
+	q := &Quota{principals: principals(&o.Rules, o.InFlight), servers: servers(&o.Rules), routers: o.Routers, held: o.Held, own: o.Own, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
 	set := func(r rule) bool { return !r.limits.none() }
-	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) {
+	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) && q.own == nil {
 		return nil
 	}
 	if q.renewEvery <= 0 {
@@ -159,25 +164,38 @@ func (q *Quota) Serve(ctx context.Context, server schema.ServerID) (Pass, error)
 
 // principal returns what is known of a principal, nil where nothing limits it.
 func (q *Quota) principal(p *schema.Principal) *subject {
+	own := q.ownOf(p.Name)
 	if v, ok := q.byPrincipal.Load(p.Name); ok {
 		s := v.(*subject)
-		if slices.Equal(s.groups, p.Groups) {
+		if was := s.own.Load(); slices.Equal(s.groups, p.Groups) && (was == nil && own.None() || was != nil && *was == own) {
 			return s
 		}
-		// It signed in again, and is in other groups now.
-		if l := matchPrincipal(q.principals, p); l != s.terms() {
+		// It signed in again, and is in other groups now, or its key has other limits.
+		if l := tighter(matchPrincipal(q.principals, p), own); l != s.terms() {
 			s.limits.Store(l)
 		}
+		s.own.Store(&own)
 		return s
 	}
-	l := matchPrincipal(q.principals, p)
+	l := tighter(matchPrincipal(q.principals, p), own)
 	if l == nil {
 		return nil
 	}
 	s := newSubject(q, false, p.Name, l)
 	s.groups = slices.Clone(p.Groups)
+	if !own.None() {
+		s.own.Store(&own)
+	}
 	v, _ := q.byPrincipal.LoadOrStore(p.Name, s)
 	return v.(*subject)
+}
+
+// ownOf returns the limits of the key of a principal.
+func (q *Quota) ownOf(name string) (own scope.Limits) {
+	if q.own != nil {
+		own = q.own(name)
+	}
+	return own
 }
 
 // server returns what is known of a server, nil where nothing limits it.

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -33,6 +34,25 @@ func newLimits(rate float64, burst, inFlight int) limits {
 		}
 	}
 	return l
+}
+
+// tighter returns the limits with those of a key: of each the tighter; nil: none.
+func tighter(l *limits, own scope.Limits) *limits {
+	if own.None() {
+		return l
+	}
+	both := newLimits(own.Rate, own.Burst, own.InFlight)
+	if l == nil {
+		return &both
+	}
+	if both.interval == 0 || l.interval > both.interval {
+		both.rate, both.interval, both.burst = l.rate, l.interval, l.burst
+	}
+	if both.inFlight == 0 || l.inFlight > 0 && l.inFlight < both.inFlight {
+		both.inFlight = l.inFlight
+	}
+	both.queued, both.batches = l.queued, l.batches
+	return &both
 }
 
 // rule is a compiled rule.

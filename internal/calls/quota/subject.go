@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -18,6 +19,7 @@ type subject struct {
 	key      string   // in Redis
 	groups   []string // as the principal first came; only a shortcut
 	limits   atomic.Pointer[limits]
+	own      atomic.Pointer[scope.Limits] // of its key, that are part of limits; nil: none
 
 	mu      sync.Mutex
 	gone    bool // forgotten, because nothing was asked for long: look it up again

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -71,8 +72,10 @@ type Key struct {
 	// these patterns of SERVER/TOOL; none: it does not limit them.
 	Scopes []string `json:"scopes"`
 	Tools  []string `json:"tools,omitempty"`
-	Note   string   `json:"note,omitempty"`
-	Hash   Digest   `json:"hash"`
+	// Limits bound the calls of the key.
+	Limits scope.Limits `json:"limits,omitzero"`
+	Note   string       `json:"note,omitempty"`
+	Hash   Digest       `json:"hash"`
 	// Former are secrets before this one that are still taken.
 	Former    []Secret `json:"former,omitempty"`
 	Created   Second   `json:"created"`

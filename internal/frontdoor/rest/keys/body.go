@@ -42,7 +42,7 @@ func (m members) wish(w *issued.Wish) error {
 		w.Role = ""
 	}
 	return cmp.Or(
-		m.role(&w.Role),
+		m.role(&w.Role), m.limits(&w.Limits),
 		m.text("owner", false, issued.MostName, &w.Owner), m.list("groups", issued.MostGroups, &w.Groups), m.list("scopes", issued.MostScopes, &w.Scopes), m.list("tools", issued.MostTools, &w.Tools),
 		m.text("note", false, issued.MostNote, &w.Note), m.at("expires_at", &w.Expires),
 	)
@@ -56,6 +56,29 @@ func (m members) text(name string, required bool, most int, to *string) error {
 	if utf8.RuneCountInString(*to) > most {
 		return httpapi.BadMember(name, "%s", want)
 	}
+	return nil
+}
+
+// limits reads limits; {} removes them.
+func (m members) limits(to *scope.Limits) error {
+	raw, given := m["limits"]
+	if !given {
+		return nil
+	}
+	of, err := httpapi.ReadObject(raw, bodyMost, 2, "rate", "burst", "in_flight")
+	if err != nil {
+		return httpapi.BadMember("limits", "an object with rate, burst and in_flight")
+	}
+	var l scope.Limits
+	if err := cmp.Or(
+		httpapi.ReadMember(of, "rate", false, "a number of calls per second", &l.Rate), httpapi.ReadMember(of, "burst", false, "a whole number", &l.Burst), httpapi.ReadMember(of, "in_flight", false, "a whole number", &l.InFlight),
+	); err != nil {
+		return httpapi.BadMember("limits", "an object of numbers: rate, burst and in_flight")
+	}
+	if err := l.Check(); err != nil {
+		return httpapi.BadMember("limits", "limits that can be, and they %s", err)
+	}
+	*to = l
 	return nil
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/problem"
@@ -41,6 +43,7 @@ type handlers struct {
 // may nest.
 func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logger) {
 	h := &handlers{keys: keys, log: log, depth: depth}
+	d.NameSchema(reflect.TypeFor[scope.Limits](), "APIKeyLimits")
 	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (APIKeyList, error) {
 		list := APIKeyList{Keys: make([]APIKey, 0)}
 		all := h.keys.List(&httpapi.Of(ctx).Principal)
@@ -65,7 +68,7 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 
 // create is POST /keys.
 func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
-	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "role", "scopes", "tools", "note", "expires_at")
+	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "role", "scopes", "tools", "limits", "note", "expires_at")
 	if err != nil {
 		return made, err
 	}
@@ -87,7 +90,7 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 
 // update is PATCH /keys/{id}.
 func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, err error) {
-	in, err := h.read(x, r, "owner", "groups", "role", "scopes", "tools", "note", "expires_at")
+	in, err := h.read(x, r, "owner", "groups", "role", "scopes", "tools", "limits", "note", "expires_at")
 	if err != nil {
 		return told, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/issued"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -19,6 +20,7 @@ type APIKey struct {
 	Role      string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"The role that the scopes come from; absent if they were listed." example:"developer"`
 	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools     []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them." example:"[\"files/read_*\"]"`
+	Limits    *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration; absent: none."`
 	Note      string          `json:"note,omitempty" doc:"What the key is for."`
 	Origin    string          `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here."`
 	ETag      string          `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
@@ -57,19 +59,21 @@ type APIKeyRequest struct {
 	Role    string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"In place of scopes: what the key lets do. Not more than your own credential has." example:"developer"`
 	Scopes  []string        `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Not more than your own credential has. Required without role." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
+	Limits  *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration. Not wider than those of your own key."`
 	Note    string          `json:"note,omitempty" maxLength:"1000"`
 	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
 }
 
 // APIKeyChange is the body of PATCH /keys/{id}. What is absent stays.
 type APIKeyChange struct {
-	Owner   *string    `json:"owner,omitempty" maxLength:"128"`
-	Groups  []string   `json:"groups,omitempty" nullable:"false" maxItems:"64"`
-	Role    string     `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"Replaces the scopes."`
-	Scopes  []string   `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Replace the role."`
-	Tools   []string   `json:"tools,omitempty" nullable:"false" maxItems:"256"`
-	Note    *string    `json:"note,omitempty" maxLength:"1000"`
-	Expires *time.Time `json:"expires_at,omitempty"`
+	Owner   *string       `json:"owner,omitempty" maxLength:"128"`
+	Groups  []string      `json:"groups,omitempty" nullable:"false" maxItems:"64"`
+	Role    string        `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"Replaces the scopes."`
+	Scopes  []string      `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Replace the role."`
+	Tools   []string      `json:"tools,omitempty" nullable:"false" maxItems:"256"`
+	Limits  *scope.Limits `json:"limits,omitempty" doc:"Replaces all limits of the key; {} removes them."`
+	Note    *string       `json:"note,omitempty" maxLength:"1000"`
+	Expires *time.Time    `json:"expires_at,omitempty"`
 }
 
 // APIKeyRotation is the body of POST /keys/{id}/rotate.
@@ -87,6 +91,9 @@ type RevokedAPIKey struct {
 func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
 		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Role: k.Role, Scopes: slices.Concat([]string{}, issued.ScopesOf(&k.Key)), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
+	}
+	if !k.Limits.None() {
+		key.Limits = &k.Limits
 	}
 	if k.Configured {
 		return key

@@ -1,0 +1,42 @@
+package scope
+
+import "fmt"
+
+// Limits bound the calls of one key, next to the limits of the configuration: the tighter
+// counts. 0 sets no limit.
+type Limits struct {
+	// Rate is calls a second, Burst the number of them that may come at once (a second's worth).
+	Rate  float64 `yaml:"rate" json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"Calls a second; absent: no limit." example:"5"`
+	Burst int     `yaml:"burst" json:"burst,omitempty" minimum:"0" maximum:"1000000000" doc:"The number of calls that may come at once within the rate; absent: those of one second."`
+	// InFlight is calls under way at once.
+	InFlight int `yaml:"in_flight" json:"in_flight,omitempty" minimum:"0" maximum:"1000000000" doc:"Calls under way at once; absent: no limit." example:"10"`
+}
+
+// Bounds of what can be asked for.
+const (
+	mostRate  = 1e6
+	leastRate = 1.0 / (24 * 3600)
+	mostCount = 1_000_000_000
+)
+
+// Check returns why there can be no such limits, nil where there can.
+func (l Limits) Check() error {
+	switch {
+	case l.Rate != 0 && !(l.Rate >= leastRate && l.Rate <= mostRate):
+		return fmt.Errorf("must have a rate from one call per day (0.0000116) to %d per second", int(mostRate))
+	case min(l.Burst, l.InFlight) < 0 || max(l.Burst, l.InFlight) > mostCount:
+		return fmt.Errorf("must have counts from 1 to %d", mostCount)
+	case l.Burst > 0 && l.Rate == 0:
+		return fmt.Errorf("have a burst without a rate")
+	}
+	return nil
+}
+
+// None reports whether there is no limit.
+func (l Limits) None() bool { return l == Limits{} }
+
+// Within reports whether whoever is held to the limits is held to the other ones as well.
+func (l Limits) Within(other Limits) bool {
+	within := func(a, b float64) bool { return b == 0 || a > 0 && a <= b }
+	return within(l.Rate, other.Rate) && within(float64(l.InFlight), float64(other.InFlight)) && (other.Burst == 0 || l.Burst > 0 && l.Burst <= other.Burst)
+}
