@@ -15,7 +15,7 @@ import (
 // maxParts bounds the parts that are kept; beyond it all are made again.
 const maxParts = 256
 
-// partKey is a mount, and what of it is shown; see [catalog.Seen.State].
+// partKey is a mount and the state of what is shown there; see [catalog.Seen.State].
 type partKey struct {
 	at    place
 	shown string
