@@ -26,7 +26,9 @@ const (
 	reads     = "ptda"
 	callers   = "ptdc"
 	manages   = "pt"
-	operates  = "p"
+	operates  = "p"  // in the default tenant
+	verifies  = "pa" // in the default tenant
+	audits    = "pta"
 )
 
 var mayOperate = map[string]string{
@@ -35,9 +37,10 @@ var mayOperate = map[string]string{
 	"list-servers": everybody, "get-server": everybody, "list-server-tools": everybody, "list-server-resources": everybody, "list-server-resource-templates": everybody, "list-server-prompts": everybody,
 	"get-server-openapi": everybody, "get-set-openapi": everybody, "list-sets": everybody, "get-set": everybody, "list-tools": everybody, "search-tools": everybody, "preflight": everybody, "convert-tools": everybody,
 	"call-tool": callers, "create-call": callers, "create-tool-calls": callers, "confirm-call": callers, "confirm-calls": callers, "read-resource": callers, "get-prompt": callers,
-	"create-batch": callers, "add-batch-calls": callers, "seal-batch": callers, "cancel-batch": callers, "cancel-call": callers,
-	"get-call": everybody, "list-calls": everybody, "list-batches": everybody, "get-batch": everybody, "get-batch-results": everybody, "get-batch-events": everybody, "get-batch-held": everybody,
-	"put-set": operates, "remove-set": operates, "switch-tools": operates, "switch-tool": operates, "add-server": operates, "remove-server": operates, "restart-server": operates, "accept-server-pins": operates,
+	"create-batch": callers, "add-batch-calls": callers, "seal-batch": callers, "cancel-batch": callers, "cancel-call": callers, "replay-call": callers,
+	"get-call": everybody, "list-calls": everybody, "list-batches": everybody, "get-batch": everybody, "get-batch-results": everybody, "get-batch-events": everybody, "get-batch-held": everybody, "get-usage": everybody,
+	"put-set": operates, "remove-set": operates, "switch-tools": operates, "switch-tool": operates, "add-server": operates, "remove-server": operates, "restart-server": operates, "accept-server-pins": operates, "dry-run-policy": operates, "get-state": operates, "put-state": operates,
+	"list-audit": audits, "verify-audit": verifies,
 	"settle-call": manages, "list-keys": manages, "get-key": manages, "create-key": manages, "update-key": manages, "rotate-key": manages, "revoke-key": manages,
 }
 
@@ -132,7 +135,7 @@ func TestEveryOperationAndMethodIsAllowedToTheRolesOfTheTableAlone(t *testing.T)
 		letter := string(role[0])
 		for tenant, key := range map[string]string{"": secrets[string(role)+"-"], "billing": secrets[string(role)+"-billing"]} {
 			for _, op := range all {
-				may := strings.Contains(mayOperate[op.id], letter) && !(tenant != "" && mayOperate[op.id] == operates)
+				may := strings.Contains(mayOperate[op.id], letter) && !(tenant != "" && (mayOperate[op.id] == operates || mayOperate[op.id] == verifies))
 				body := ""
 				if op.method != http.MethodGet && op.method != http.MethodDelete {
 					body = "{}"

@@ -49,13 +49,10 @@ func (h *Holder) With(p *Policy) *Holder {
 func (h *Holder) Current() *Policy { return h.current.Load().platform }
 
 // Of returns the policies that calls of a tenant are judged by: that of the platform, and after
-// it the tenant's own where it has one.
-func (h *Holder) Of(tenant schema.TenantID) []*Policy {
+// it the tenant's own, nil where it has none.
+func (h *Holder) Of(tenant schema.TenantID) [2]*Policy {
 	all := h.current.Load()
-	if own := all.tenants[tenant.Stored()]; own != nil {
-		return []*Policy{all.platform, own}
-	}
-	return []*Policy{all.platform}
+	return [2]*Policy{all.platform, all.tenants[tenant.Stored()]}
 }
 
 // Replace puts p in force, and no policy of a tenant.

@@ -50,12 +50,14 @@ var operations = map[string]Need{
 	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools, "replay-call": callTools,
 
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
-	"get-usage": ownCalls, // of others only with admin
+	"get-usage": {Scopes: []string{ReadCalls, CallTools, AdminTenant}}, // of others only as in package usage
 
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
-	"list-audit": tenantAdmin, "verify-audit": admin, "get-state": admin, "put-state": admin,
+	"list-audit":   {Scopes: []string{Admin, AdminTenant, ReadAllCalls}}, // of the own tenant
+	"verify-audit": {Scopes: []string{Admin, ReadAllCalls}, DefaultTenant: true},
+	"get-state":    admin, "put-state": admin,
 
 	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,
 }

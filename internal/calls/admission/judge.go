@@ -23,7 +23,7 @@ type narrow interface {
 // servers that its tenant sees, by what its credential lets it call, and by what the policy denies
 // whatever the arguments are. It is nil where everything is shown.
 func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
-	j := &judge{who: *who}
+	var j judge
 	var key []string
 	if g.tenants != nil && !g.tenants.All(who.Tenant) {
 		j.tenants = g.tenants
@@ -35,6 +35,9 @@ func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
 	}
 	if g.policy != nil {
 		for _, policy := range g.policy.Of(who.Tenant) {
+			if policy == nil {
+				continue
+			}
 			denying, byPrincipal := policy.Denying()
 			if !denying {
 				continue
@@ -49,8 +52,9 @@ func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
 	if len(key) == 0 {
 		return nil
 	}
-	j.key = strings.Join(key, "\x00")
-	return j
+	made := j // on the heap for those only who are restricted
+	made.who, made.key = *who, strings.Join(key, "\x00")
+	return &made
 }
 
 type judge struct {

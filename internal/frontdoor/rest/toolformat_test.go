@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 )

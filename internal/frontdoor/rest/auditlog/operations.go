@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/store/audit"
@@ -46,7 +47,7 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), Tenant: schema.TenantID(q.Get("tenant")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
 		Tool: q.Get("tool"), Operation: q.Get("operation"), Since: httpapi.Time(q, "since"), Until: httpapi.Time(q, "until"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
 	}
-	if own := x.Principal.Tenant; !own.Is(schema.DefaultTenant) {
+	if own := x.Principal.Tenant.OrDefault(); own != schema.DefaultTenant || !x.Principal.Has(scope.Admin, scope.ReadAllCalls) {
 		if f.Tenant != "" && !f.Tenant.Is(own) {
 			return AuditRecordList{Records: []AuditRecord{}}, nil // as for one that does not exist
 		}

@@ -52,14 +52,14 @@ func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport
 // limit has the query choose only what the principal may see; tenant is the one that it asks
 // for, "" for all.
 func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
-	admin := who.Has(scope.Admin)
-	if !admin {
+	if !who.Has(scope.Admin, scope.AdminTenant, scope.ReadAllCalls) {
 		q.Principal = who.Name
 	}
 	own := who.Tenant.OrDefault()
+	all := own == schema.DefaultTenant && who.Has(scope.Admin, scope.ReadAllCalls)
 	switch asked := schema.TenantID(tenant); {
-	case admin && own == schema.DefaultTenant && tenant == "":
-	case admin && own == schema.DefaultTenant:
+	case all && tenant == "":
+	case all:
 		q.Tenant = &asked
 	default:
 		if q.Tenant = &own; tenant != "" && !asked.Is(own) {
@@ -72,7 +72,7 @@ func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
 func opUsage() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/usage", "get-usage", openapi.TagUsage, "Show who used what",
 		"Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. "+
-			"A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.",
+			"A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("from", "The start, rounded down to the hour. The default is 24 hours before the end.", openapi.Time()),

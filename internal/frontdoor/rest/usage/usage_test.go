@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestUsageOfOthersTakesTheScopeAdmin(t *testing.T) {
+func TestUsageOfOthersTakesAScopeForIt(t *testing.T) {
 	for _, c := range []struct {
 		who       schema.Principal
 		tenant    string
@@ -25,6 +25,10 @@ func TestUsageOfOthersTakesTheScopeAdmin(t *testing.T) {
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.Admin)}, "blue", "\x00", ""},
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.Admin)}, "default", "\x00", ""},
 		{schema.Principal{Name: "ann", Grant: grant(scope.Admin)}, "", "", ""},
+		{schema.Principal{Name: "ann", Grant: grant(scope.AdminTenant)}, "", "default", ""},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.AdminTenant)}, "", "red", ""},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.ReadAllCalls)}, "blue", "\x00", ""},
+		{schema.Principal{Name: "ann", Grant: grant(scope.ReadAllCalls)}, "blue", "blue", ""},
 	} {
 		var q calls.UsageQuery
 		limit(&q, &c.who, c.tenant)
