@@ -36,6 +36,87 @@ func (e APIKeyOrigin) Valid() bool {
 	}
 }
 
+// Defines values for APIKeyRole.
+const (
+	APIKeyRoleAuditor       APIKeyRole = "auditor"
+	APIKeyRoleCaller        APIKeyRole = "caller"
+	APIKeyRoleDeveloper     APIKeyRole = "developer"
+	APIKeyRolePlatformAdmin APIKeyRole = "platform-admin"
+	APIKeyRoleTenantAdmin   APIKeyRole = "tenant-admin"
+)
+
+// Valid indicates whether the value is a known member of the APIKeyRole enum.
+func (e APIKeyRole) Valid() bool {
+	switch e {
+	case APIKeyRoleAuditor:
+		return true
+	case APIKeyRoleCaller:
+		return true
+	case APIKeyRoleDeveloper:
+		return true
+	case APIKeyRolePlatformAdmin:
+		return true
+	case APIKeyRoleTenantAdmin:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for APIKeyChangeRole.
+const (
+	APIKeyChangeRoleAuditor       APIKeyChangeRole = "auditor"
+	APIKeyChangeRoleCaller        APIKeyChangeRole = "caller"
+	APIKeyChangeRoleDeveloper     APIKeyChangeRole = "developer"
+	APIKeyChangeRolePlatformAdmin APIKeyChangeRole = "platform-admin"
+	APIKeyChangeRoleTenantAdmin   APIKeyChangeRole = "tenant-admin"
+)
+
+// Valid indicates whether the value is a known member of the APIKeyChangeRole enum.
+func (e APIKeyChangeRole) Valid() bool {
+	switch e {
+	case APIKeyChangeRoleAuditor:
+		return true
+	case APIKeyChangeRoleCaller:
+		return true
+	case APIKeyChangeRoleDeveloper:
+		return true
+	case APIKeyChangeRolePlatformAdmin:
+		return true
+	case APIKeyChangeRoleTenantAdmin:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for APIKeyRequestRole.
+const (
+	APIKeyRequestRoleAuditor       APIKeyRequestRole = "auditor"
+	APIKeyRequestRoleCaller        APIKeyRequestRole = "caller"
+	APIKeyRequestRoleDeveloper     APIKeyRequestRole = "developer"
+	APIKeyRequestRolePlatformAdmin APIKeyRequestRole = "platform-admin"
+	APIKeyRequestRoleTenantAdmin   APIKeyRequestRole = "tenant-admin"
+)
+
+// Valid indicates whether the value is a known member of the APIKeyRequestRole enum.
+func (e APIKeyRequestRole) Valid() bool {
+	switch e {
+	case APIKeyRequestRoleAuditor:
+		return true
+	case APIKeyRequestRoleCaller:
+		return true
+	case APIKeyRequestRoleDeveloper:
+		return true
+	case APIKeyRequestRolePlatformAdmin:
+		return true
+	case APIKeyRequestRoleTenantAdmin:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AcceptedCallOutcome.
 const (
 	AcceptedCallOutcomeAccepted AcceptedCallOutcome = "accepted"
@@ -555,6 +636,33 @@ func (e NewAPIKeyOrigin) Valid() bool {
 	case NewAPIKeyOriginAPI:
 		return true
 	case NewAPIKeyOriginConfiguration:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NewAPIKeyRole.
+const (
+	NewAPIKeyRoleAuditor       NewAPIKeyRole = "auditor"
+	NewAPIKeyRoleCaller        NewAPIKeyRole = "caller"
+	NewAPIKeyRoleDeveloper     NewAPIKeyRole = "developer"
+	NewAPIKeyRolePlatformAdmin NewAPIKeyRole = "platform-admin"
+	NewAPIKeyRoleTenantAdmin   NewAPIKeyRole = "tenant-admin"
+)
+
+// Valid indicates whether the value is a known member of the NewAPIKeyRole enum.
+func (e NewAPIKeyRole) Valid() bool {
+	switch e {
+	case NewAPIKeyRoleAuditor:
+		return true
+	case NewAPIKeyRoleCaller:
+		return true
+	case NewAPIKeyRoleDeveloper:
+		return true
+	case NewAPIKeyRolePlatformAdmin:
+		return true
+	case NewAPIKeyRoleTenantAdmin:
 		return true
 	default:
 		return false
@@ -1603,7 +1711,8 @@ type APIKey struct {
 	ID string `json:"id"`
 
 	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	LastUsedAt *time.Time    `json:"last_used_at,omitempty"`
+	Limits     *APIKeyLimits `json:"limits,omitempty"`
 
 	// Name The name of the principal; no other key has it.
 	//
@@ -1613,16 +1722,21 @@ type APIKey struct {
 	// Note What the key is for.
 	Note *string `json:"note,omitempty"`
 
-	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
 	Origin APIKeyOrigin `json:"origin"`
 
 	// Owner The person or team behind the key.
 	//
 	// Examples: build team
-	Owner     *string    `json:"owner,omitempty"`
-	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+	Owner *string `json:"owner,omitempty"`
 
-	// Scopes What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+	// Role The role that the scopes come from; absent if they were listed.
+	//
+	// Examples: developer
+	Role      *APIKeyRole `json:"role,omitempty"`
+	RotatedAt *time.Time  `json:"rotated_at,omitempty"`
+
+	// Scopes What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes"`
@@ -1636,17 +1750,47 @@ type APIKey struct {
 	Tools []string `json:"tools,omitempty"`
 }
 
-// APIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+// APIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
 type APIKeyOrigin string
+
+// APIKeyRole The role that the scopes come from; absent if they were listed.
+//
+// Examples: developer
+type APIKeyRole string
 
 // APIKeyChange defines model for APIKeyChange.
 type APIKeyChange struct {
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Groups    []string   `json:"groups,omitempty"`
-	Note      *string    `json:"note,omitempty"`
-	Owner     *string    `json:"owner,omitempty"`
-	Scopes    []string   `json:"scopes,omitempty"`
-	Tools     []string   `json:"tools,omitempty"`
+	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
+	Groups    []string      `json:"groups,omitempty"`
+	Limits    *APIKeyLimits `json:"limits,omitempty"`
+	Note      *string       `json:"note,omitempty"`
+	Owner     *string       `json:"owner,omitempty"`
+
+	// Role Replaces the scopes.
+	Role *APIKeyChangeRole `json:"role,omitempty"`
+
+	// Scopes Replace the role.
+	Scopes []string `json:"scopes,omitempty"`
+	Tools  []string `json:"tools,omitempty"`
+}
+
+// APIKeyChangeRole Replaces the scopes.
+type APIKeyChangeRole string
+
+// APIKeyLimits defines model for APIKeyLimits.
+type APIKeyLimits struct {
+	// Burst The number of calls that may come at once within the rate; absent: those of one second.
+	Burst *int64 `json:"burst,omitempty"`
+
+	// InFlight Calls under way at once; absent: no limit.
+	//
+	// Examples: 10
+	InFlight *int64 `json:"in_flight,omitempty"`
+
+	// Rate Calls a second; absent: no limit.
+	//
+	// Examples: 5
+	Rate *float64 `json:"rate,omitempty"`
 }
 
 // APIKeyList defines model for APIKeyList.
@@ -1657,8 +1801,9 @@ type APIKeyList struct {
 // APIKeyRequest defines model for APIKeyRequest.
 type APIKeyRequest struct {
 	// ExpiresAt When the key ends; absent: in 90 days. At most 5 years.
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Groups    []string   `json:"groups,omitempty"`
+	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
+	Groups    []string      `json:"groups,omitempty"`
+	Limits    *APIKeyLimits `json:"limits,omitempty"`
 
 	// Name Examples: ci
 	Name string  `json:"name"`
@@ -1667,10 +1812,15 @@ type APIKeyRequest struct {
 	// Owner The person or team behind the key. Absent: the owner of the credential that makes it.
 	Owner *string `json:"owner,omitempty"`
 
-	// Scopes Not more than your own credential has.
+	// Role In place of scopes: what the key lets do. Not more than your own credential has.
+	//
+	// Examples: developer
+	Role *APIKeyRequestRole `json:"role,omitempty"`
+
+	// Scopes Not more than your own credential has. Required without role.
 	//
 	// Examples: ["tools:read","tools:call:files"]
-	Scopes []string `json:"scopes"`
+	Scopes []string `json:"scopes,omitempty"`
 
 	// Tenant The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others.
 	Tenant *string `json:"tenant,omitempty"`
@@ -1680,6 +1830,11 @@ type APIKeyRequest struct {
 	// Examples: ["files/read_*"]
 	Tools []string `json:"tools,omitempty"`
 }
+
+// APIKeyRequestRole In place of scopes: what the key lets do. Not more than your own credential has.
+//
+// Examples: developer
+type APIKeyRequestRole string
 
 // APIKeyRotation defines model for APIKeyRotation.
 type APIKeyRotation struct {
@@ -2835,7 +2990,8 @@ type NewAPIKey struct {
 	ID string `json:"id"`
 
 	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	LastUsedAt *time.Time    `json:"last_used_at,omitempty"`
+	Limits     *APIKeyLimits `json:"limits,omitempty"`
 
 	// Name The name of the principal; no other key has it.
 	//
@@ -2845,16 +3001,21 @@ type NewAPIKey struct {
 	// Note What the key is for.
 	Note *string `json:"note,omitempty"`
 
-	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
 	Origin NewAPIKeyOrigin `json:"origin"`
 
 	// Owner The person or team behind the key.
 	//
 	// Examples: build team
-	Owner     *string    `json:"owner,omitempty"`
-	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+	Owner *string `json:"owner,omitempty"`
 
-	// Scopes What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+	// Role The role that the scopes come from; absent if they were listed.
+	//
+	// Examples: developer
+	Role      *NewAPIKeyRole `json:"role,omitempty"`
+	RotatedAt *time.Time     `json:"rotated_at,omitempty"`
+
+	// Scopes What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes"`
@@ -2873,8 +3034,13 @@ type NewAPIKey struct {
 	Tools []string `json:"tools,omitempty"`
 }
 
-// NewAPIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+// NewAPIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
 type NewAPIKeyOrigin string
+
+// NewAPIKeyRole The role that the scopes come from; absent if they were listed.
+//
+// Examples: developer
+type NewAPIKeyRole string
 
 // OwnToolCall defines model for OwnToolCall.
 type OwnToolCall struct {
@@ -3058,6 +3224,11 @@ type Problem struct {
 
 	// CancelRequested Whether the call was asked to stop while it ran. It may have done part of its work.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
+	// ConnectURL Where the person behind the call connects to the server, if it requires a credential of that person.
+	//
+	// Examples: https://approve.example.com/connect/files
+	ConnectURL *string `json:"connect_url,omitempty"`
 
 	// Detail The fault and the fix. It never contains an argument.
 	//
@@ -4377,7 +4548,7 @@ type ListCallsParams struct {
 	// State Only calls in these states.
 	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Principal Your own name; calls of others are not shown.
+	// Principal Your own name, which is the default. With the scope calls:read:all, in the default tenant: the name of another principal, or * for all.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
 
 	// Batch Only calls of this batch.
@@ -6985,7 +7156,7 @@ type ClientInterface interface {
 
 	// GetUsage Show who used what
 	//
-	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 	//
 	// Corresponds with GET /usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8462,7 +8633,7 @@ func (c *Client) ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn
 
 // GetUsage Show who used what
 //
-// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 //
 // Corresponds with GET /usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13220,7 +13391,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetUsageWithResponse Show who used what
 	//
-	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21388,7 +21559,7 @@ func (c *ClientWithResponses) ListSwitchesWithResponse(ctx context.Context, reqE
 
 // GetUsageWithResponse Show who used what
 //
-// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1045,7 +1045,7 @@ export interface paths {
         };
         /**
          * Show who used what
-         * @description Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin you see your tenant, and all tenants if yours is the default one; without it, your own calls.
+         * @description Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
          */
         get: operations["get-usage"];
         put?: never;
@@ -1144,6 +1144,8 @@ export interface components {
              * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
              */
             last_used_at?: string;
+            /** @description Limits of the key, in addition to those of the configuration; absent: none. */
+            limits?: components["schemas"]["APIKeyLimits"];
             /**
              * @description The name of the principal; no other key has it.
              * @example ci
@@ -1152,7 +1154,7 @@ export interface components {
             /** @description What the key is for. */
             note?: string;
             /**
-             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -1161,10 +1163,16 @@ export interface components {
              * @example build team
              */
             owner?: string;
+            /**
+             * @description The role that the scopes come from; absent if they were listed.
+             * @example developer
+             * @enum {string}
+             */
+            role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
             /** Format: date-time */
             rotated_at?: string;
             /**
-             * @description What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+             * @description What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
@@ -1185,10 +1193,37 @@ export interface components {
             /** Format: date-time */
             expires_at?: string;
             groups?: string[];
+            /** @description Replaces all limits of the key; {} removes them. */
+            limits?: components["schemas"]["APIKeyLimits"];
             note?: string;
             owner?: string;
+            /**
+             * @description Replaces the scopes.
+             * @enum {string}
+             */
+            role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
+            /** @description Replace the role. */
             scopes?: string[];
             tools?: string[];
+        };
+        APIKeyLimits: {
+            /**
+             * Format: int64
+             * @description The number of calls that may come at once within the rate; absent: those of one second.
+             */
+            burst?: number;
+            /**
+             * Format: int64
+             * @description Calls under way at once; absent: no limit.
+             * @example 10
+             */
+            in_flight?: number;
+            /**
+             * Format: double
+             * @description Calls a second; absent: no limit.
+             * @example 5
+             */
+            rate?: number;
         };
         APIKeyList: {
             keys: components["schemas"]["APIKey"][];
@@ -1200,19 +1235,27 @@ export interface components {
              */
             expires_at?: string;
             groups?: string[];
+            /** @description Limits of the key, in addition to those of the configuration. Not wider than those of your own key. */
+            limits?: components["schemas"]["APIKeyLimits"];
             /** @example ci */
             name: string;
             note?: string;
             /** @description The person or team behind the key. Absent: the owner of the credential that makes it. */
             owner?: string;
             /**
-             * @description Not more than your own credential has.
+             * @description In place of scopes: what the key lets do. Not more than your own credential has.
+             * @example developer
+             * @enum {string}
+             */
+            role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
+            /**
+             * @description Not more than your own credential has. Required without role.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
              *     ]
              */
-            scopes: string[];
+            scopes?: string[];
             /** @description The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others. */
             tenant?: string;
             /**
@@ -2290,6 +2333,8 @@ export interface components {
              * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
              */
             last_used_at?: string;
+            /** @description Limits of the key, in addition to those of the configuration; absent: none. */
+            limits?: components["schemas"]["APIKeyLimits"];
             /**
              * @description The name of the principal; no other key has it.
              * @example ci
@@ -2298,7 +2343,7 @@ export interface components {
             /** @description What the key is for. */
             note?: string;
             /**
-             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything and cannot be changed here.
+             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -2307,10 +2352,16 @@ export interface components {
              * @example build team
              */
             owner?: string;
+            /**
+             * @description The role that the scopes come from; absent if they were listed.
+             * @example developer
+             * @enum {string}
+             */
+            role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
             /** Format: date-time */
             rotated_at?: string;
             /**
-             * @description What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, approve, admin.
+             * @description What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
@@ -2511,6 +2562,12 @@ export interface components {
             call_id?: string;
             /** @description Whether the call was asked to stop while it ran. It may have done part of its work. */
             cancel_requested?: boolean;
+            /**
+             * Format: uri
+             * @description Where the person behind the call connects to the server, if it requires a credential of that person.
+             * @example https://approve.example.com/connect/files
+             */
+            connect_url?: string;
             /**
              * @description The fault and the fix. It never contains an argument.
              * @example There is no server "files". GET /servers lists the servers.
@@ -4271,7 +4328,7 @@ export interface operations {
                 tool?: string;
                 /** @description Only calls in these states. */
                 state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
-                /** @description Your own name; calls of others are not shown. */
+                /** @description Your own name, which is the default. With the scope calls:read:all, in the default tenant: the name of another principal, or * for all. */
                 principal?: string;
                 /** @description Only calls of this batch. */
                 batch?: string;

@@ -89,18 +89,33 @@ ConversionRequestDict = TypedDict(
 )
 
 
+class APIKeyLimitsDict(TypedDict):
+    """What APIKeyLimits says."""
+
+    burst: NotRequired[int]
+    """The number of calls that may come at once within the rate; absent: those of one second."""
+    in_flight: NotRequired[int]
+    """Calls under way at once; absent: no limit."""
+    rate: NotRequired[float]
+    """Calls a second; absent: no limit."""
+
+
 class APIKeyRequestDict(TypedDict):
     """What APIKeyRequest says."""
 
     name: str
-    scopes: Sequence[str]
-    """Not more than your own credential has."""
     expires_at: NotRequired[str]
     """When the key ends; absent: in 90 days. At most 5 years."""
     groups: NotRequired[Sequence[str]]
+    limits: NotRequired[APIKeyLimitsDict]
+    """Limits of the key, in addition to those of the configuration. Not wider than those of your own key."""
     note: NotRequired[str]
     owner: NotRequired[str]
     """The person or team behind the key. Absent: the owner of the credential that makes it."""
+    role: NotRequired[Literal["platform-admin", "tenant-admin", "developer", "caller", "auditor"]]
+    """In place of scopes: what the key lets do. Not more than your own credential has."""
+    scopes: NotRequired[Sequence[str]]
+    """Not more than your own credential has. Required without role."""
     tenant: NotRequired[str]
     """The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."""
     tools: NotRequired[Sequence[str]]
@@ -112,9 +127,14 @@ class APIKeyChangeDict(TypedDict):
 
     expires_at: NotRequired[str]
     groups: NotRequired[Sequence[str]]
+    limits: NotRequired[APIKeyLimitsDict]
+    """Replaces all limits of the key; {} removes them."""
     note: NotRequired[str]
     owner: NotRequired[str]
+    role: NotRequired[Literal["platform-admin", "tenant-admin", "developer", "caller", "auditor"]]
+    """Replaces the scopes."""
     scopes: NotRequired[Sequence[str]]
+    """Replace the role."""
     tools: NotRequired[Sequence[str]]
 
 

@@ -13,9 +13,13 @@ from .allowance_pattern import AllowancePattern
 from .allowance_value import AllowanceValue
 from .api_key import APIKey
 from .api_key_change import APIKeyChange
+from .api_key_change_role import APIKeyChangeRole
+from .api_key_limits import APIKeyLimits
 from .api_key_list import APIKeyList
 from .api_key_origin import APIKeyOrigin
 from .api_key_request import APIKeyRequest
+from .api_key_request_role import APIKeyRequestRole
+from .api_key_role import APIKeyRole
 from .api_key_rotation import APIKeyRotation
 from .audit_fault import AuditFault
 from .audit_fault_kind import AuditFaultKind
@@ -113,6 +117,7 @@ from .list_tools_format import ListToolsFormat
 from .list_tools_include import ListToolsInclude
 from .new_api_key import NewAPIKey
 from .new_api_key_origin import NewAPIKeyOrigin
+from .new_api_key_role import NewAPIKeyRole
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
@@ -246,9 +251,13 @@ __all__ = (
     "AllowanceValue",
     "APIKey",
     "APIKeyChange",
+    "APIKeyChangeRole",
+    "APIKeyLimits",
     "APIKeyList",
     "APIKeyOrigin",
     "APIKeyRequest",
+    "APIKeyRequestRole",
+    "APIKeyRole",
     "APIKeyRotation",
     "AuditFault",
     "AuditFaultKind",
@@ -346,6 +355,7 @@ __all__ = (
     "ListToolsInclude",
     "NewAPIKey",
     "NewAPIKeyOrigin",
+    "NewAPIKeyRole",
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",

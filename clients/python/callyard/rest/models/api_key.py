@@ -9,11 +9,13 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 from ..models.api_key_origin import APIKeyOrigin
+from ..models.api_key_role import APIKeyRole
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
 
 if TYPE_CHECKING:
+    from ..models.api_key_limits import APIKeyLimits
     from ..models.former_secret import FormerSecret
 
 
@@ -27,9 +29,9 @@ class APIKey:
         id (str): The id, which stays when the key is rotated.
         name (str): The name of the principal; no other key has it.
         origin (APIKeyOrigin): Where the key is kept: api for one that was made with POST /keys, configuration for one
-            of front_door.keys, which may do everything and cannot be changed here.
-        scopes (list[str]): What the key lets do: tools:read, tools:call, tools:call:SERVER, tools:call:@SET,
-            calls:read, approve, admin.
+            of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+        scopes (list[str]): What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER,
+            tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
         changed_at (datetime.datetime | Unset):
         changed_by (str | Unset): Who changed it last.
         created_at (datetime.datetime | Unset):
@@ -41,8 +43,10 @@ class APIKey:
         groups (list[str] | Unset): The groups that the principal is in.
         last_used_at (datetime.datetime | Unset): When it was last used, to the minute, and up to a minute late if
             another front door was asked; absent: never, or a key of the configuration.
+        limits (APIKeyLimits | Unset):
         note (str | Unset): What the key is for.
         owner (str | Unset): The person or team behind the key.
+        role (APIKeyRole | Unset): The role that the scopes come from; absent if they were listed.
         rotated_at (datetime.datetime | Unset):
         tenant (str | Unset): The tenant of the principal; absent for the default one.
         tools (list[str] | Unset): Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only
@@ -62,14 +66,17 @@ class APIKey:
     former_secrets: list[FormerSecret] | Unset = UNSET
     groups: list[str] | Unset = UNSET
     last_used_at: datetime.datetime | Unset = UNSET
+    limits: APIKeyLimits | Unset = UNSET
     note: str | Unset = UNSET
     owner: str | Unset = UNSET
+    role: APIKeyRole | Unset = UNSET
     rotated_at: datetime.datetime | Unset = UNSET
     tenant: str | Unset = UNSET
     tools: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
         from ..models.former_secret import FormerSecret  # noqa: PLC0415
 
         id = self.id
@@ -113,9 +120,17 @@ class APIKey:
         if not isinstance(self.last_used_at, Unset):
             last_used_at = self.last_used_at.isoformat()
 
+        limits: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits, Unset):
+            limits = self.limits.to_dict()
+
         note = self.note
 
         owner = self.owner
+
+        role: str | Unset = UNSET
+        if not isinstance(self.role, Unset):
+            role = self.role.value
 
         rotated_at: str | Unset = UNSET
         if not isinstance(self.rotated_at, Unset):
@@ -155,10 +170,14 @@ class APIKey:
             field_dict["groups"] = groups
         if last_used_at is not UNSET:
             field_dict["last_used_at"] = last_used_at
+        if limits is not UNSET:
+            field_dict["limits"] = limits
         if note is not UNSET:
             field_dict["note"] = note
         if owner is not UNSET:
             field_dict["owner"] = owner
+        if role is not UNSET:
+            field_dict["role"] = role
         if rotated_at is not UNSET:
             field_dict["rotated_at"] = rotated_at
         if tenant is not UNSET:
@@ -170,6 +189,7 @@ class APIKey:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
         from ..models.former_secret import FormerSecret  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -226,9 +246,23 @@ class APIKey:
         else:
             last_used_at = datetime.datetime.fromisoformat(_last_used_at)
 
+        _limits = d.pop("limits", UNSET)
+        limits: APIKeyLimits | Unset
+        if isinstance(_limits, Unset):
+            limits = UNSET
+        else:
+            limits = APIKeyLimits.from_dict(_limits)
+
         note = d.pop("note", UNSET)
 
         owner = d.pop("owner", UNSET)
+
+        _role = d.pop("role", UNSET)
+        role: APIKeyRole | Unset
+        if isinstance(_role, Unset):
+            role = UNSET
+        else:
+            role = APIKeyRole(_role)
 
         _rotated_at = d.pop("rotated_at", UNSET)
         rotated_at: datetime.datetime | Unset
@@ -255,8 +289,10 @@ class APIKey:
             former_secrets=former_secrets,
             groups=groups,
             last_used_at=last_used_at,
+            limits=limits,
             note=note,
             owner=owner,
+            role=role,
             rotated_at=rotated_at,
             tenant=tenant,
             tools=tools,

@@ -8,9 +8,13 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.api_key_change_role import APIKeyChangeRole
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
+
+if TYPE_CHECKING:
+    from ..models.api_key_limits import APIKeyLimits
 
 
 T = TypeVar("T", bound="APIKeyChange")
@@ -22,21 +26,27 @@ class APIKeyChange:
     Attributes:
         expires_at (datetime.datetime | Unset):
         groups (list[str] | Unset):
+        limits (APIKeyLimits | Unset):
         note (str | Unset):
         owner (str | Unset):
-        scopes (list[str] | Unset):
+        role (APIKeyChangeRole | Unset): Replaces the scopes.
+        scopes (list[str] | Unset): Replace the role.
         tools (list[str] | Unset):
     """
 
     expires_at: datetime.datetime | Unset = UNSET
     groups: list[str] | Unset = UNSET
+    limits: APIKeyLimits | Unset = UNSET
     note: str | Unset = UNSET
     owner: str | Unset = UNSET
+    role: APIKeyChangeRole | Unset = UNSET
     scopes: list[str] | Unset = UNSET
     tools: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
+
         expires_at: str | Unset = UNSET
         if not isinstance(self.expires_at, Unset):
             expires_at = self.expires_at.isoformat()
@@ -45,9 +55,17 @@ class APIKeyChange:
         if not isinstance(self.groups, Unset):
             groups = self.groups
 
+        limits: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits, Unset):
+            limits = self.limits.to_dict()
+
         note = self.note
 
         owner = self.owner
+
+        role: str | Unset = UNSET
+        if not isinstance(self.role, Unset):
+            role = self.role.value
 
         scopes: list[str] | Unset = UNSET
         if not isinstance(self.scopes, Unset):
@@ -64,10 +82,14 @@ class APIKeyChange:
             field_dict["expires_at"] = expires_at
         if groups is not UNSET:
             field_dict["groups"] = groups
+        if limits is not UNSET:
+            field_dict["limits"] = limits
         if note is not UNSET:
             field_dict["note"] = note
         if owner is not UNSET:
             field_dict["owner"] = owner
+        if role is not UNSET:
+            field_dict["role"] = role
         if scopes is not UNSET:
             field_dict["scopes"] = scopes
         if tools is not UNSET:
@@ -77,6 +99,8 @@ class APIKeyChange:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
+
         d = dict(src_dict)
         _expires_at = d.pop("expires_at", UNSET)
         expires_at: datetime.datetime | Unset
@@ -87,9 +111,23 @@ class APIKeyChange:
 
         groups = cast(list[str], d.pop("groups", UNSET))
 
+        _limits = d.pop("limits", UNSET)
+        limits: APIKeyLimits | Unset
+        if isinstance(_limits, Unset):
+            limits = UNSET
+        else:
+            limits = APIKeyLimits.from_dict(_limits)
+
         note = d.pop("note", UNSET)
 
         owner = d.pop("owner", UNSET)
+
+        _role = d.pop("role", UNSET)
+        role: APIKeyChangeRole | Unset
+        if isinstance(_role, Unset):
+            role = UNSET
+        else:
+            role = APIKeyChangeRole(_role)
 
         scopes = cast(list[str], d.pop("scopes", UNSET))
 
@@ -98,8 +136,10 @@ class APIKeyChange:
         api_key_change = cls(
             expires_at=expires_at,
             groups=groups,
+            limits=limits,
             note=note,
             owner=owner,
+            role=role,
             scopes=scopes,
             tools=tools,
         )

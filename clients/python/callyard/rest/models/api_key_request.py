@@ -8,9 +8,13 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.api_key_request_role import APIKeyRequestRole
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
+
+if TYPE_CHECKING:
+    from ..models.api_key_limits import APIKeyLimits
 
 
 T = TypeVar("T", bound="APIKeyRequest")
@@ -21,30 +25,35 @@ class APIKeyRequest:
     """
     Attributes:
         name (str):
-        scopes (list[str]): Not more than your own credential has.
         expires_at (datetime.datetime | Unset): When the key ends; absent: in 90 days. At most 5 years.
         groups (list[str] | Unset):
+        limits (APIKeyLimits | Unset):
         note (str | Unset):
         owner (str | Unset): The person or team behind the key. Absent: the owner of the credential that makes it.
+        role (APIKeyRequestRole | Unset): In place of scopes: what the key lets do. Not more than your own credential
+            has.
+        scopes (list[str] | Unset): Not more than your own credential has. Required without role.
         tenant (str | Unset): The tenant of the principal. Absent: yours. Only credentials of the default tenant make
             keys of others.
         tools (list[str] | Unset): Patterns of SERVER/TOOL that limit what the scopes let call.
     """
 
     name: str
-    scopes: list[str]
     expires_at: datetime.datetime | Unset = UNSET
     groups: list[str] | Unset = UNSET
+    limits: APIKeyLimits | Unset = UNSET
     note: str | Unset = UNSET
     owner: str | Unset = UNSET
+    role: APIKeyRequestRole | Unset = UNSET
+    scopes: list[str] | Unset = UNSET
     tenant: str | Unset = UNSET
     tools: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        name = self.name
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
 
-        scopes = self.scopes
+        name = self.name
 
         expires_at: str | Unset = UNSET
         if not isinstance(self.expires_at, Unset):
@@ -54,9 +63,21 @@ class APIKeyRequest:
         if not isinstance(self.groups, Unset):
             groups = self.groups
 
+        limits: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits, Unset):
+            limits = self.limits.to_dict()
+
         note = self.note
 
         owner = self.owner
+
+        role: str | Unset = UNSET
+        if not isinstance(self.role, Unset):
+            role = self.role.value
+
+        scopes: list[str] | Unset = UNSET
+        if not isinstance(self.scopes, Unset):
+            scopes = self.scopes
 
         tenant = self.tenant
 
@@ -69,17 +90,22 @@ class APIKeyRequest:
         field_dict.update(
             {
                 "name": name,
-                "scopes": scopes,
             }
         )
         if expires_at is not UNSET:
             field_dict["expires_at"] = expires_at
         if groups is not UNSET:
             field_dict["groups"] = groups
+        if limits is not UNSET:
+            field_dict["limits"] = limits
         if note is not UNSET:
             field_dict["note"] = note
         if owner is not UNSET:
             field_dict["owner"] = owner
+        if role is not UNSET:
+            field_dict["role"] = role
+        if scopes is not UNSET:
+            field_dict["scopes"] = scopes
         if tenant is not UNSET:
             field_dict["tenant"] = tenant
         if tools is not UNSET:
@@ -89,10 +115,10 @@ class APIKeyRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.api_key_limits import APIKeyLimits  # noqa: PLC0415
+
         d = dict(src_dict)
         name = d.pop("name")
-
-        scopes = cast(list[str], d.pop("scopes"))
 
         _expires_at = d.pop("expires_at", UNSET)
         expires_at: datetime.datetime | Unset
@@ -103,9 +129,25 @@ class APIKeyRequest:
 
         groups = cast(list[str], d.pop("groups", UNSET))
 
+        _limits = d.pop("limits", UNSET)
+        limits: APIKeyLimits | Unset
+        if isinstance(_limits, Unset):
+            limits = UNSET
+        else:
+            limits = APIKeyLimits.from_dict(_limits)
+
         note = d.pop("note", UNSET)
 
         owner = d.pop("owner", UNSET)
+
+        _role = d.pop("role", UNSET)
+        role: APIKeyRequestRole | Unset
+        if isinstance(_role, Unset):
+            role = UNSET
+        else:
+            role = APIKeyRequestRole(_role)
+
+        scopes = cast(list[str], d.pop("scopes", UNSET))
 
         tenant = d.pop("tenant", UNSET)
 
@@ -113,11 +155,13 @@ class APIKeyRequest:
 
         api_key_request = cls(
             name=name,
-            scopes=scopes,
             expires_at=expires_at,
             groups=groups,
+            limits=limits,
             note=note,
             owner=owner,
+            role=role,
+            scopes=scopes,
             tenant=tenant,
             tools=tools,
         )

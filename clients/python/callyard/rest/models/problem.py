@@ -32,6 +32,8 @@ class Problem:
         call_id (str | Unset): The call that failed, if it had an id.
         cancel_requested (bool | Unset): Whether the call was asked to stop while it ran. It may have done part of its
             work.
+        connect_url (str | Unset): Where the person behind the call connects to the server, if it requires a credential
+            of that person.
         errors (list[ProblemFault] | Unset): Each fault.
         rpc (ProblemRPCError | Unset):
     """
@@ -44,6 +46,7 @@ class Problem:
     type_: str
     call_id: str | Unset = UNSET
     cancel_requested: bool | Unset = UNSET
+    connect_url: str | Unset = UNSET
     errors: list[ProblemFault] | Unset = UNSET
     rpc: ProblemRPCError | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -67,6 +70,8 @@ class Problem:
         call_id = self.call_id
 
         cancel_requested = self.cancel_requested
+
+        connect_url = self.connect_url
 
         errors: list[dict[str, Any]] | Unset = UNSET
         if not isinstance(self.errors, Unset):
@@ -95,6 +100,8 @@ class Problem:
             field_dict["call_id"] = call_id
         if cancel_requested is not UNSET:
             field_dict["cancel_requested"] = cancel_requested
+        if connect_url is not UNSET:
+            field_dict["connect_url"] = connect_url
         if errors is not UNSET:
             field_dict["errors"] = errors
         if rpc is not UNSET:
@@ -124,6 +131,8 @@ class Problem:
 
         cancel_requested = d.pop("cancel_requested", UNSET)
 
+        connect_url = d.pop("connect_url", UNSET)
+
         _errors = d.pop("errors", UNSET)
         errors: list[ProblemFault] | Unset = UNSET
         if _errors is not UNSET:
@@ -149,6 +158,7 @@ class Problem:
             type_=type_,
             call_id=call_id,
             cancel_requested=cancel_requested,
+            connect_url=connect_url,
             errors=errors,
             rpc=rpc,
         )

@@ -121,8 +121,8 @@ def sync_detailed(
 
      Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
-    admitted. With the scope admin you see your tenant, and all tenants if yours is the default one;
-    without it, your own calls.
+    admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
+    the default one; with admin:tenant, your tenant; without them, your own calls.
 
     Args:
         from_ (datetime.datetime | Unset):
@@ -167,8 +167,8 @@ def sync(
 
      Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
-    admitted. With the scope admin you see your tenant, and all tenants if yours is the default one;
-    without it, your own calls.
+    admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
+    the default one; with admin:tenant, your tenant; without them, your own calls.
 
     Args:
         from_ (datetime.datetime | Unset):
@@ -208,8 +208,8 @@ async def asyncio_detailed(
 
      Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
-    admitted. With the scope admin you see your tenant, and all tenants if yours is the default one;
-    without it, your own calls.
+    admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
+    the default one; with admin:tenant, your tenant; without them, your own calls.
 
     Args:
         from_ (datetime.datetime | Unset):
@@ -252,8 +252,8 @@ async def asyncio(
 
      Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
-    admitted. With the scope admin you see your tenant, and all tenants if yours is the default one;
-    without it, your own calls.
+    admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
+    the default one; with admin:tenant, your tenant; without them, your own calls.
 
     Args:
         from_ (datetime.datetime | Unset):
