@@ -14,4 +14,4 @@ func (c *Calls) Preview(tool *catalog.Tool, who schema.Principal) risk.Assessmen
 
 // Judge returns what judges what is shown to a principal, nil where everything is; see
 // [admission.Gate.Judge].
-func (c *Calls) Judge(who *schema.Principal) catalog.Judge { return c.o.Gate.Judge(who) }
+func Judge(c *Calls, who *schema.Principal) catalog.Judge { return c.o.Gate.Judge(who) }

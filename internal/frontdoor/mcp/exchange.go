@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sse"
@@ -38,7 +39,7 @@ type exchange struct {
 
 // shown returns the catalog as it is shown to whoever asks, once that is known.
 func (x *exchange) shown() *catalog.Seen {
-	x.look.Do(func() { x.looked = catalog.SeenBy(x.ep.o.Catalog, x.ep.o.Calls.Judge(&x.principal)) })
+	x.look.Do(func() { x.looked = catalog.SeenBy(x.ep.o.Catalog, calls.Judge(x.ep.o.Calls, &x.principal)) })
 	return x.looked
 }
 

@@ -144,7 +144,8 @@ func New(o Options) (*API, error) {
 	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Waits, o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
 	problems := a.shared.Problems
 	a.shared.Apart = func(tenant schema.TenantID) bool { return !catalog.TenantsOf(o.Catalog).All(tenant) }
-	a.shared.Callers, a.shared.Acts, a.shared.Judge = o.Keys, o.Acts, o.Calls.Judge
+	a.shared.Callers, a.shared.Acts = o.Keys, o.Acts
+	a.shared.Judge = func(who *schema.Principal) catalog.Judge { return calls.Judge(o.Calls, who) }
 	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
 	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})
 	admin.Register(a.doc, admin.Options{
