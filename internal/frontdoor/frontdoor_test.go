@@ -39,7 +39,7 @@ func open(t *testing.T, srv *bustest.Server, change func(*settings.FrontDoor)) (
 	})
 }
 
-func stop(t *testing.T, d *frontdoor.FrontDoor) {
+func stop(t testing.TB, d *frontdoor.FrontDoor) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -39,7 +39,7 @@ func within(t *testing.T, what string, done func() bool) {
 	inTime(t, time.Second, what, done)
 }
 
-func inTime(t *testing.T, most time.Duration, what string, done func() bool) {
+func inTime(t testing.TB, most time.Duration, what string, done func() bool) {
 	t.Helper()
 	late := time.After(most)
 	for !done() {

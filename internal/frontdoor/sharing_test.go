@@ -70,7 +70,7 @@ func (*toolHouse) Cancel(uint64) {}
 func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
 
 // openHouse starts the worker; it announces itself until the test ends.
-func openHouse(t *testing.T, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
+func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
 	t.Helper()
 	conn := srv.Connect(t, "worker")
 	h := &toolHouse{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
@@ -108,14 +108,14 @@ func openHouse(t *testing.T, srv *bustest.Server, more ...schema.ServerID) *tool
 
 // door is a front door and a client of it, which is the principal ci at each.
 type door struct {
-	t    *testing.T
+	t    testing.TB
 	base string
 	http *http.Client
 	key  string
 	in   *frontdoor.FrontDoor
 }
 
-func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
+func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	t.Helper()
 	key, hash := authn.Generate()
 	c := settings.FrontDoorDefaults()
