@@ -174,7 +174,8 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 		if l := tighter(matchPrincipal(q.principals, p), own); l != s.terms() {
 			s.limits.Store(l)
 		}
-		s.own.Store(&own)
+		kept := own // else every call would take memory for it
+		s.own.Store(&kept)
 		return s
 	}
 	l := tighter(matchPrincipal(q.principals, p), own)
@@ -184,7 +185,8 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 	s := newSubject(q, false, p.Name, l)
 	s.groups = slices.Clone(p.Groups)
 	if !own.None() {
-		s.own.Store(&own)
+		kept := own
+		s.own.Store(&kept)
 	}
 	v, _ := q.byPrincipal.LoadOrStore(p.Name, s)
 	return v.(*subject)

@@ -14,6 +14,10 @@ type names struct {
 	catalog *catalog.Seen // what is not shown to the caller has no name
 	set     string        // whose tools and names are meant, "" for those of all servers
 	own     []string      // tools that the caller runs itself
+	// whole is the catalog as the tenant of the caller sees it, and may what the credential lets
+	// it call. nil: what is denied has no name.
+	whole *catalog.Seen
+	may   func(schema.ServerID, string) error
 
 	once   sync.Once
 	folded format.Folding[meant]
@@ -49,6 +53,9 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 	if err == nil || ambiguous || schema.KindOf(err) != schema.KindNotFound {
 		return tool, "", ambiguous, err
 	}
+	if denied, ok := n.denied(name); ok {
+		return denied, "", false, nil
+	}
 	n.once.Do(n.fold)
 	switch found := n.folded.Find(name); len(found) {
 	case 0:
@@ -71,6 +78,16 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 		}
 		return tool, "", true, format.Ambiguous(name, candidates)
 	}
+}
+
+// denied returns the tool of that name which is not shown because the policy denies all calls of
+// it: the gate says why, in the words of the policy.
+func (n *names) denied(name string) (catalog.Tool, bool) {
+	if n.whole == nil {
+		return catalog.Tool{}, false
+	}
+	tool, _, err := (&names{catalog: n.whole, set: n.set}).exact(name)
+	return tool, err == nil && n.may(tool.Server, tool.Name) == nil
 }
 
 // exact returns the tool that the name stands for as it is written.

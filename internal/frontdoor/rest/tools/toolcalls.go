@@ -106,7 +106,9 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if err := validate.Value(body, toolCallsMost(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
 		return err
 	}
-	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{catalog: x.Seen(h.catalog), set: x.Query.Get("set")}}
+	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{
+		catalog: x.Seen(h.catalog), whole: catalog.TenantsOf(h.catalog).Seen(x.Principal.Tenant), may: x.Principal.MayCall, set: x.Query.Get("set"),
+	}}
 	if b.wish, err = submit.ReadWish(r, body); err != nil {
 		return err
 	}
