@@ -57,7 +57,8 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 		Keys: []authn.Key{{Name: "writer", Groups: []string{"writers"}, Hash: hash}},
 		Sets: []toolset.Set{{Name: "both", Include: []toolset.Selector{{Tool: "read"}, {Tool: "write"}}}, {Name: "reads", Include: []toolset.Selector{{Tool: "read"}}}, {Name: "writes", Include: []toolset.Selector{{Tool: "write"}}}},
 	}})
-	keys := map[string]string{"the policy": d.key}
+	denied := d.newKey(d.key, `{"name":"denied","scopes":["tools:read","tools:call"]}`).Secret
+	keys := map[string]string{"the policy": denied}
 	for name, wish := range map[string]string{"patterns": `"scopes":["tools:read","tools:call"],"tools":["s/re*"]`, "a set": `"scopes":["tools:read","tools:call:@reads"]`, "reading patterns": `"scopes":["tools:read"],"tools":["s/read"]`} {
 		keys[name] = d.newKey(everything, fmt.Sprintf(`{"name":%q,"groups":["writers"],%s}`, name, wish)).Secret
 	}
@@ -79,16 +80,40 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 		}
 	}
 	// A rule that looks at arguments hides nothing.
-	if _, answer := d.ask(d.key, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"fail"`) || !strings.Contains(answer, `"read"`) {
+	if _, answer := d.ask(denied, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"fail"`) || !strings.Contains(answer, `"read"`) {
 		t.Errorf("%s", answer)
 	}
 	// The set of which nothing is shown is not there.
-	if _, answer := d.ask(d.key, "GET", "/sets", ""); strings.Contains(answer, "writes") || !strings.Contains(answer, "reads") {
+	if _, answer := d.ask(denied, "GET", "/sets", ""); strings.Contains(answer, "writes") || !strings.Contains(answer, "reads") {
 		t.Errorf("%s", answer)
+	}
+	// What only the policy hides is shown to operators, but not to their models, and a call of it is
+	// told the reason.
+	for _, p := range []struct {
+		method, path, body, want string
+		shown                    bool
+	}{
+		{"GET", "/tools", "", `"write"`, true}, {"GET", "/servers/s/tools", "", `"write"`, true}, {"GET", "/sets", "", "writes", true},
+		{"GET", "/tools?format=openai", "", "write", false}, {"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "write", false},
+	} {
+		if status, answer := d.ask(d.key, p.method, p.path, p.body); status != 200 || strings.Contains(answer, p.want) != p.shown {
+			t.Errorf("an operator: %s %s: %d %s", p.method, p.path, status, answer)
+		}
+	}
+	for _, p := range []struct{ method, path, body string }{
+		{"GET", "/preflight?tool=s/write", ""}, {"POST", "/tool-calls", `[{"type":"tool_use","id":"1","name":"s__write","input":{}}]`},
+		{"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__write","arguments":{}}}`},
+	} {
+		if status, answer := d.ask(denied, p.method, p.path, p.body); status != 200 || !strings.Contains(answer, "Only writers write.") {
+			t.Errorf("%s %s does not say why: %d %s", p.method, p.path, status, answer)
+		}
+		if _, answer := d.ask(keys["patterns"], p.method, p.path, p.body); strings.Contains(answer, "writers") {
+			t.Errorf("%s %s tells of what the scopes leave out: %s", p.method, p.path, answer)
+		}
 	}
 	// Another policy counts at once.
 	holder.Replace(risk.Default())
-	if _, answer := d.ask(d.key, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"write"`) {
+	if _, answer := d.ask(denied, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"write"`) {
 		t.Errorf("%s", answer)
 	}
 }

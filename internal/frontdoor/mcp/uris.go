@@ -44,7 +44,7 @@ func (ls *lists) resource(x *exchange, uri string) (target, *fault) {
 		return target{schema.ServerID(x.mount), uri}, nil
 	}
 	v := ls.seen(x)
-	if to, ok := splitURI(uri); ok && v.has(to.server) {
+	if to, ok := splitURI(uri); ok && (v.has(to.server) || ls.denied(x, to.server)) {
 		return to, nil
 	}
 	servers := v.serversOf[uri]
@@ -73,6 +73,12 @@ func (ls *lists) resource(x *exchange, uri string) (target, *fault) {
 		data = nil // texts always marshal
 	}
 	return target{}, &fault{Code: mcpwire.CodeInvalidParams, Message: "Several servers have this resource. Read one of: " + strings.Join(own, ", "), Data: data}
+}
+
+// denied reports whether a server is not shown because the policy denies its resources: the gate
+// says why, in the words of the policy.
+func (ls *lists) denied(x *exchange, server schema.ServerID) bool {
+	return x.principal.MayCall(server, "") == nil && ls.view(ls.place(x)).has(server)
 }
 
 func (ls *lists) prompt(x *exchange, name string) (target, bool) {

@@ -11,7 +11,7 @@ import (
 
 // sendDefinitions answers with one list of a server's definitions.
 func sendDefinitions(x *httpapi.Exchange, c *catalog.Catalog, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
-	d, err := x.Seen(c).Definitions(schema.ServerID(r.PathValue("id")))
+	d, err := x.Operated(c).Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ type fleetHandlers struct {
 
 func (f *fleetHandlers) register(d *httpapi.Document) {
 	httpapi.Get(d, opListWorkers(), func(ctx context.Context, _ *httpapi.NoInput) (WorkerList, error) {
-		return WorkerList{f.workerItems(httpapi.Of(ctx).Seen(f.catalog))}, nil
+		return WorkerList{f.workerItems(httpapi.Of(ctx).Operated(f.catalog))}, nil
 	})
 	d.Handle(f.opEvents(d), f.follow)
 }
@@ -150,15 +150,15 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 
 // picture returns the fleet as whoever asks saw it at some time after since, encoded.
 func (f *fleetHandlers) picture(x *httpapi.Exchange, since time.Time) []byte {
-	_, key := x.Seen(f.catalog).State()
-	return f.snapshots.of(key).get(since, func() Fleet { return f.fleet(x.Seen(f.catalog)) })
+	_, key := x.Operated(f.catalog).State()
+	return f.snapshots.of(key).get(since, func() Fleet { return f.fleet(x.Operated(f.catalog)) })
 }
 
 // changes returns what tells the changes from now on, each once.
 func (f *fleetHandlers) changes(x *httpapi.Exchange) func(out *sse.Writer) error {
 	follower := f.catalog.Follow()
 	return func(out *sse.Writer) (err error) {
-		seen := x.Seen(f.catalog)
+		seen := x.Operated(f.catalog)
 		for _, c := range follower.Next() {
 			if !seen.Changed(&c) {
 				continue

@@ -64,7 +64,7 @@ type pinHandlers struct {
 func (h *pinHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "AcceptRequest", "AcceptTool") })
 	httpapi.Get(d, opGetPins(), func(ctx context.Context, in *serverInput) (*ServerPins, error) {
-		return pins(httpapi.Of(ctx).Seen(h.catalog), in.ID)
+		return pins(httpapi.Of(ctx).Operated(h.catalog), in.ID)
 	})
 	httpapi.HandleValue(d, opAcceptPins(d), "The definitions are accepted.", map[string]any{
 		"server": "everything", "pin": "quarantine", "recorded": "2026-01-02T03:04:05Z",
@@ -133,7 +133,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 			return nil, e
 		}
 	}
-	return pins(x.Seen(h.catalog), id)
+	return pins(x.Operated(h.catalog), id)
 }
 
 // read reads the body of an acceptance.

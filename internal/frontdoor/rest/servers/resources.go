@@ -46,7 +46,7 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 // tools in quarantine.
 func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
-	seen := x.Seen(h.catalog)
+	seen := x.Operated(h.catalog)
 	s, err := seen.Server(id)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 	if x.Query.Has("timeout_ms") {
 		return httpapi.BadParameter("timeout_ms", "can be used only with uri; the list is returned at once")
 	}
-	d, err := x.Seen(h.catalog).Definitions(schema.ServerID(r.PathValue("id")))
+	d, err := x.Operated(h.catalog).Definitions(schema.ServerID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}

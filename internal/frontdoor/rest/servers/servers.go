@@ -114,10 +114,10 @@ func newServerHandlers(o *Options) *serverHandlers {
 func (s *serverHandlers) register(d *httpapi.Document) {
 	s.describe(d)
 	httpapi.Get(d, opListServers(), func(ctx context.Context, _ *httpapi.NoInput) (ServerList, error) {
-		return ServerList{s.items(httpapi.Of(ctx).Seen(s.catalog))}, nil
+		return ServerList{s.items(httpapi.Of(ctx).Operated(s.catalog))}, nil
 	})
 	httpapi.Get(d, opGetServer(), func(ctx context.Context, in *serverInput) (*ServerItem, error) {
-		seen := httpapi.Of(ctx).Seen(s.catalog)
+		seen := httpapi.Of(ctx).Operated(s.catalog)
 		of, err := seen.Server(in.ID)
 		if err != nil {
 			return nil, err

@@ -103,13 +103,13 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
 	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
-		for _, s := range httpapi.Of(ctx).Seen(c).Sets() {
+		for _, s := range httpapi.Of(ctx).Operated(c).Sets() {
 			list.Sets = append(list.Sets, itemOf(&s))
 		}
 		return list, nil
 	})
 	httpapi.Register(d, opGet(), func(ctx context.Context, in *setInput) (*setOutput, error) {
-		view, err := httpapi.Of(ctx).Seen(c).SetView(in.Name)
+		view, err := httpapi.Of(ctx).Operated(c).SetView(in.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 	if len(asked) == 0 || len(asked) > maxPreflight {
 		return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "Name 1 to %d tools with tool=SERVER/TOOL; %d are named.", maxPreflight, len(asked))
 	}
-	seen := x.Seen(h.catalog)
+	seen, whole := x.Seen(h.catalog), catalog.TenantsOf(h.catalog).Seen(x.Principal.Tenant)
 	answer := Preflight{Ready: true, Tools: make([]PreflightTool, 0, len(asked))}
 	for _, text := range asked {
 		server, name, found := strings.Cut(text, "/")
@@ -48,21 +48,25 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 		if !found || server == "" || name == "" {
 			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "A tool is named SERVER/TOOL or SERVER/TOOL@DIGEST.")
 		}
-		t := h.check(seen, schema.ServerID(server), name, digest, x.Principal)
+		t := h.check(seen, whole, schema.ServerID(server), name, digest, x.Principal)
 		answer.Ready = answer.Ready && t.Ready
 		answer.Tools = append(answer.Tools, t)
 	}
 	return answer, nil
 }
 
-// check says whether calls of a tool can run; digest is the required one, "" for any.
-func (h *searchHandlers) check(seen *catalog.Seen, server schema.ServerID, name, digest string, who schema.Principal) PreflightTool {
+// check says whether calls of a tool can run; digest is the required one, "" for any. whole is
+// what the tenant sees: a tool that is not shown because the policy denies it is there.
+func (h *searchHandlers) check(seen, whole *catalog.Seen, server schema.ServerID, name, digest string, who schema.Principal) PreflightTool {
 	p := PreflightTool{Server: server, Tool: name, State: "ready"}
 	not := func(state, reason string) PreflightTool {
 		p.State, p.Reason = state, reason
 		return p
 	}
 	t, err := seen.Tool(server, name)
+	if schema.KindOf(err) == schema.KindNotFound && who.MayCall(server, name) == nil {
+		t, err = whole.Tool(server, name)
+	}
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound:
 		return not("missing", schema.AsError(err).Detail)

@@ -133,7 +133,7 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest", "WideSwitchRequest") })
 	httpapi.Register(d, opListTools(), h.list)
 	httpapi.Get(d, opListSwitches(), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
-		return h.switches(httpapi.Of(ctx).Seen(h.catalog)), nil
+		return h.switches(httpapi.Of(ctx).Operated(h.catalog)), nil
 	})
 	httpapi.HandleValue(d, opSwitchTools(d), "What was disabled or enabled.", map[string]any{
 		"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z", "tools": 3,
@@ -155,7 +155,7 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 	}
 	page := &ToolList{Tools: make([]ToolItem, 0, in.Limit)}
 	out := &toolListOutput{Body: toolListBody{pages: page}}
-	seen := httpapi.Of(ctx).Seen(h.catalog)
+	seen := httpapi.Of(ctx).Operated(h.catalog)
 	servers := seen.Servers()
 	if in.Server != "" {
 		s, err := seen.Server(in.Server)
