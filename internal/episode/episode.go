@@ -207,6 +207,6 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *schema.Call {
 	return &schema.Call{
 		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
-		Trace: ep.spans.at, Session: ep.key, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
+		Trace: ep.spans.at, Session: ep.key, Clock: ep.env.Clock, Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
 	}
 }

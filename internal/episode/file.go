@@ -71,7 +71,8 @@ type Environment struct {
 	FinishTool string `yaml:"finish_tool"`
 	// Confirm says how calls are answered that the policy holds.
 	Confirm string `yaml:"confirm"`
-	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK.
+	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK,
+	// and that built-in servers read with isolation session. There it stands still.
 	Clock  string `yaml:"clock"`
 	Limits Limits `yaml:"limits"`
 
@@ -181,8 +182,11 @@ func (e Environment) Validate() []config.Fault {
 	if e.State.Seed && e.State.Warm > 0 {
 		faults.Addf("state.seed", "has each process started with the seed of its episode, so that none can be ready before; remove state.warm.")
 	}
-	if (e.State.Seed || e.Clock != "") && !e.OwnFiles() {
-		faults.Addf("clock", "and state.seed count with isolation: process or sandbox only; set one of them, or remove these.")
+	if e.State.Seed && !e.OwnFiles() {
+		faults.Addf("state.seed", "counts with isolation: process or sandbox only; set one of them, or remove it.")
+	}
+	if e.Clock != "" && e.Isolation == IsolationShared {
+		faults.Addf("clock", "does not count with isolation: shared; set another one, or remove it.")
 	}
 	if _, err := time.Parse(time.RFC3339, e.Clock); e.Clock != "" && err != nil {
 		faults.Addf("clock", "must be a time such as 2026-01-31T12:00:00Z.")

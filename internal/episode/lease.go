@@ -72,7 +72,11 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	_, _ = h.Write([]byte(ep.key)) // it never fails
 	first := int(h.Sum32() % uint32(len(holders)))
 	if ep.env.Isolation == IsolationSession {
-		own, why := bySession(transportOf(&holders[first], server))
+		transport := transportOf(&holders[first], server)
+		own, why := bySession(transport)
+		if why == "" && ep.env.Clock != "" && transport != "builtin" {
+			why = "is not built in, so it cannot be told the clock; use isolation process, or remove clock"
+		}
 		if why != "" {
 			return schema.Lease{}, schema.Errorf(schema.KindConflict, "The environment %q has isolation session, and the server %q %s.", ep.env.name, server, why)
 		}

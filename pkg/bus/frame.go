@@ -37,6 +37,7 @@ const (
 	tagSession     = 24
 	tagLease       = 25
 	tagTenant      = 26
+	tagClock       = 27
 	tagOutcome     = 31
 	tagError       = 32
 )
@@ -90,6 +91,8 @@ type CallFrame struct {
 	Extra   []byte
 	Session string
 	Hears   bool
+	// Clock is [schema.Call].Clock.
+	Clock string
 	// Lease is the ID of [schema.Call].Lease.
 	Lease   string
 	Payload []byte
@@ -199,6 +202,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = frame.AppendString(dst, tagWarrant, f.Warrant)
 	dst = frame.AppendString(dst, tagExtra, f.Extra)
 	dst = frame.AppendString(dst, tagSession, f.Session)
+	dst = frame.AppendString(dst, tagClock, f.Clock)
 	dst = frame.AppendString(dst, tagLease, f.Lease)
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagProgress, f.Progress)|frame.Bit(flagSafe, f.Safe)|
@@ -297,6 +301,8 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.Extra = []byte(value)
 			case tagSession:
 				f.Session = value
+			case tagClock:
+				f.Clock = value
 			case tagLease:
 				f.Lease = value
 			case tagAttempt:

@@ -91,6 +91,9 @@ type Call struct {
 	// Session names the conversation of the caller, for a server that keeps a
 	// session for each caller. It is no secret and proves nothing. Empty for none.
 	Session string
+	// Clock is the time, in RFC 3339, that built-in tools read in place of the machine's.
+	// Environments set it, and no caller can. Empty for the machine's.
+	Clock string
 	// Lease binds the call to one worker, and there to what was leased; see [Lease].
 	Lease Lease
 }

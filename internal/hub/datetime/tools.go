@@ -32,6 +32,17 @@ type (
 // clock tells the time.
 type clock func() time.Time
 
+// of tells the time that counts for a call: that of its episode, which stands still, else
+// that of the machine.
+func (c clock) of(call *native.Call) time.Time {
+	if call != nil && call.Clock != "" {
+		if t, err := time.Parse(time.RFC3339, call.Clock); err == nil {
+			return t
+		}
+	}
+	return c()
+}
+
 // Tools returns the tools now and convert_timezone. They read the clock now and keep no
 // state.
 func Tools(now func() time.Time) []native.Tool {
@@ -44,7 +55,7 @@ func Tools(now func() time.Time) []native.Tool {
 	}
 }
 
-func (c clock) now(_ context.Context, _ *native.Call, in nowArguments) (string, error) {
+func (c clock) now(_ context.Context, call *native.Call, in nowArguments) (string, error) {
 	l := time.UTC
 	if in.Zone != "" {
 		var err error
@@ -52,12 +63,12 @@ func (c clock) now(_ context.Context, _ *native.Call, in nowArguments) (string, 
 			return "", err
 		}
 	}
-	return iso(c().In(l)), nil
+	return iso(c.of(call).In(l)), nil
 }
 
 var timeOfDay = regexp.MustCompile(`^([01]?\d|2[0-3]):([0-5]?\d)$`)
 
-func (c clock) convert(_ context.Context, _ *native.Call, in convertArguments) (converted, error) {
+func (c clock) convert(_ context.Context, call *native.Call, in convertArguments) (converted, error) {
 	source, err := zone(in.Source)
 	if err != nil {
 		return converted{}, err
@@ -72,7 +83,7 @@ func (c clock) convert(_ context.Context, _ *native.Call, in convertArguments) (
 	}
 	hour, _ := strconv.Atoi(m[1])
 	minute, _ := strconv.Atoi(m[2])
-	today := c().In(source)
+	today := c.of(call).In(source)
 	from := date(today.Year(), today.Month(), today.Day(), hour, minute, source)
 	to := from.In(target)
 	_, a := from.Zone()

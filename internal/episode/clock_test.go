@@ -1,0 +1,44 @@
+package episode
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// holding has one worker with the server "s" of a transport.
+type holding struct {
+	oneTool
+	transport string
+}
+
+func (h holding) Holders(schema.ServerID) []schema.Worker {
+	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "s", Transport: h.transport, State: schema.StateInitialized}}}}
+}
+
+func TestTheClockOfASessionNeedsABuiltInServer(t *testing.T) {
+	const clock = "2026-01-31T12:00:00Z"
+	for transport, refused := range map[string]bool{"builtin": false, "native": true, "http": true, "sse": true, "attach": true} {
+		e := &Environment{Isolation: IsolationSession, Clock: clock, name: "env"}
+		ep := &Episode{m: &Manager{o: Options{Catalog: holding{transport: transport}}}, env: e, key: "k"}
+		if !refused {
+			if _, err := ep.leaseOf(t.Context(), "s"); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if _, err := ep.leaseOf(t.Context(), "s"); err == nil || !strings.Contains(err.Error(), "cannot be told the clock") {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+func TestAClockIsTakenWithSessionsAndNotWithSharedServers(t *testing.T) {
+	for isolation, want := range map[string]string{"session": "", "shared": "does not count with isolation: shared"} {
+		_, err := Load(written(t, map[string]string{"t": "{}\n", "env.yaml": "environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    clock: 2026-01-31T12:00:00Z\n    isolation: " + isolation + "\n"}))
+		if (err != nil) != (want != "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", isolation, err)
+		}
+	}
+}
