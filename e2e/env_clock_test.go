@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// clockFiles is an environment with a time of its own, and one without.
+var clockFiles = map[string]string{
+	"env.yaml": `
+environments:
+  past:
+    tools: [datetime/*]
+    isolation: session
+    clock: 2020-02-29T23:30:00+02:00
+    tasks_file: tasks.jsonl
+    reward: {weights: {execution: 1}}
+  present:
+    tools: [datetime/*]
+    isolation: session
+    tasks_file: tasks.jsonl
+    reward: {weights: {execution: 1}}
+`,
+	"tasks.jsonl": `{"question":"What time is it?","expected":["now"]}
+`,
+}
+
+// timesTold are two answers of datetime in each of two episodes of an environment.
+func timesTold(t *testing.T, e *environments, environment string) []string {
+	t.Helper()
+	var told []string
+	for range 2 {
+		session := e.post(t, "/reset", map[string]any{"environment": environment}).Metadata.SessionID
+		for range 2 {
+			r := e.step(t, session, "now", map[string]any{})
+			if r.Observation.Result == nil {
+				t.Fatalf("now answers %+v", r)
+			}
+			told = append(told, string(r.Observation.Result.Data))
+		}
+	}
+	return told
+}
+
+// TestDatetimeTellsTheTimeOfTheEpisode also restarts the environments, and asks for the time of
+// an environment without a clock, which is another one.
+func TestDatetimeTellsTheTimeOfTheEpisode(t *testing.T) {
+	const want = `"2020-02-29T21:30:00+00:00"`
+	e := startEnv(t, "", clockFiles)
+	if present := timesTold(t, e, "present"); strings.Contains(strings.Join(present, " "), "2020-") {
+		t.Errorf("without a clock the times are %v", present)
+	}
+	told := timesTold(t, e, "past")
+	e.stop(t)
+	for _, now := range append(told, timesTold(t, startEnv(t, "", clockFiles), "past")...) {
+		if now != want {
+			t.Errorf("datetime tells %s, want %s", now, want)
+		}
+	}
+}
