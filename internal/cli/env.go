@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/dirstate"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/listen"
@@ -160,7 +160,7 @@ func runEnv(cmd *cobra.Command) error {
 	)
 	err = lifecycle.Run(cmd.Context(), p.Log, parts...)
 	if e.base != "" {
-		err = errors.Join(err, os.RemoveAll(e.base))
+		err = errors.Join(err, dirstate.Remove(e.base))
 	}
 	if err != nil {
 		setup.Fail(cmd.ErrOrStderr(), "callyard", err)

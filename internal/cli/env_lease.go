@@ -25,7 +25,7 @@ const leaseSlack = time.Minute
 func (e *environments) lease() (err error) {
 	all, err := filepath.Abs(filepath.Join(e.cfg.Data, "episodes"))
 	if err == nil {
-		err = errors.Join(os.RemoveAll(all), os.MkdirAll(all, 0o700)) // what is there is of a run that was killed
+		err = errors.Join(dirstate.Remove(all), os.MkdirAll(all, 0o700)) // what is there is of a run that was killed
 	}
 	if err == nil {
 		e.base, err = os.MkdirTemp(all, "run-")

@@ -3,8 +3,10 @@ package episode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
@@ -135,7 +137,9 @@ func (ep *Episode) release() {
 }
 
 // digest is the state of the episode as its worker or its state tool says, "" where it has
-// none.
+// none. A state that has no digest because of what the episode did is
+// [bus.UnusableState] with the reason, which equals the state of no other episode; after the
+// labelled calls it is an error, because no episode could be compared with it.
 func (ep *Episode) digest(ctx context.Context) (string, error) {
 	if tool := ep.env.State.Tool; tool != "" {
 		res, err := ep.own(ctx, tool, ep.env.State.Arguments)
@@ -154,10 +158,25 @@ func (ep *Episode) digest(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if reason, unusable := unusableState(sum); unusable {
+			if ep.oracle {
+				return "", errors.New(reason)
+			}
+			return bus.UnusableState + reason, nil
+		}
 		whole += string(server) + " " + string(sum) + "\n"
 	}
 	if whole == "" {
 		return "", nil
 	}
 	return schema.Digest([]byte(whole)), nil
+}
+
+// unusableState says whether the answer about a state is that it has no digest, and why.
+func unusableState(answer []byte) (reason string, unusable bool) {
+	var text string
+	if json.Unmarshal(answer, &text) != nil {
+		return "", false
+	}
+	return strings.CutPrefix(text, bus.UnusableState)
 }

@@ -19,6 +19,7 @@ type slots struct {
 	oneTool
 	workers []schema.WorkerID
 	opened  func(asked int) error // what an open answers though it was done; nil: nothing
+	states  []string              // what digests answer, one after the other; then "same"
 
 	mu    sync.Mutex
 	taken map[schema.WorkerID]string
@@ -58,6 +59,11 @@ func (s *slots) Request(_ context.Context, worker schema.WorkerID, method string
 			delete(s.taken, worker)
 		}
 	case bus.MethodLeaseDigest:
+		if len(s.states) > 0 {
+			state := s.states[0]
+			s.states = s.states[1:]
+			return json.Marshal(state)
+		}
 		return []byte(`"same"`), nil
 	}
 	return nil, nil
@@ -158,6 +164,33 @@ func TestAnAbandonedResetLeavesNoProcess(t *testing.T) {
 			}
 			if n := s.leased(); n != 0 || s.asked != 1 {
 				t.Errorf("%s: %d processes are leased after %d requests, want none after one", name, n, s.asked)
+			}
+		})
+	}
+}
+
+// What an agent did to its state counts against it, and what the labelled calls did does not.
+func TestAStateWithoutADigestDiffersFromThatOfTheLabelledCalls(t *testing.T) {
+	const spoiled = bus.UnusableState + "too many files"
+	for name, c := range map[string]struct {
+		states []string
+		masked string
+	}{
+		"the agent's":           {states: []string{spoiled}},
+		"of the labelled calls": {states: []string{"sum", spoiled}, masked: FailureOracle},
+		"of both":               {states: []string{spoiled, spoiled}, masked: FailureOracle},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slots{workers: []schema.WorkerID{"w"}, states: c.states}
+			m, e := slotted(t, s)
+			defer m.Close()
+			ep, err := m.Begin(t.Context(), e, Begin{Task: e.tasks.byID["a"]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := ep.Step(t.Context(), "finish", nil)
+			if err != nil || o.Masked != (c.masked != "") || o.FailureKind != c.masked || !o.Masked && (o.Reward == nil || *o.Reward != 0) {
+				t.Errorf("%s: the episode ended with %+v, %v", name, o, err)
 			}
 		})
 	}

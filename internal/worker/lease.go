@@ -207,7 +207,7 @@ func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err 
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, dirstate.Remove(dir))
 		}
 	}()
 	from := l.set.StateDir
@@ -366,7 +366,7 @@ func (l *leases) end(one *lease) {
 		one.one.Close()
 	}
 	if one.dir != "" {
-		if err := os.RemoveAll(one.dir); err != nil {
+		if err := dirstate.Remove(one.dir); err != nil {
 			l.w.log.Warn("the directory of an episode was not removed", "directory", one.dir, "error", err)
 		}
 	}
@@ -415,7 +415,8 @@ func (l *leases) do(j *job, id string, v *verdict) {
 	}
 }
 
-// digest is the digest of a lease's directory.
+// digest is the digest of a lease's directory, or [bus.UnusableState] with the reason where the
+// holder has left a directory that has none.
 func (l *leases) digest(id string) (string, error) {
 	l.mu.Lock()
 	one := l.open[id]
@@ -427,6 +428,16 @@ func (l *leases) digest(id string) (string, error) {
 		return "", nil // its state is elsewhere
 	}
 	sum, err := dirstate.Digest(one.dir)
+	if errors.Is(err, dirstate.ErrUnusable) {
+		l.mu.Lock()
+		ended := l.open[id] != one
+		l.mu.Unlock()
+		if ended { // whoever ended it has removed the directory
+			return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
+		}
+		l.w.log.Info("the state of an episode has no digest, so it counts as another one than that of the labelled calls", "server", l.served.Session.Spec.ID, "error", err)
+		return bus.UnusableState + dirstate.Reason(err), nil
+	}
 	if err != nil {
 		return "", schema.Errorf(schema.KindUnavailable, "The state cannot be read: %w", err)
 	}

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -113,5 +112,5 @@ func SweepEpisodes(note string) {
 	if json.Unmarshal([]byte(note), &n) != nil || !filepath.IsAbs(n.Episodes) {
 		return
 	}
-	_ = os.RemoveAll(n.Episodes) // there is nobody to tell; the next start removes what is left
+	_ = dirstate.Remove(n.Episodes) // there is nobody to tell; the next start removes what is left
 }

@@ -38,7 +38,7 @@ func (l *leases) snapshot(id string) (string, error) {
 		sum, err = dirstate.Digest(dir) // of the copy: it is what episodes begin with
 	}
 	if err != nil {
-		return "", schema.Errorf(schema.KindUnavailable, "The snapshot cannot be kept: %w", errors.Join(err, os.RemoveAll(dir)))
+		return "", schema.Errorf(schema.KindUnavailable, "The snapshot cannot be kept: %w", errors.Join(err, dirstate.Remove(dir)))
 	}
 	unused, err := l.keep(sum, dir)
 	if unused != "" {
@@ -93,7 +93,7 @@ func (l *leases) dropSnapshots() {
 }
 
 func (l *leases) remove(dir string) {
-	if err := os.RemoveAll(dir); err != nil {
+	if err := dirstate.Remove(dir); err != nil {
 		l.w.log.Warn("a snapshot was not removed", "directory", dir, "error", err)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
 
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/session"
@@ -126,5 +128,22 @@ func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
 			t.Errorf("with %s a session lasts %s, want %s", given, l.set.Idle, want)
 		}
 		l.close()
+	}
+}
+
+// An agent that spoils its state directory has changed it; that is no fault of the worker.
+func TestAStateWithoutADigestIsAnAnswer(t *testing.T) {
+	l := leasesOf(t, nil)
+	l.dialed = false
+	defer func() { l.dialed = true }() // closed as what it is
+	one := &lease{dir: t.TempDir()}
+	if err := unix.Mkfifo(filepath.Join(one.dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.open["a"] = one
+	defer delete(l.open, "a")
+	sum, err := l.digest("a")
+	if reason, unusable := strings.CutPrefix(sum, bus.UnusableState); err != nil || !unusable || !strings.Contains(reason, "neither a file") {
+		t.Errorf("the digest is %q, %v", sum, err)
 	}
 }

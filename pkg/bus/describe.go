@@ -33,6 +33,10 @@ const (
 	MethodLeaseSnapshot = "callyard/lease-snapshot"
 )
 
+// UnusableState begins the answer to [MethodLeaseDigest] about a directory that has no digest
+// because of what its holder did, such as too many files in it. The reason follows.
+const UnusableState = "unusable: "
+
 // LeaseRequest is the payload of requests for leases.
 type LeaseRequest struct {
 	// ID is chosen by the holder, and no other holder ever has it.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -65,8 +66,8 @@ func TestPipesAreRefusedAndTooMuchAsWell(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Digest(dir); err == nil {
-		t.Error("a pipe is read")
+	if _, err := Digest(dir); !errors.Is(err, errKind) {
+		t.Errorf("a pipe is read: %v", err)
 	}
 	large := tree(t, map[string]string{"large": ""})
 	if err := os.Truncate(filepath.Join(large, "large"), MaxBytes+1); err != nil {
@@ -103,5 +104,73 @@ func TestALinkThatComesMeanwhileDoesNotLeadOut(t *testing.T) {
 	})
 	if err != nil || !opened {
 		t.Fatalf("the walk: %v, opened %v", err, opened)
+	}
+}
+
+// A program may make more files than can be read in a minute, in one directory or in many.
+func TestMoreFilesThanAllowedAreRefusedBeforeAllAreRead(t *testing.T) {
+	w := walker{left: 3, each: func(*os.Root, string, fs.FileInfo) error { return nil }}
+	for name, files := range map[string]map[string]string{
+		"in one":   {"a": "", "b": "", "c": "", "d": ""},
+		"in three": {"x/a": "", "y/b": ""},
+	} {
+		root, err := os.OpenRoot(tree(t, files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		w.root, w.left = root, 3
+		if err := w.visit(".", 0); !errors.Is(err, errMany) || !errors.Is(err, ErrUnusable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w.left != -1 {
+			t.Errorf("%s: %d names more than the limit were read, want 1", name, -w.left)
+		}
+		if w.left = 4; w.visit(".", 0) != nil {
+			t.Errorf("%s: as many as allowed are refused", name)
+		}
+	}
+}
+
+func TestDirectoriesTooDeepInOneAnotherAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", MaxDepth)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	digest(t, dir)
+	if err := os.Mkdir(filepath.Join(dir, strings.Repeat("d/", MaxDepth), "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Digest(dir); !errors.Is(err, errDeep) || Reason(err) != errDeep.Error() {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// What the holder of a directory did is told apart from what the machine did.
+func TestOnlyFaultsOfTheDirectoryAreBlamedOnIt(t *testing.T) {
+	for number, own := range map[unix.Errno]bool{unix.EACCES: true, unix.ELOOP: true, unix.ENOENT: true, unix.EIO: false, unix.EMFILE: false} {
+		err := blame(&fs.PathError{Op: "open", Path: "secret-name", Err: number})
+		if errors.Is(err, ErrUnusable) != own {
+			t.Errorf("%v is blamed on the directory: %v", number, !own)
+		}
+		if own && strings.Contains(Reason(err), "secret-name") {
+			t.Errorf("the reason has the name of a file: %s", Reason(err))
+		}
+	}
+	if _, err := Digest(filepath.Join(t.TempDir(), "gone")); !errors.Is(err, ErrUnusable) {
+		t.Errorf("a directory that its program removed: %v", err)
+	}
+	if os.Getuid() == 0 {
+		return // who may read everything
+	}
+	dir := tree(t, map[string]string{"sub/file": "x"})
+	if err := os.Chmod(filepath.Join(dir, "sub"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Digest(dir); !errors.Is(err, ErrUnusable) {
+		t.Errorf("a directory that nobody may read: %v", err)
+	}
+	if err := Remove(dir); err != nil {
+		t.Errorf("removing it: %v", err)
 	}
 }
