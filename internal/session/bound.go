@@ -87,7 +87,7 @@ func pickFor(p *Pool, req *Request) (s *session, gone bool) {
 	switch {
 	case !slices.Contains(p.live, s):
 		return nil, true
-	case len(s.bound) > 0 || !free(p, s): // first come, first served
+	case !free(p, s):
 		return nil, false
 	}
 	return s, false
@@ -108,27 +108,49 @@ func enqueue(p *Pool, r *Running, front bool) {
 	p.waiting++
 }
 
-// nextCall returns the waiting call that can be sent now, and where; nil where there is none. The
-// caller holds p.mu.
+// nextCall returns the waiting call that can be sent now, and where; nil where there is none. Of
+// several it is the one that came first, whether it is bound or not: otherwise those of either
+// kind could wait for ever while the others keep coming. The caller holds p.mu.
 func nextCall(p *Pool) (*session, *Running) {
+	var at *session
+	var from *[]*Running
+	first := func(s *session, queue *[]*Running) {
+		if *queue = withoutEnded(*queue); len(*queue) > 0 && (from == nil || (*queue)[0].came < (*from)[0].came) {
+			at, from = s, queue
+		}
+	}
+	if s := p.pick(); s != nil {
+		first(s, &p.queue)
+	}
 	for _, s := range p.live {
-		for free(p, s) && len(s.bound) > 0 {
-			r := s.bound[0]
-			s.bound[0], s.bound = nil, s.bound[1:]
-			if !r.ended.Load() {
-				return s, r
-			}
+		if len(s.bound) > 0 && free(p, s) {
+			first(s, &s.bound)
 		}
 	}
-	s := p.pick()
-	for s != nil && len(p.queue) > 0 {
-		r := p.queue[0]
-		p.queue[0], p.queue = nil, p.queue[1:]
-		if !r.ended.Load() {
-			return s, r
-		}
+	if from == nil {
+		return nil, nil
 	}
-	return nil, nil
+	r := (*from)[0]
+	(*from)[0], *from = nil, (*from)[1:]
+	return at, r
+}
+
+// behind says whether a call must wait, although s is free for it, because others came first. A
+// bound one passes those that wait for other programs. The caller holds p.mu.
+func behind(p *Pool, s *session, req *Request) bool {
+	if req.bound == nil {
+		return p.waiting > 0
+	}
+	p.queue, s.bound = withoutEnded(p.queue), withoutEnded(s.bound)
+	return len(p.queue) > 0 || len(s.bound) > 0
+}
+
+// withoutEnded is a queue without the calls in front that have ended while they waited.
+func withoutEnded(queue []*Running) []*Running {
+	for len(queue) > 0 && queue[0].ended.Load() {
+		queue[0], queue = nil, queue[1:]
+	}
+	return queue
 }
 
 // takeBound returns the calls that wait for a session, which nobody will send any more. The

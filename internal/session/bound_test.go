@@ -121,3 +121,34 @@ func TestCallsOfHoldersWaitForTheirProgramAndEndWithIt(t *testing.T) {
 		t.Errorf("the calls ended with %v", kinds)
 	}
 }
+
+// TestCallsWithAndWithoutASessionTakeTurns has both kinds wait for the only place of a program.
+// A place goes to the call that came first, so that none waits for ever behind later ones.
+func TestCallsWithAndWithoutASessionTakeTurns(t *testing.T) {
+	p := openPad(t, Config{InFlight: 1}, 0)
+	busy := newHeld("busy", 1)
+	p.attach(&busy.Program)
+	p.sessions(1)
+	b, _ := p.bind("a")
+	var ends []func() Outcome
+	for i, bound := range []bool{true, false, true, true, false, false, true} {
+		r := &Request{Name: "echo", Params: fmt.Appendf(nil, `{"n":%d}`, i)}
+		over := make(chan Outcome, 1)
+		done := func(_ *Request, o Outcome) { over <- o }
+		if bound {
+			b.Do(r, done)
+		} else {
+			p.Do(r, done)
+		}
+		ends = append(ends, func() Outcome { return <-over })
+	}
+	for i := range ends {
+		if got, want := <-busy.came, fmt.Sprintf(`{"n":%d}`, i); got != want {
+			t.Errorf("the call %d in turn is %s", i, got)
+		}
+		busy.goOn <- struct{}{}
+	}
+	for _, end := range ends {
+		must(t, end())
+	}
+}

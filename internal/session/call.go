@@ -85,7 +85,8 @@ type Running struct {
 
 	again atomic.Bool // it was sent again, because a server did not know its session
 
-	on *session // guarded by pool.mu, nil while the call waits for a session
+	on   *session // guarded by pool.mu, nil while the call waits for a session
+	came uint64   // its number among the calls of the pool, guarded by pool.mu
 
 	// Guarded by the session's mu.
 	id     int64

@@ -138,7 +138,8 @@ type Pool struct {
 	live     []*session
 	all      map[*session]struct{} // also those that are stopping
 	queue    []*Running            // ended ones stay in it until they come up
-	waiting  int                   // calls in the queue that have not ended
+	waiting  int                   // calls in the queues that have not ended
+	calls    uint64                // that came
 	closing  bool
 	cutOff   bool          // no call may wait any more
 	drained  chan struct{} // closed when the pool is closing and no call is left

@@ -23,7 +23,9 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	}
 	p.mu.Lock()
 	s, gone := pickFor(p, req)
-	behind := s != nil && p.waiting > 0 && req.bound == nil // first come, first served
+	p.calls++
+	r.came = p.calls
+	behind := s != nil && behind(p, s, req) // first come, first served
 	if behind {
 		s = nil
 	}
