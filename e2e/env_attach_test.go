@@ -19,10 +19,11 @@ type keeper struct {
 	mu    sync.Mutex
 	of    map[string][]string
 	ended int
+	told  map[string]int // the clock and seed of calls
 }
 
 func newKeeper(instance string) *keeper {
-	k := &keeper{of: make(map[string][]string)}
+	k := &keeper{of: make(map[string][]string), told: make(map[string]int)}
 	k.Instance, k.InFlight = instance, 8
 	k.Tools = `[{"name":"keep","description":"Keeps a nonce.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"}}}}]`
 	k.Call = func(ctx context.Context, _ string, arguments json.RawMessage) string {
@@ -30,7 +31,8 @@ func newKeeper(instance string) *keeper {
 		_ = json.Unmarshal(arguments, &in)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		session := attachtest.SessionOf(ctx)
+		session, meta := attachtest.SessionOf(ctx), attachtest.MetaOf(ctx)
+		k.told[meta.Clock+" "+meta.Seed]++
 		k.of[session] = append(k.of[session], in.Nonce)
 		return fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Join(k.of[session], " "))
 	}
@@ -50,6 +52,19 @@ func (k *keeper) has() (open, ended int) {
 	return len(k.of), k.ended
 }
 
+// keepersTold is how many calls of programs came with which clock and seed.
+func keepersTold(programs ...*keeper) map[string]int {
+	all := make(map[string]int)
+	for _, k := range programs {
+		k.mu.Lock()
+		for told, n := range k.told {
+			all[told] += n
+		}
+		k.mu.Unlock()
+	}
+	return all
+}
+
 // TestEpisodesKeepStateAtOneOfSeveralAttachedPrograms runs episodes at two programs, and then
 // kills one of these. Its episodes are masked.
 func TestEpisodesKeepStateAtOneOfSeveralAttachedPrograms(t *testing.T) {
@@ -62,6 +77,8 @@ environments:
   kept:
     tools: ["keeper/keep"]
     isolation: session
+    clock: 2026-01-31T12:00:00Z
+    state: {seed: true}
     tasks_file: tasks.jsonl
     reward: {weights: {selection: 0, format: 0, execution: 1}}
 `, "tasks.jsonl": `{"question":"Keep it.","expected":["keep"]}`,
@@ -81,7 +98,7 @@ environments:
 	}
 	var sessions [episodes]string
 	eventually(t, startWithin, "the front door knows the server", func() error {
-		a, err := http.Post(e.url+"/reset", "application/json", strings.NewReader("{}"))
+		a, err := http.Post(e.url+"/reset", "application/json", strings.NewReader(`{"seed":7}`))
 		if err != nil {
 			return err
 		}
@@ -115,6 +132,9 @@ environments:
 		if open, ended := k.has(); open != episodes/2 || ended != 0 {
 			t.Errorf("a program has %d sessions, and %d have ended; want %d and 0", open, ended, episodes/2)
 		}
+	}
+	if told := keepersTold(one, two); len(told) != 2 || told["2026-01-31T12:00:00Z 7"] != steps || told["2026-01-31T12:00:00Z 0"] != (episodes-1)*steps {
+		t.Errorf("the calls came with the clocks and seeds %v", told) // the first episode has a seed
 	}
 	attached[0].Kill()
 	e.says(t, "program detached")

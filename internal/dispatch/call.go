@@ -309,7 +309,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups, Tenant: call.Principal.Tenant.Stored(),
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: kept(call), Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Clock: call.Clock, Lease: call.Lease.ID, Hears: call.Hear != nil, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: kept(call), Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Clock: call.Clock, Seed: call.Seed, Lease: call.Lease.ID, Hears: call.Hear != nil, Payload: call.Arguments,
 	}
 }
 

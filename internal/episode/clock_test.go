@@ -17,10 +17,13 @@ func (h holding) Holders(schema.ServerID) []schema.Worker {
 	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "s", Transport: h.transport, State: schema.StateInitialized}}}}
 }
 
-func TestTheClockOfASessionNeedsABuiltInServer(t *testing.T) {
+func TestTheClockOfASessionNeedsAServerThatCanBeToldIt(t *testing.T) {
 	const clock = "2026-01-31T12:00:00Z"
-	for transport, refused := range map[string]bool{"builtin": false, "native": true, "http": true, "sse": true, "attach": true} {
+	for transport, refused := range map[string]bool{"builtin": false, "native": false, "http": true, "sse": true} {
 		e := &Environment{Isolation: IsolationSession, Clock: clock, name: "env"}
+		if transport == "sse" {
+			e.Clock, e.State.Seed = "", true
+		}
 		ep := &Episode{m: &Manager{o: Options{Catalog: holding{transport: transport}}}, env: e, key: "k"}
 		if !refused {
 			if _, err := ep.leaseOf(t.Context(), "s"); err != nil {

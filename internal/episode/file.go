@@ -71,8 +71,8 @@ type Environment struct {
 	FinishTool string `yaml:"finish_tool"`
 	// Confirm says how calls are answered that the policy holds.
 	Confirm string `yaml:"confirm"`
-	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK,
-	// and that built-in servers read with isolation session. There it stands still.
+	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK.
+	// With isolation session the servers are told it with each call; it stands still.
 	Clock  string `yaml:"clock"`
 	Limits Limits `yaml:"limits"`
 
@@ -88,7 +88,7 @@ type State struct {
 	// Dir is the directory that each episode gets a copy of, with isolation process or sandbox.
 	Dir string `yaml:"dir"`
 	// Seed has each process told the seed of its episode in CALLYARD_SEED. None can be ready
-	// before then.
+	// before then. With isolation session the servers are told it with each call.
 	Seed bool `yaml:"seed"`
 	// Warm is the number of server processes or containers that are kept ready, Episodes the most at once.
 	Warm     int `yaml:"warm"`
@@ -182,8 +182,8 @@ func (e Environment) Validate() []config.Fault {
 	if e.State.Seed && e.State.Warm > 0 {
 		faults.Addf("state.seed", "has each process started with the seed of its episode, so that none can be ready before; remove state.warm.")
 	}
-	if e.State.Seed && !e.OwnFiles() {
-		faults.Addf("state.seed", "counts with isolation: process or sandbox only; set one of them, or remove it.")
+	if e.State.Seed && e.Isolation == IsolationShared {
+		faults.Addf("state.seed", "does not count with isolation: shared; set another one, or remove it.")
 	}
 	if e.Clock != "" && e.Isolation == IsolationShared {
 		faults.Addf("clock", "does not count with isolation: shared; set another one, or remove it.")

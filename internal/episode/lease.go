@@ -50,6 +50,12 @@ func bySession(transport string) (own bool, why string) {
 	return false, "keeps no state by session; use isolation shared"
 }
 
+// hears says whether servers of a transport are told the clock and the seed of an episode with
+// isolation session.
+func hears(transport string) bool {
+	return transport == "builtin" || transport == "native" || transport == "attach"
+}
+
 // NoSessions says why servers of a transport keep no state by session, and what to do; "" for
 // those that may.
 func NoSessions(transport string) string {
@@ -76,8 +82,8 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	if ep.env.Isolation == IsolationSession {
 		transport := transportOf(&holders[first], server)
 		own, why := bySession(transport)
-		if why == "" && ep.env.Clock != "" && transport != "builtin" {
-			why = "is not built in, so it cannot be told the clock; use isolation process, or remove clock"
+		if why == "" && (ep.env.Clock != "" || ep.env.State.Seed) && !hears(transport) {
+			why = "is reached over the network, so it cannot be told the clock or the seed; use isolation process, or remove clock and state.seed"
 		}
 		if why != "" {
 			return schema.Lease{}, schema.Errorf(schema.KindConflict, "The environment %q has isolation session, and the server %q %s.", ep.env.name, server, why)

@@ -13,6 +13,10 @@ const (
 	// MetaSession is the member of _meta that tells an attached program the name under which
 	// it can keep state for a holder of a [Binding]. A caller's own is not passed on.
 	MetaSession = "dev.callyard/session"
+	// MetaClock and MetaSeed tell it the time, in RFC 3339, and the seed, in decimal, of the
+	// holder, where it has these.
+	MetaClock = "dev.callyard/clock"
+	MetaSeed  = "dev.callyard/seed"
 	// NotifySessionEnded tells the program that a name will not come again; its params have
 	// the member session.
 	NotifySessionEnded = "notifications/callyard/session_ended"
@@ -53,6 +57,18 @@ func Bind(p *Pool, name string) (*Binding, error) {
 func (b *Binding) Do(req *Request, done func(*Request, Outcome)) *Running {
 	req.bound = b
 	return b.pool.Do(req, done)
+}
+
+// appendMeta appends what the program is told with a call of the holder.
+func (b *Binding) appendMeta(dst []byte, req *Request) []byte {
+	dst = rawjson.AppendText(append(dst, `"`+MetaSession+`":`...), b.name)
+	if req.Clock != "" {
+		dst = rawjson.AppendText(append(dst, `,"`+MetaClock+`":`...), req.Clock)
+	}
+	if req.Seed != "" {
+		dst = rawjson.AppendText(append(dst, `,"`+MetaSeed+`":`...), req.Seed)
+	}
+	return dst
 }
 
 // Close tells the program that the session has ended. It may be called more than once.

@@ -66,8 +66,8 @@ func ownMeta(key string, e envelope, req *Request) bool {
 		return req.Trace.Parent != ""
 	case "tracestate":
 		return req.Trace.State != ""
-	case MetaSession:
-		// It is for us to say: a caller that names another one's would get its state.
+	case MetaSession, MetaClock, MetaSeed:
+		// They are for us to say: a caller that names another one's session would get its state.
 		return true
 	case "progressToken":
 		// A token of the caller means nothing on this connection.
@@ -189,8 +189,7 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 	}
 	if req.bound != nil {
 		comma()
-		dst = append(dst, `"`+MetaSession+`":`...)
-		dst = rawjson.AppendText(dst, req.bound.name)
+		dst = req.bound.appendMeta(dst, req)
 	}
 	return dst
 }

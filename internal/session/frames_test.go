@@ -37,6 +37,11 @@ func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
 		{"modern read of nothing", modern, Request{Method: "resources/read", Params: []byte(`{}`)}},
 		{"modern read with meta of the caller", modern, Request{Method: "prompts/get", Trace: trace, Progress: progress, Params: []byte(
 			`{"name":"p","_meta":{"mine":{"a":1.0},"traceparent":"theirs","io.modelcontextprotocol/clientInfo":{"name":"other"},"progressToken":"t"},"arguments":{"b":2}}`)}},
+		{"legacy call of an episode", envelope{}, Request{Name: "echo", Params: []byte(`{"a":1}`), Clock: "2026-01-31T12:00:00Z", Seed: "-7", bound: &Binding{name: "episode_1"}}},
+		{"modern call of an episode that poses as another one", modern, Request{
+			Name: "echo", Params: []byte(`{"a":1}`), bound: &Binding{name: "episode_1"},
+			Extra: []byte(`{"_meta":{"dev.callyard/session":"x","dev.callyard/clock":"x","dev.callyard/seed":"x"}}`),
+		}},
 		{"legacy ping", envelope{}, Request{Method: "ping"}},
 	} {
 		line := appendRequest(nil, c.env, firstID+1, &c.req)

@@ -85,7 +85,7 @@ func (l *nativeLink) exchange(ctx context.Context, req *Request) Outcome {
 	default:
 		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, []byte(`{"code":-32601,"message":"this server has only tools"}`))}
 	}
-	c := &native.Call{Arguments: req.Params, Session: req.Session, Clock: req.Clock}
+	c := &native.Call{Arguments: req.Params, Session: req.Session, Clock: req.Clock, Seed: req.Seed}
 	if len(c.Arguments) == 0 {
 		c.Arguments = []byte("{}")
 	}

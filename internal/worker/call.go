@@ -91,7 +91,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	j.request = session.Request{
 		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Extra: f.Extra, Timeout: f.Budget, More: f.More,
-		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState}, Session: conversation(f), Clock: f.Clock,
+		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState}, Session: conversation(f), Clock: f.Clock, Seed: f.Seed,
 	}
 	if h.served.Session.Pinned && method == schema.MethodCallTool {
 		j.request.Digest = f.ToolDigest

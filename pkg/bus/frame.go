@@ -38,6 +38,7 @@ const (
 	tagLease       = 25
 	tagTenant      = 26
 	tagClock       = 27
+	tagSeed        = 28
 	tagOutcome     = 31
 	tagError       = 32
 )
@@ -91,8 +92,8 @@ type CallFrame struct {
 	Extra   []byte
 	Session string
 	Hears   bool
-	// Clock is [schema.Call].Clock.
-	Clock string
+	// Clock and Seed are those of [schema.Call].
+	Clock, Seed string
 	// Lease is the ID of [schema.Call].Lease.
 	Lease   string
 	Payload []byte
@@ -203,6 +204,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = frame.AppendString(dst, tagExtra, f.Extra)
 	dst = frame.AppendString(dst, tagSession, f.Session)
 	dst = frame.AppendString(dst, tagClock, f.Clock)
+	dst = frame.AppendString(dst, tagSeed, f.Seed)
 	dst = frame.AppendString(dst, tagLease, f.Lease)
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagProgress, f.Progress)|frame.Bit(flagSafe, f.Safe)|
@@ -303,6 +305,8 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.Session = value
 			case tagClock:
 				f.Clock = value
+			case tagSeed:
+				f.Seed = value
 			case tagLease:
 				f.Lease = value
 			case tagAttempt:

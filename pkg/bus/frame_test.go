@@ -30,7 +30,7 @@ func goldenCalls() []*CallFrame {
 			Warrant: []byte("\x01signed\x00\xff"), Payload: []byte(`{"amount":9007199254740992}`),
 		},
 		{Seq: 4, ID: "call_4", Server: "s", Tool: "ask", Extra: []byte(`{"requestState":"s-1"}`), Payload: []byte(`{}`)},
-		{Seq: 5, ID: "call_5", Server: "s", Tool: "talk", Session: "ROOM", Clock: "2026-01-31T12:00:00Z", Lease: "episode_1", Hears: true, Payload: []byte(`{}`)},
+		{Seq: 5, ID: "call_5", Server: "s", Tool: "talk", Session: "ROOM", Clock: "2026-01-31T12:00:00Z", Seed: "-7", Lease: "episode_1", Hears: true, Payload: []byte(`{}`)},
 	}
 }
 

@@ -91,9 +91,11 @@ type Call struct {
 	// Session names the conversation of the caller, for a server that keeps a
 	// session for each caller. It is no secret and proves nothing. Empty for none.
 	Session string
-	// Clock is the time, in RFC 3339, that built-in tools read in place of the machine's.
-	// Environments set it, and no caller can. Empty for the machine's.
-	Clock string
+	// Clock is the time, in RFC 3339, that the tool reads in place of the machine's, and Seed
+	// a whole number in decimal for what it would draw at random. They are told to built-in
+	// tools, to functions of Go programs and to attached programs. Environments set them, and
+	// no caller can. Empty for the machine's.
+	Clock, Seed string
 	// Lease binds the call to one worker, and there to what was leased; see [Lease].
 	Lease Lease
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -219,7 +220,7 @@ func Methods(s *Server, receiver any, descriptions map[string]string, options ..
 type callKey struct{}
 
 func withCall(ctx context.Context, c *native.Call) context.Context {
-	if c.Progress == nil && c.Session == "" {
+	if c.Progress == nil && c.Session == "" && c.Clock == "" && c.Seed == "" {
 		return ctx
 	}
 	return context.WithValue(ctx, callKey{}, c)
@@ -239,4 +240,21 @@ func Progress(ctx context.Context, progress, total float64, message string) {
 func Conversation(ctx context.Context) string {
 	c, _ := ctx.Value(callKey{}).(*native.Call)
 	return cmp.Or(c, &native.Call{}).Session
+}
+
+// Clock is the time of the episode of training that the tool which runs with ctx is called in
+// (docs/how-to/train-with-environments.md). It stands still during the episode. ok is false where
+// the call has no such time; then the machine's counts.
+func Clock(ctx context.Context) (now time.Time, ok bool) {
+	c, _ := ctx.Value(callKey{}).(*native.Call)
+	now, err := time.Parse(time.RFC3339, cmp.Or(c, &native.Call{}).Clock)
+	return now, err == nil
+}
+
+// Seed is the seed of the episode, for what the tool would draw at random. ok is false where the
+// call has none.
+func Seed(ctx context.Context) (seed int64, ok bool) {
+	c, _ := ctx.Value(callKey{}).(*native.Call)
+	seed, err := strconv.ParseInt(cmp.Or(c, &native.Call{}).Seed, 10, 64)
+	return seed, err == nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -347,6 +348,24 @@ func TestNamesOfMethodsBecomeNamesOfTools(t *testing.T) {
 	for name, want := range map[string]string{"GetHTTPStatus": "get_http_status", "Add": "add", "AddItem2": "add_item2", "ID": "id"} {
 		if got := snakeCase(name); got != want {
 			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
+func TestAToolHasTheClockAndTheSeedOfItsEpisode(t *testing.T) {
+	told := withCall(t.Context(), &native.Call{Clock: "2026-01-31T12:00:00+02:00", Seed: "-7"})
+	if now, ok := Clock(told); !ok || now.UTC().Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
+		t.Errorf("the clock is %v, %v", now, ok)
+	}
+	if seed, ok := Seed(told); !ok || seed != -7 {
+		t.Errorf("the seed is %d, %v", seed, ok)
+	}
+	for name, ctx := range map[string]context.Context{"without them": withCall(t.Context(), &native.Call{Session: "s"}), "outside a call": t.Context()} {
+		if _, ok := Clock(ctx); ok {
+			t.Errorf("%s there is a clock", name)
+		}
+		if _, ok := Seed(ctx); ok {
+			t.Errorf("%s there is a seed", name)
 		}
 	}
 }

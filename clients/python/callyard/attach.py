@@ -19,20 +19,24 @@ import typing
 import urllib.parse
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import anyio
 import mcp_types
 from mcp.server.lowlevel import Server as LowLevelServer
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.message import SessionMessage
 from pydantic import Field, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-__all__ = ["RefusedError", "Server", "run", "serve"]
+__all__ = ["Episode", "RefusedError", "Server", "episode", "run", "serve"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before dialing again
+SESSION, CLOCK, SEED = "dev.callyard/session", "dev.callyard/clock", "dev.callyard/seed"  # members of _meta
+SESSION_ENDED = "notifications/callyard/session_ended"
 DRAINING = '{"jsonrpc":"2.0","method":"notifications/callyard/draining"}'
 log = logging.getLogger("callyard.attach")
 
@@ -41,6 +45,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class RefusedError(Exception):
     """The worker refuses the program for good: the key is not valid, or a header is wrong."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What a call of an episode of training tells of it.
+
+    Attributes:
+        session: the name under which the tool can keep state; no other episode has it
+        clock: the time of the episode, which stands still; None: the machine's counts
+        seed: for what the tool would draw at random; None: it may draw what it likes
+    """
+
+    session: str
+    clock: datetime | None = None
+    seed: int | None = None
+
+
+def episode(context: Context[Any, Any]) -> Episode | None:
+    """Returns the episode of the call whose context this is, None for a call of no episode."""
+    meta: dict[str, Any] = dict(context.request_context.meta or {})
+    if SESSION not in meta:
+        return None
+    clock, seed = meta.get(CLOCK), meta.get(SEED)
+    return Episode(meta[SESSION], None if clock is None else datetime.fromisoformat(clock), None if seed is None else int(seed))
+
+
+class SessionEnded(mcp_types.NotificationParams):
+    """The params of the notification that a session has ended."""
+
+    session: str
 
 
 class Server:
@@ -83,7 +117,7 @@ def docstring(text: str) -> tuple[str, dict[str, str]]:
     return parts[0].strip(), parameters
 
 
-def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16) -> None:
+def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, ended: Callable[[str], None] | None = None) -> None:
     """Serves until SIGTERM or SIGINT: it then takes no new calls, and returns when those under way are answered.
 
     Args:
@@ -91,6 +125,7 @@ def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, ke
         server: its name is that of the server in Callyard
         key: one that `callyard keys attach` printed for the server
         in_flight: the most calls at once
+        ended: is told the name of each session that has ended, in the event loop; it must not block
 
     Raises:
         RefusedError: the worker does not take the program, and dialing again would not help
@@ -106,15 +141,23 @@ def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, ke
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, drain)
-        await serve(url, server, key=key, in_flight=in_flight, stop=stop)
+        await serve(url, server, key=key, in_flight=in_flight, stop=stop, ended=ended)
 
     asyncio.run(main())
 
 
-async def serve(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, stop: asyncio.Event) -> None:
+async def serve(
+    url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, stop: asyncio.Event, ended: Callable[[str], None] | None = None
+) -> None:
     """Is `run` for a program with an event loop of its own: it drains when `stop` is set."""
     inner = server.mcp if isinstance(server, Server) else server
     low: LowLevelServer[Any] = inner._lowlevel_server if isinstance(inner, MCPServer) else inner
+    if ended is not None:
+
+        async def tell(_: Any, params: SessionEnded) -> None:
+            ended(params.session)
+
+        low.add_notification_handler(SESSION_ENDED, SessionEnded, tell)
     address = f"{url.rstrip('/')}/attach/{urllib.parse.quote(low.name, safe='')}"
     headers = {"Authorization": f"Bearer {key}", "Callyard-Instance": uuid.uuid4().hex, "Callyard-In-Flight": str(in_flight), "Callyard-Language": "python"}
     pause = FIRST_PAUSE

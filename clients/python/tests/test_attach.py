@@ -3,9 +3,11 @@
 import asyncio
 import json
 import unittest
+from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
 
+from mcp.server.mcpserver import Context
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
@@ -15,7 +17,8 @@ from callyard import attach
 class Worker:
     """Takes a program and calls its tool once on each connection; refuses with `status` where that is set."""
 
-    def __init__(self, status: HTTPStatus | None = None) -> None:
+    def __init__(self, status: HTTPStatus | None = None, metas: tuple[dict[str, str], ...] = ()) -> None:
+        self.metas = metas
         self.status = status
         self.connections: list[ServerConnection] = []
         self.results: asyncio.Queue[Any] = asyncio.Queue()
@@ -36,6 +39,9 @@ class Worker:
         tools = await self.ask(connection, 2, "tools/list", {})
         called = await self.ask(connection, 3, "tools/call", {"name": "quote", "arguments": {"sku": "a", "quantity": 4}})
         await self.results.put((tools, called))
+        for meta in self.metas:
+            await self.results.put(await self.ask(connection, 4, "tools/call", {"name": "quote", "arguments": {"sku": "a"}, "_meta": meta}))
+        await connection.send('{"jsonrpc":"2.0","method":"notifications/callyard/session_ended","params":{"session":"episode_1"}}')
         async for text in connection:
             if json.loads(text).get("method") == "notifications/callyard/draining":
                 self.drained.set()
@@ -91,6 +97,27 @@ class AttachTest(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(program, 20)
             self.assertTrue(worker.drained.is_set())
             self.assertEqual(2, len(worker.connections))
+
+    async def test_a_call_tells_of_its_episode_and_the_program_is_told_of_the_end(self) -> None:
+        told: list[attach.Episode | None] = []
+        ended: asyncio.Queue[str] = asyncio.Queue()
+        server = attach.Server("prices", version="1")
+
+        @server.tool()
+        def quote(sku: str, context: Context[Any, Any]) -> str:
+            told.append(attach.episode(context))
+            return sku
+
+        full = {"dev.callyard/session": "episode_1", "dev.callyard/clock": "2026-01-31T12:00:00+02:00", "dev.callyard/seed": "-9223372036854775808"}
+        worker, stop = Worker(metas=(full, {"dev.callyard/session": "episode_2"})), asyncio.Event()
+        async with await worker.start() as listening:
+            url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            program = asyncio.create_task(attach.serve(url, server, key="key", in_flight=3, stop=stop, ended=ended.put_nowait))
+            self.assertEqual("episode_1", await asyncio.wait_for(ended.get(), 20))
+            stop.set()
+            await asyncio.wait_for(program, 20)
+        clock = datetime(2026, 1, 31, 10, tzinfo=timezone.utc)
+        self.assertEqual([None, attach.Episode("episode_1", clock, -(2**63)), attach.Episode("episode_2")], told)
 
     async def test_a_refusal_for_good_is_raised(self) -> None:
         worker = Worker(HTTPStatus.UNAUTHORIZED)

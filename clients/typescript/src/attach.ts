@@ -6,12 +6,14 @@ import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, ServerContext, Transport } from "@modelcontextprotocol/server";
 import WebSocket from "ws";
 
 const firstPause = 200; // milliseconds before dialing again, doubling
 const longestPause = 10_000;
 const silence = 30_000; // a worker pings every 10 seconds
+const meta = { session: "dev.callyard/session", clock: "dev.callyard/clock", seed: "dev.callyard/seed" };
+const sessionEnded = "notifications/callyard/session_ended";
 const draining = JSON.stringify({ jsonrpc: "2.0", method: "notifications/callyard/draining" });
 
 /** What a program says of itself, and when it stops. */
@@ -22,8 +24,28 @@ export interface AttachOptions {
   inFlight?: number;
   /** Drains when it is aborted; without it, at SIGTERM and SIGINT. */
   signal?: AbortSignal;
+  /** Is told the name of each session that has ended; see {@link Episode}. */
+  ended?: (session: string) => void;
   /** Is told when a connection begins or ends; default: console.error. */
   log?: (line: string) => void;
+}
+
+/** What a call of an episode of training tells of it. */
+export interface Episode {
+  /** The name under which the tool can keep state; no other episode has it. */
+  session: string;
+  /** The time of the episode, which stands still; without it, the machine's counts. */
+  clock?: Date;
+  /** For what the tool would draw at random; without it, it may draw what it likes. */
+  seed?: bigint;
+}
+
+/** Returns the episode of the call whose context this is, undefined for a call of no episode. */
+export function episode(context: ServerContext): Episode | undefined {
+  const told = (context.mcpReq._meta ?? {}) as Record<string, unknown>;
+  const session = told[meta.session], clock = told[meta.clock], seed = told[meta.seed];
+  if (typeof session !== "string") return undefined;
+  return { session, ...(typeof clock === "string" && { clock: new Date(clock) }), ...(typeof seed === "string" && { seed: BigInt(seed) }) };
 }
 
 /** The worker refuses the program for good: the key is not valid, or a header is wrong. */
@@ -45,13 +67,13 @@ export interface Connectable {
  * @throws RefusedError if dialing again would not help
  */
 export async function attach(url: string, server: string, factory: () => Connectable, options: AttachOptions): Promise<void> {
-  const { key, inFlight = 16, log = console.error } = options;
+  const { key, inFlight = 16, log = console.error, ended } = options;
   const stop = options.signal ?? stopSignal();
   const address = `${url.replace(/\/+$/, "")}/attach/${encodeURIComponent(server)}`;
   const headers = { Authorization: `Bearer ${key}`, "Callyard-Instance": randomUUID(), "Callyard-In-Flight": String(inFlight), "Callyard-Language": "typescript" };
   for (let pause = firstPause; !stop.aborted; pause = Math.min(2 * pause, longestPause)) {
     const began = Date.now();
-    log(await connection(new WebSocket(address, "mcp", { headers, perMessageDeflate: false, maxPayload: 0 }), factory, stop));
+    log(await connection(new WebSocket(address, "mcp", { headers, perMessageDeflate: false, maxPayload: 0 }), factory, stop, ended));
     if (Date.now() - began > longestPause) pause = firstPause;
     await sleep(pause * (0.5 + Math.random() / 2), undefined, { signal: stop }).catch(() => undefined);
   }
@@ -69,7 +91,7 @@ function stopSignal(): AbortSignal {
 }
 
 /** Serves one connection until it ends, and tells why it did. The worker closes one that drained. */
-function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSignal): Promise<string> {
+function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSignal, told?: (session: string) => void): Promise<string> {
   const drain = () => socket.send(draining);
   const watchdog = setTimeout(() => socket.terminate(), silence);
   return new Promise<string>((ended, failed) => {
@@ -90,7 +112,7 @@ function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSi
     socket.on("open", () => {
       if (stop.aborted) drain();
       else stop.addEventListener("abort", drain);
-      factory().connect(new SocketTransport(socket, wire)).catch((error: Error) => {
+      factory().connect(new SocketTransport(socket, wire, told)).catch((error: Error) => {
         why = error.message;
         socket.close(1011);
       });
@@ -109,12 +131,14 @@ class SocketTransport implements Transport {
 
   private holding = false;
 
-  constructor(private readonly socket: WebSocket, private readonly wire: Socket | undefined) {}
+  constructor(private readonly socket: WebSocket, private readonly wire: Socket | undefined, private readonly told?: (session: string) => void) {}
 
   async start(): Promise<void> {
     this.socket.on("message", (data: WebSocket.RawData) => {
       try {
-        this.onmessage?.(JSON.parse(data.toString()) as JSONRPCMessage);
+        const message = JSON.parse(data.toString()) as JSONRPCMessage;
+        if ("method" in message && message.method === sessionEnded) this.told?.(String(message.params?.["session"]));
+        else this.onmessage?.(message);
       } catch (error) {
         this.onerror?.(error as Error);
       }

@@ -10,7 +10,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { type WebSocket, WebSocketServer } from "ws";
 import { z } from "zod";
 
-import { attach, RefusedError } from "../src/attach.js";
+import { attach, type Episode, episode, RefusedError } from "../src/attach.js";
 
 interface Attached {
   socket: WebSocket;
@@ -98,6 +98,33 @@ test("a program attaches, answers, dials again and drains", async (t) => {
   assert.equal((JSON.parse(said.toString()) as { method: string }).method, "notifications/callyard/draining");
   assert.deepEqual((await quote(second, 8)).error, undefined); // a call under way still ends
   second.socket.close(1000);
+  await over;
+});
+
+test("a call tells of its episode, and the program is told of the end", async (t) => {
+  const worker = await startWorker(t);
+  const stop = new AbortController();
+  const told: (Episode | undefined)[] = [];
+  const asks = () => {
+    const server = new McpServer({ name: "asks", version: "1" });
+    server.registerTool("ask", { inputSchema: z.object({}) }, async (_, context) => {
+      told.push(episode(context));
+      return { content: [] };
+    });
+    return server;
+  };
+  let tell: (session: string) => void = () => undefined;
+  const ended = new Promise<string>((resolve) => (tell = resolve));
+  const over = attach(worker.url, "asks", asks, { key: "k", signal: stop.signal, log: () => undefined, ended: (session) => tell(session) });
+  const program = await worker.next();
+  await handshake(program);
+  const full = { "dev.callyard/session": "episode_1", "dev.callyard/clock": "2026-01-31T12:00:00+02:00", "dev.callyard/seed": "-9223372036854775808" };
+  for (const _meta of [{}, full, { "dev.callyard/session": "episode_2" }]) await ask(program, 9, "tools/call", { name: "ask", arguments: {}, _meta });
+  assert.deepEqual(told, [undefined, { session: "episode_1", clock: new Date("2026-01-31T10:00:00Z"), seed: -(2n ** 63n) }, { session: "episode_2" }]);
+  program.socket.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/callyard/session_ended", params: { session: "episode_1" } }));
+  assert.equal(await ended, "episode_1");
+  stop.abort();
+  program.socket.close(1000);
   await over;
 });
 

@@ -24,9 +24,9 @@ type Call struct {
 	// Session is the same for all calls of one caller's conversation, and of one
 	// caller where there is no conversation. It is empty where neither is known.
 	Session string
-	// Clock is the time, in RFC 3339, that the tool reads in place of the machine's;
-	// empty for the machine's.
-	Clock string
+	// Clock is the time, in RFC 3339, that the tool reads in place of the machine's, and Seed
+	// a whole number in decimal for what it would draw at random; empty for the machine's.
+	Clock, Seed string
 	// Progress reports progress to the caller; total is 0 where it is not known. It is
 	// nil where the caller did not ask for progress. It does not block and is safe for
 	// concurrent use.

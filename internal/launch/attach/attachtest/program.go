@@ -163,26 +163,36 @@ func (a *Attached) call(m message) {
 	var params struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
-		Meta      struct {
-			Session string `json:"dev.callyard/session"`
-		} `json:"_meta"`
+		Meta      Meta            `json:"_meta"`
 	}
 	_ = json.Unmarshal(m.Params, &params) // a worker sends no others
 	result := `{"content":[],"structuredContent":` + string(params.Arguments) + `}`
 	if a.program.Call != nil {
-		result = a.program.Call(context.WithValue(a.ctx, sessionKey{}, params.Meta.Session), params.Name, params.Arguments)
+		result = a.program.Call(context.WithValue(a.ctx, metaKey{}, params.Meta), params.Name, params.Arguments)
 	}
 	if result != "" {
 		a.answer(m.ID, result)
 	}
 }
 
-type sessionKey struct{}
+// Meta is what the worker tells of a session with its calls.
+type Meta struct {
+	Session string `json:"dev.callyard/session"`
+	Clock   string `json:"dev.callyard/clock"`
+	Seed    string `json:"dev.callyard/seed"`
+}
+
+type metaKey struct{}
+
+// MetaOf is what the worker told with the call of a context.
+func MetaOf(ctx context.Context) Meta {
+	m, _ := ctx.Value(metaKey{}).(Meta)
+	return m
+}
 
 // SessionOf is the session that the worker named with the call of a context, "" for none.
 func SessionOf(ctx context.Context) string {
-	name, _ := ctx.Value(sessionKey{}).(string)
-	return name
+	return MetaOf(ctx).Session
 }
 
 func (a *Attached) notified(m message) {
