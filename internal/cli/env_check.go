@@ -21,7 +21,7 @@ func isolates(e *episode.Environment, s *worker.Served) error {
 	switch {
 	case !e.Uses(string(spec.ID)):
 	case e.Isolation == episode.IsolationSession:
-		if why := episode.NoSessions(spec.Type); why != "" {
+		if why := e.NoSessions(spec.Type); why != "" {
 			return fmt.Errorf("the environment %s has isolation session, and the server %q %s", e.Name(), spec.ID, why)
 		}
 	case e.Isolation == episode.IsolationSandbox:

@@ -56,10 +56,13 @@ func hears(transport string) bool {
 	return transport == "builtin" || transport == "native" || transport == "attach"
 }
 
-// NoSessions says why servers of a transport keep no state by session, and what to do; "" for
-// those that may.
-func NoSessions(transport string) string {
+// NoSessions says why servers of a transport cannot give an episode what the environment has with
+// isolation session, and what to do; "" for those that may.
+func (e *Environment) NoSessions(transport string) string {
 	_, why := bySession(transport)
+	if why == "" && (e.Clock != "" || e.State.Seed) && !hears(transport) {
+		why = "is reached over the network, so it cannot be told the clock or the seed; use isolation process, or remove clock and state.seed"
+	}
 	return why
 }
 
@@ -81,11 +84,8 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	first := int(h.Sum32() % uint32(len(holders)))
 	if ep.env.Isolation == IsolationSession {
 		transport := transportOf(&holders[first], server)
-		own, why := bySession(transport)
-		if why == "" && (ep.env.Clock != "" || ep.env.State.Seed) && !hears(transport) {
-			why = "is reached over the network, so it cannot be told the clock or the seed; use isolation process, or remove clock and state.seed"
-		}
-		if why != "" {
+		own, _ := bySession(transport)
+		if why := ep.env.NoSessions(transport); why != "" {
 			return schema.Lease{}, schema.Errorf(schema.KindConflict, "The environment %q has isolation session, and the server %q %s.", ep.env.name, server, why)
 		}
 		if !own {
