@@ -14,8 +14,8 @@ import (
 // that may leave take turns. It is guarded by the lock of the route.
 type ahead struct {
 	n     int
-	by    map[string]int // by principal, without those that have none
-	ready class          // those that may leave
+	by    map[schema.PrincipalID]int // without those that have none
+	ready class                      // those that may leave
 }
 
 const (
@@ -32,15 +32,15 @@ const (
 
 func (a *ahead) add(p *AsyncCall) {
 	if a.by == nil {
-		a.by = make(map[string]int)
+		a.by = make(map[schema.PrincipalID]int)
 	}
 	a.n++
-	a.by[p.Call.Principal.Name]++
+	a.by[p.Call.Principal.ID()]++
 }
 
 func (a *ahead) remove(p *AsyncCall) {
 	a.n--
-	who := p.Call.Principal.Name
+	who := p.Call.Principal.ID()
 	if a.by[who]--; a.by[who] == 0 {
 		delete(a.by, who)
 	}
@@ -48,7 +48,7 @@ func (a *ahead) remove(p *AsyncCall) {
 
 // takes says whether the principal may have one more of that many places, which it
 // shares with those who have some.
-func (a *ahead) takes(principal string, places int) bool {
+func (a *ahead) takes(principal schema.PrincipalID, places int) bool {
 	own, who := a.by[principal], len(a.by)
 	if own == 0 {
 		who++
@@ -70,7 +70,7 @@ func (l *lane) places(now time.Time) int {
 }
 
 // hasPlace says whether one more asynchronous call of the principal may be placed at the lane.
-func (l *lane) hasPlace(now time.Time, principal string) bool {
+func (l *lane) hasPlace(now time.Time, principal schema.PrincipalID) bool {
 	if l.closed {
 		return false
 	}
@@ -79,7 +79,7 @@ func (l *lane) hasPlace(now time.Time, principal string) bool {
 }
 
 // placeLocked returns the best lane with a place for the principal, or nil.
-func (r *route) placeLocked(now time.Time, principal string) *lane {
+func (r *route) placeLocked(now time.Time, principal schema.PrincipalID) *lane {
 	var best choice
 	for _, l := range r.lanes {
 		if l.hasPlace(now, principal) {

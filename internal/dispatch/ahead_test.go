@@ -81,6 +81,28 @@ func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestPrincipalsOfTheSameNameInTwoTenantsHavePlacesOfTheirOwn(t *testing.T) {
+	var a ahead
+	of := func(tenant schema.TenantID) *AsyncCall {
+		return &AsyncCall{Call: &schema.Call{Principal: schema.Principal{Name: "agent", Tenant: tenant}}}
+	}
+	red, blue := of("red"), of("blue")
+	for range 2 {
+		a.add(red)
+	}
+	if a.takes(red.Call.Principal.ID(), 2) {
+		t.Error("it has all places and takes one more")
+	}
+	if !a.takes(blue.Call.Principal.ID(), 2) {
+		t.Error("one of the same name in another tenant has no place")
+	}
+	a.remove(red)
+	a.remove(red)
+	if len(a.by) != 0 {
+		t.Errorf("%v is left", a.by)
+	}
+}
+
 func TestABulkCallWithoutAPlaceDoesNotWaitForThoseThatHaveOne(t *testing.T) {
 	h := newHoard(t)
 	h.r.Leave(drained(h.placed))

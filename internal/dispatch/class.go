@@ -16,7 +16,7 @@ type class struct {
 	towns    map[schema.TenantID]*town
 	at       *town   // whose turn it is; nil without lines
 	heaviest float64 // weight of a town
-	shares   map[string]*share
+	shares   map[schema.PrincipalID]*share
 	spare    *line // memory of one that was dropped: with one principal they come and go
 }
 
@@ -25,6 +25,10 @@ type lineKey struct {
 	tenant    schema.TenantID // "" where tenants are not kept apart
 	principal string
 	priority  int
+}
+
+func (k lineKey) who() schema.PrincipalID {
+	return schema.PrincipalID{Tenant: k.tenant, Name: k.principal}
 }
 
 // line is the calls of one principal, first come, first served. It exists while
@@ -79,12 +83,13 @@ func (c *class) line(key lineKey, w *weights) *line {
 		return l
 	}
 	if c.lines == nil {
-		c.lines, c.shares = make(map[lineKey]*line), make(map[string]*share)
+		c.lines, c.shares = make(map[lineKey]*line), make(map[schema.PrincipalID]*share)
 	}
-	s := c.shares[key.principal]
+	who := key.who()
+	s := c.shares[who]
 	if s == nil {
 		s = &share{weight: weightOf(w.principal, key.principal)}
-		c.shares[key.principal] = s
+		c.shares[who] = s
 	}
 	l := c.spare
 	if c.spare = nil; l == nil {
@@ -139,7 +144,7 @@ func (c *class) drop(l *line) {
 	delete(c.lines, l.key)
 	s := l.share
 	if s.lines--; s.lines == 0 {
-		delete(c.shares, l.key.principal)
+		delete(c.shares, l.key.who())
 	}
 	s.sum, s.squares = s.sum-l.scale, s.squares-l.scale*l.scale
 	c.spare = l

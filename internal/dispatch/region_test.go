@@ -91,13 +91,13 @@ func TestAsyncCallsStayNearWhileThereIsAPlace(t *testing.T) {
 	r := regions(&worker{}, &worker{}, 4)
 	r.mu.Lock()
 	defer r.unlock()
-	if l := r.placeLocked(time.Now(), "me"); l == nil || l.worker != "near" {
+	if l := r.placeLocked(time.Now(), schema.PrincipalID{Name: "me"}); l == nil || l.worker != "near" {
 		t.Errorf("an asynchronous call is placed at %+v", l)
 	}
 	for _, l := range r.lanes {
 		l.closed = l.worker == "near"
 	}
-	if l := r.placeLocked(time.Now(), "me"); l == nil || l.worker != "remote" {
+	if l := r.placeLocked(time.Now(), schema.PrincipalID{Name: "me"}); l == nil || l.worker != "remote" {
 		t.Errorf("with no near worker an asynchronous call is placed at %+v", l)
 	}
 }

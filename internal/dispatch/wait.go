@@ -207,7 +207,7 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 				}
 				break // the next free slot is its
 			}
-			if l := r.placeLocked(now, w.async.Call.Principal.Name); l != nil {
+			if l := r.placeLocked(now, w.async.Call.Principal.ID()); l != nil {
 				return w, l
 			}
 			c.pass()

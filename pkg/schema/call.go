@@ -199,6 +199,16 @@ func (p *Principal) Identity() string {
 	return p.Grant.Identity()
 }
 
+// PrincipalID tells principals apart: the name of one counts within its tenant. It is
+// comparable: the tenant has the form of [TenantID.Stored].
+type PrincipalID struct {
+	Tenant TenantID
+	Name   string
+}
+
+// ID returns what tells the principal from all others.
+func (p *Principal) ID() PrincipalID { return PrincipalID{p.Tenant.Stored(), p.Name} }
+
 // Same reports whether two principals are one: both the name and the tenant are the same.
 func (p *Principal) Same(other *Principal) bool {
 	return p.Name == other.Name && p.Tenant.Is(other.Tenant)
