@@ -111,6 +111,9 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.site.access.setFlow(w, passageCookie, "", -1) // one flow, one try
 	person, err := people.Finish(r.Context(), p.Flow, r.URL.Query())
+	if err == nil {
+		err = s.site.o.Tenants.Check(person.Principal.Tenant)
+	}
 	if err != nil {
 		s.site.o.fault(r.Context(), r.Pattern, err)
 		return s.refuseArrival(w, err)

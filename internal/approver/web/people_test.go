@@ -28,11 +28,18 @@ type club struct {
 
 func openClub(t *testing.T, keys []authn.Key, change func(*web.Options)) *club {
 	t.Helper()
+	return openClubOf(t, keys, "", change)
+}
+
+// openClubOf is openClub where the claim says the tenant of people.
+func openClubOf(t *testing.T, keys []authn.Key, tenantClaim string, change func(*web.Options)) *club {
+	t.Helper()
 	c := &club{idp: oidctest.Start(t)}
 	c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}})
 	c.fabric = openAt(t, keys, func(at string, o *web.Options) {
 		set := settings.OIDCDefaults()
 		set.Issuer, set.ClientID, set.ClientSecret, set.Scopes = c.idp.Issuer, c.idp.ClientID, telemetry.Secret(c.idp.Secret), []string{"email", "groups"}
+		set.TenantClaim = tenantClaim
 		back, _ := url.Parse(at + settings.CallbackPath)
 		o.People = oidc.New(set, back, nil, slog.New(slog.DiscardHandler))
 		t.Cleanup(o.People.Close)

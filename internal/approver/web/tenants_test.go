@@ -6,8 +6,12 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/oidc/oidctest"
+	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -59,5 +63,19 @@ func TestApprovalsOfAnotherTenantAreAnsweredLikeNone(t *testing.T) {
 	}
 	if got := f.api("rita", "POST", "/approvals/"+string(red.ID)+"/decisions", allowed); got.status != http.StatusOK {
 		t.Errorf("its own tenant: %d %s", got.status, got.body)
+	}
+}
+
+func TestPeopleOfATenantThatIsNotConfiguredDoNotSignIn(t *testing.T) {
+	c := openClubOf(t, people(), "team", func(o *web.Options) { o.Tenants = tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}}) })
+	for tenant, status := range map[string]int{"red": http.StatusOK, "gone": http.StatusUnauthorized} {
+		c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}, "team": tenant})
+		got := c.comeIn(c.browser())
+		if got.status != status || (session(got) != "") != (status == http.StatusOK) {
+			t.Errorf("%s: %d, session %q: %s", tenant, got.status, session(got), got.body)
+		}
+		if status != http.StatusOK && !strings.Contains(got.body, "The tenant of this credential is not configured.") {
+			t.Errorf("%s is told: %s", tenant, got.body)
+		}
 	}
 }
