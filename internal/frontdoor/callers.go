@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
+	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,6 +36,8 @@ func (d *FrontDoor) reserved(name string) string {
 		return "is the name of a key of the configuration"
 	case d.tokens.Names(name):
 		return "begins with the name of an issuer; principals of tokens are named like that"
+	case name == usage.Other:
+		return "is the name of what usage does not tell apart"
 	}
 	return ""
 }

@@ -114,3 +114,17 @@ func TestAQueryIsRoundedToHours(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAPrincipalNeverSeesTheRowOfMany asks as one that is named like it.
+func TestAPrincipalNeverSeesTheRowOfMany(t *testing.T) {
+	q := Query{Principal: Other}
+	if q.wants(otherOf("")) || q.wants(otherOf("red")) {
+		t.Error("it sees what is beyond the bound of an hour")
+	}
+	if !q.wants(Row{Principal: Other, Server: "s", Tool: "t"}) || !q.wants(Row{Principal: Other}) {
+		t.Error("it does not see its own calls")
+	}
+	if all := (Query{}); !all.wants(otherOf("")) {
+		t.Error("nobody sees the row")
+	}
+}

@@ -38,7 +38,7 @@ type Query struct {
 	By       []Dimension
 	Interval Interval
 	// Tenant, unless it is nil, is the only one that is counted, and Principal, unless it
-	// is empty, the only principal.
+	// is empty, the only principal: never the row named Other, which is of many.
 	Tenant    *schema.TenantID
 	Principal string
 }
@@ -161,7 +161,7 @@ func (q *Query) span(now time.Time) (from, before int64, err error) {
 }
 
 func (q *Query) wants(row Row) bool {
-	return (q.Tenant == nil || row.Tenant == q.Tenant.Stored()) && (q.Principal == "" || row.Principal == q.Principal)
+	return (q.Tenant == nil || row.Tenant == q.Tenant.Stored()) && (q.Principal == "" || row.Principal == q.Principal && row != otherOf(row.Tenant))
 }
 
 // line is the line in which a row of an hour is reported.
