@@ -4548,7 +4548,7 @@ type ListCallsParams struct {
 	// State Only calls in these states.
 	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Principal Your own name, which is the default. With the scope calls:read:all, in the default tenant: the name of another principal, or * for all.
+	// Principal Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
 
 	// Batch Only calls of this batch.

@@ -57,7 +57,7 @@ func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
 	if kind := confirm(id, true, agent); kind != "" {
 		t.Errorf("the caller's yes: %q", kind)
 	}
-	a, _, err := r.ledger.ByCall(ctx, id)
+	a, _, err := r.ledger.ByCall(ctx, schema.AllTenants(), id)
 	if err != nil || a.State != ledger.Approved || len(a.Decisions) != 1 || a.Decisions[0].By != agent.Name || a.Decisions[0].Channel != ledger.ChannelCaller {
 		t.Errorf("it is %+v, %v", a, err)
 	}
@@ -73,7 +73,7 @@ func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
 	if kind := confirm(refused, false, agent); kind != "" {
 		t.Errorf("the caller's no: %q", kind)
 	}
-	if a, _, err := r.ledger.ByCall(ctx, refused); err != nil || a.State != ledger.Denied {
+	if a, _, err := r.ledger.ByCall(ctx, schema.AllTenants(), refused); err != nil || a.State != ledger.Denied {
 		t.Errorf("it is %+v, %v", a, err)
 	}
 	if kind := confirm(r.hold(byOps(1)).Approval.CallID, true, agent); kind != schema.KindForbidden {

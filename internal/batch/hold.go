@@ -117,7 +117,7 @@ func (h *heldCalls) copyEnd(it *item) {
 func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
 	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()
-	a, _, err := h.l.o.Ledger.ByCall(ctx, it.call.ID)
+	a, _, err := h.l.o.Ledger.ByCall(ctx, schema.OnlyTenant(it.call.Principal.Tenant), it.call.ID)
 	if err != nil || !a.State.Ended() {
 		return rec, false, err
 	}

@@ -75,7 +75,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 		s.Result = new(lostResult(id, s.Index))
 		return s.say(), nil
 	}
-	if s.State = schema.StateQueued; f.isHeld(ctx, id) {
+	if s.State = schema.StateQueued; f.isHeld(ctx, who.Tenant, id) {
 		s.State = schema.StateHeld
 	}
 	if wait <= 0 {
@@ -211,8 +211,8 @@ func (f *finder) local(s *Status) *item {
 	return j.l.calls.find(s.Index)
 }
 
-func (f *finder) isHeld(ctx context.Context, id schema.CallID) bool {
-	a, _, err := f.o.Ledger.ByCall(ctx, id)
+func (f *finder) isHeld(ctx context.Context, tenant schema.TenantID, id schema.CallID) bool {
+	a, _, err := f.o.Ledger.ByCall(ctx, schema.OnlyTenant(tenant), id)
 	return err == nil && !a.State.Ended()
 }
 

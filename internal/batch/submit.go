@@ -117,7 +117,7 @@ func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submiss
 	if kept.Journal != "" {
 		_, err = c.finder.find(ctx, kept.CallID, s.Call.Principal)
 	} else {
-		_, _, err = c.o.Ledger.ByCall(ctx, kept.CallID)
+		_, _, err = c.o.Ledger.ByCall(ctx, schema.OnlyTenant(s.Call.Principal.Tenant), kept.CallID)
 	}
 	if schema.KindOf(err) == schema.KindNotFound || schema.KindOf(err) == schema.KindOutcomeUnknown {
 		return nil, journal.LostKey().WithCall(kept.CallID)

@@ -96,7 +96,7 @@ func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 		d.rule(name)
 	}
 	var failed error
-	err := c.o.Records.Each(bounded, records.Filter{From: q.From, To: q.To}, func(rec *records.Record) bool {
+	err := c.o.Records.Each(bounded, schema.AllTenants(), records.Filter{From: q.From, To: q.To}, func(rec *records.Record) bool {
 		if rec.Method != "" && rec.Method != schema.MethodCallTool {
 			return true
 		}

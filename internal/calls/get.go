@@ -93,7 +93,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 	over := time.NewTimer(d)
 	defer over.Stop()
 	for {
-		a, _, err := c.o.Ledger.ByCall(ctx, id)
+		a, _, err := c.o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), id)
 		switch {
 		case schema.KindOf(err) == schema.KindNotFound, err == nil && !a.Binding.Of(&who):
 			return nil, none // somebody else's is answered like one that does not exist
@@ -118,7 +118,7 @@ const maxID = 256
 // approvals.
 func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Principal) error {
 	if c.o.Records != nil {
-		rec, err := c.o.Records.Get(ctx, id)
+		rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 		if err == nil && (rec.Principal != who.Name || rec.State != schema.StateHeld && rec.Approval == "") {
 			return schema.Errorf(schema.KindNotFound, "You have no held or durable call %q.", id)
 		}
@@ -132,7 +132,7 @@ func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Prin
 // recorded returns what the execution log has of a call that nothing else knows, or the
 // error none.
 func (c *Calls) recorded(ctx context.Context, id schema.CallID, who schema.Principal, none error) (*Status, error) {
-	rec, err := c.o.Records.Get(ctx, id)
+	rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound, err == nil && rec.Principal != who.Name:
 		return nil, none
@@ -164,13 +164,13 @@ type ViewError = records.ViewError
 // Page is a page of the execution log.
 type Page = records.Page
 
-// List returns a page of the calls of the principals that the filter names, without any of
-// all, the newest first: at most limit of those that the filter chooses, from the cursor of
+// List returns a page of the calls of these tenants and of the principals that the filter
+// names, without any of all, the newest first: at most limit of those that the filter chooses, from the cursor of
 // the page before on. The page may be short and have a next. Whether whoever asks may see
 // these calls is for the caller to know. Errors: KindInvalidRequest for a bad state or cursor;
 // KindUnavailable.
-func (c *Calls) List(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
-	found, next, err := c.o.Records.List(ctx, f, cursor, limit)
+func (c *Calls) List(ctx context.Context, of schema.Tenants, f Filter, cursor string, limit int) (Page, error) {
+	found, next, err := c.o.Records.List(ctx, of, f, cursor, limit)
 	if err != nil {
 		return Page{}, err
 	}

@@ -55,7 +55,7 @@ func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *
 	}
 	cursor := ""
 	for range heldPages {
-		page, next, err := executions.List(ctx, records.Filter{States: []schema.State{schema.StateHeld}, From: since}, cursor, 0)
+		page, next, err := executions.List(ctx, schema.AllTenants(), records.Filter{States: []schema.State{schema.StateHeld}, From: since}, cursor, 0)
 		if err != nil {
 			return "", err
 		}

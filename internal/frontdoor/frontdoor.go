@@ -193,7 +193,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	})
 	d.router.SetGuard(guard(d.catalog, d.callers))
 	d.releaser = release.Start(release.Options{
-		FrontDoor: d.id, Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Catalog: d.catalog, Traces: o.Traces, Log: o.Log,
+		FrontDoor: d.id, Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Catalog: d.catalog, Records: d.stores.records, Traces: o.Traces, Log: o.Log,
 	})
 	if err = d.openBatches(ctx); err == nil {
 		err = d.serve()

@@ -73,3 +73,37 @@ func (t TenantID) Stored() TenantID {
 
 // Is reports whether t and other name the same tenant.
 func (t TenantID) Is(other TenantID) bool { return t.OrDefault() == other.OrDefault() }
+
+// Tenants says whose items a read of a store may return: those of one tenant, or of all. The
+// zero value is those of none, so that whoever reads has to say it.
+type Tenants struct {
+	of   TenantID
+	kind tenantsKind
+}
+
+type tenantsKind uint8
+
+const (
+	noTenants tenantsKind = iota
+	oneTenant
+	allTenants
+)
+
+// OnlyTenant is the items of one tenant; the empty id is that of [DefaultTenant].
+func OnlyTenant(id TenantID) Tenants { return Tenants{id.Stored(), oneTenant} }
+
+// AllTenants is the items of all tenants: for those who operate the installation, and for what
+// the system does by itself.
+func AllTenants() Tenants { return Tenants{kind: allTenants} }
+
+// Include reports whether items of the tenant are among them.
+func (t Tenants) Include(id TenantID) bool {
+	switch t.kind {
+	case allTenants:
+		return true
+	case oneTenant:
+		return t.of.Is(id)
+	case noTenants:
+	}
+	return false
+}

@@ -4328,7 +4328,7 @@ export interface operations {
                 tool?: string;
                 /** @description Only calls in these states. */
                 state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
-                /** @description Your own name, which is the default. With the scope calls:read:all, in the default tenant: the name of another principal, or * for all. */
+                /** @description Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin. */
                 principal?: string;
                 /** @description Only calls of this batch. */
                 batch?: string;

@@ -45,12 +45,12 @@ func seenByPerson(a *ledger.Approval) bool {
 // those asked for before this one where this one is decided already. It may be one
 // that this person cannot see: only the tool's own words are shown of it.
 func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
-	f := ledger.Filter{States: wasAllowed(), Server: a.Binding.Server, Tool: a.Binding.Tool, Tenant: a.Binding.Tenant, Limit: pageLimit}
+	f := ledger.Filter{States: wasAllowed(), Server: a.Binding.Server, Tool: a.Binding.Tool, Limit: pageLimit}
 	var found *ledger.Approval
 	for cursor := schema.ApprovalID(""); ; {
-		page, next := v.o.Ledger.List(f, string(cursor))
+		page, next := v.o.Ledger.List(schema.OnlyTenant(a.Binding.Tenant), f, string(cursor))
 		for _, other := range page {
-			if other.ID == a.ID || !other.Binding.Tenant.Is(a.Binding.Tenant) || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
+			if other.ID == a.ID || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
 				continue
 			}
 			if found == nil || other.Created.After(found.Created) {

@@ -63,7 +63,7 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 	limit := f.Limit
 	f.Limit = maxPageLimit
 	for {
-		page, more := v.o.Ledger.List(f, cursor)
+		page, more := v.o.Ledger.List(schema.OnlyTenant(who.Tenant), f, cursor)
 		for _, a := range page {
 			q, ok := v.see(a, who)
 			if !ok {

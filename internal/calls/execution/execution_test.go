@@ -98,7 +98,7 @@ func recorder(t *testing.T) *records.Recorder {
 
 func recorded(t *testing.T, r *records.Recorder, id schema.CallID) *records.Record {
 	t.Helper()
-	rec, err := r.Get(t.Context(), id)
+	rec, err := r.Get(t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestACallThatIsHeldStoredOrRefusedDoesNotRun(t *testing.T) {
 	if o, err := c.Submit(t.Context(), stored); err != nil || o.Durable == nil || o.Result != nil || o.Held != nil {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if _, err := r.Get(t.Context(), stored.ID); schema.KindOf(err) != schema.KindNotFound || !counted(m, `"bank"`, `"stored"`, " 1\n") {
+	if _, err := r.Get(t.Context(), schema.AllTenants(), stored.ID); schema.KindOf(err) != schema.KindNotFound || !counted(m, `"bank"`, `"stored"`, " 1\n") {
 		t.Errorf("a call that is to be stored has a record: %v", err)
 	}
 	unknown := call()

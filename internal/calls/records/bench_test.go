@@ -125,21 +125,21 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("first list", func(b *testing.B) {
 		for b.Loop() {
 			forget()
-			if _, _, err := r.List(b.Context(), Filter{}, "", 100); err != nil {
+			if _, _, err := r.List(b.Context(), schema.AllTenants(), Filter{}, "", 100); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("list", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := r.List(b.Context(), Filter{}, "", 100); err != nil {
+			if _, _, err := r.List(b.Context(), schema.AllTenants(), Filter{}, "", 100); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("get", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := r.Get(b.Context(), ids[i*7919%len(ids)]); err != nil {
+			if _, err := r.Get(b.Context(), schema.AllTenants(), ids[i*7919%len(ids)]); err != nil {
 				b.Fatal(err)
 			}
 		}

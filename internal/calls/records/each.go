@@ -7,19 +7,21 @@ import (
 	"strconv"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // eachCalls is how many calls of one hour [Recorder.Each] holds in memory; a fuller hour is
 // read by its slots.
 const eachCalls = 50_000
 
-// Each calls f with the calls that fit, newest first, until f returns false. It is for those
+// Each calls visit with the calls of these tenants that fit, newest first, until it returns false. It is for those
 // who look at all calls of some days: it reads an hour with few questions, where
-// [Recorder.List] asks for each slot. The record is f's to keep. Memory is bounded.
-func (r *Recorder) Each(ctx context.Context, f Filter, visit func(*Record) bool) error {
+// [Recorder.List] asks for each slot. The record is its to keep. Memory is bounded.
+func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit func(*Record) bool) error {
 	if err := r.Sync(ctx); err != nil {
 		return err
 	}
+	f.tenants = of
 	from, before := f.span()
 	hours, err := r.store.hours(ctx)
 	if err != nil {
@@ -89,7 +91,7 @@ func (r *Recorder) eachOfSlots(ctx context.Context, f Filter, from, next, before
 	}
 	for at := cursor.String(); at != ""; {
 		var page []Record
-		if page, at, err = r.List(ctx, f, at, mostPage); err != nil {
+		if page, at, err = r.List(ctx, f.tenants, f, at, mostPage); err != nil {
 			return false, err
 		}
 		for i := range page {

@@ -7,8 +7,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Filter chooses calls; what is empty chooses all.
+// Filter chooses calls; what is empty chooses all, but for the tenants.
 type Filter struct {
+	// tenants are those whose calls are chosen; each reading method has them as a parameter.
+	tenants schema.Tenants
 	// Principals asked for the call, any of them.
 	Principals []string
 	Server     schema.ServerID
@@ -23,7 +25,9 @@ type Filter struct {
 // may says whether a record can be of a call that fits: later ones of the same
 // call fill in what one leaves out, but for the state.
 func (f *Filter) may(r *Record) bool {
-	return (len(f.Principals) == 0 || r.Principal == "" || slices.Contains(f.Principals, r.Principal)) &&
+	// A record without a principal tells of the tenant neither.
+	return (r.Principal == "" && r.Tenant == "" || f.tenants.Include(r.Tenant)) &&
+		(len(f.Principals) == 0 || r.Principal == "" || slices.Contains(f.Principals, r.Principal)) &&
 		may(f.Server, r.Server) && may(f.Tool, r.Tool) && may(f.Batch, r.Batch)
 }
 
@@ -36,7 +40,7 @@ func is[S ~string](want, got S) bool { return want == "" || want == got }
 
 // fits says whether all that is known of a call fits.
 func (f *Filter) fits(r *Record) bool {
-	return (len(f.Principals) == 0 || slices.Contains(f.Principals, r.Principal)) &&
+	return f.tenants.Include(r.Tenant) && (len(f.Principals) == 0 || slices.Contains(f.Principals, r.Principal)) &&
 		is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Batch, r.Batch) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State))
 }

@@ -81,6 +81,9 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 			ID: schema.CallID(id), FrontDoor: fmt.Sprint("fd", door), Principal: pick("ann", "bob", "eve"), Server: schema.ServerID(pick("files", "bank")), Tool: pick("read", "write"),
 			Durable: rnd.IntN(2) == 0, Admitted: at.UnixNano(), Changed: at.UnixNano(), State: pick3(rnd, schema.StateRunning, schema.StateQueued, schema.StateHeld),
 		}
+		if rec.Principal == "eve" {
+			rec.Tenant = "red"
+		}
 		if rnd.IntN(4) == 0 {
 			rec.Batch, rec.Index, rec.CustomID = schema.BatchID(batch), rnd.Int64N(100), "c"+id
 		}
@@ -128,6 +131,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 	reader := doors[1]
 	for i := range 25 {
 		var f Filter
+		f.tenants = []schema.Tenants{schema.AllTenants(), schema.OnlyTenant("red"), schema.OnlyTenant(schema.DefaultTenant), schema.OnlyTenant("blue")}[rnd.IntN(4)]
 		if rnd.IntN(2) == 0 {
 			f.Principals = slices.Compact([]string{pick("ann", "bob"), "eve"})
 		}
@@ -166,7 +170,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 		id := ids[rnd.IntN(len(ids))]
 		want := *m.rows[id]
 		reader.see(&want)
-		got, err := reader.Get(t.Context(), schema.CallID(id))
+		got, err := reader.Get(t.Context(), schema.AllTenants(), schema.CallID(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,11 +245,11 @@ func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
 	}
 	old := idAt(now.Add(-(pageMessages+100)*10*time.Second), rnd)
 	r.Add(&Record{ID: schema.CallID(old), State: schema.StateSucceeded, Tool: "rare"})
-	page, next, err := r.List(t.Context(), Filter{Tool: "rare"}, "", 10)
+	page, next, err := r.List(t.Context(), schema.AllTenants(), Filter{Tool: "rare"}, "", 10)
 	if err != nil || len(page) != 0 || next == "" {
 		t.Fatalf("%d calls, next %q, %v", len(page), next, err)
 	}
-	page, next, err = r.List(t.Context(), Filter{Tool: "rare"}, next, 10)
+	page, next, err = r.List(t.Context(), schema.AllTenants(), Filter{Tool: "rare"}, next, 10)
 	if err != nil || len(page) != 1 || page[0].ID != schema.CallID(old) || next != "" {
 		t.Errorf("%v, next %q, %v", page, next, err)
 	}
@@ -254,14 +258,14 @@ func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
 func TestAListRefusesWhatItCannotRead(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	for _, cursor := range []string{"x", strings.Repeat("u", 26), strings.Repeat("0", 27)} {
-		if _, _, err := r.List(t.Context(), Filter{}, cursor, 0); schema.KindOf(err) != schema.KindInvalidRequest {
+		if _, _, err := r.List(t.Context(), schema.AllTenants(), Filter{}, cursor, 0); schema.KindOf(err) != schema.KindInvalidRequest {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
-	if _, _, err := r.List(t.Context(), Filter{States: []schema.State{"gone"}}, "", 0); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, _, err := r.List(t.Context(), schema.AllTenants(), Filter{States: []schema.State{"gone"}}, "", 0); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Errorf("state: %v", err)
 	}
-	if page, next, err := r.List(t.Context(), Filter{}, "", 0); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := r.List(t.Context(), schema.AllTenants(), Filter{}, "", 0); err != nil || len(page) != 0 || next != "" {
 		t.Errorf("an empty log: %v %q %v", page, next, err)
 	}
 	// A message that nobody can read hides no other.
@@ -271,7 +275,26 @@ func TestAListRefusesWhatItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Add(&Record{ID: id, State: schema.StateHeld})
-	if page, _, err := r.List(t.Context(), Filter{}, "", 0); err != nil || len(page) != 1 || page[0].ID != id {
+	if page, _, err := r.List(t.Context(), schema.AllTenants(), Filter{}, "", 0); err != nil || len(page) != 1 || page[0].ID != id {
 		t.Errorf("%v %v", page, err)
+	}
+}
+
+// TestAReadOfNoTenantReturnsNothing reads with the zero value, and as other tenants.
+func TestAReadOfNoTenantReturnsNothing(t *testing.T) {
+	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
+	id := schema.NewCallID()
+	r.Add(&Record{ID: id, State: schema.StateFailed, Principal: "ann", Tenant: "red"})
+	for _, c := range []struct {
+		of   schema.Tenants
+		sees bool
+	}{{schema.Tenants{}, false}, {schema.OnlyTenant("blue"), false}, {schema.OnlyTenant(""), false}, {schema.OnlyTenant("red"), true}, {schema.AllTenants(), true}} {
+		_, err := r.Get(t.Context(), c.of, id)
+		page, _, listErr := r.List(t.Context(), c.of, Filter{}, "", 0)
+		each := 0
+		eachErr := r.Each(t.Context(), c.of, Filter{}, func(*Record) bool { each++; return true })
+		if listErr != nil || eachErr != nil || (err == nil) != c.sees || (len(page) == 1) != c.sees || (each == 1) != c.sees {
+			t.Errorf("%+v: %v, %d (%v), %d (%v)", c.of, err, len(page), listErr, each, eachErr)
+		}
 	}
 }

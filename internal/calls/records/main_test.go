@@ -48,9 +48,12 @@ func idAt(at time.Time, rnd *rand.Rand) string {
 func everything(t testing.TB, r *Recorder, f Filter, limit int) []Record {
 	t.Helper()
 	var all []Record
-	cursor := ""
+	of, cursor := f.tenants, ""
+	if of == (schema.Tenants{}) {
+		of = schema.AllTenants()
+	}
 	for {
-		page, next, err := r.List(t.Context(), f, cursor, limit)
+		page, next, err := r.List(t.Context(), of, f, cursor, limit)
 		if err != nil {
 			t.Fatal(err)
 		}

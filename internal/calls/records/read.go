@@ -19,10 +19,11 @@ const (
 	atOnce = 4 * mostPage
 )
 
-// Get returns what is known of a call, [schema.KindNotFound] if nothing is. It
+// Get returns what is known of a call of these tenants, [schema.KindNotFound] if nothing is.
+// It
 // reads the records of the 10 s in which the call was admitted. What another
 // front door was told less than 100 ms ago may be missing.
-func (r *Recorder) Get(ctx context.Context, id schema.CallID) (*Record, error) {
+func (r *Recorder) Get(ctx context.Context, of schema.Tenants, id schema.CallID) (*Record, error) {
 	want, ok := keyOf(string(id))
 	if !ok {
 		return nil, schema.Errorf(schema.KindNotFound, "%q is not a call id.", id)
@@ -45,7 +46,7 @@ func (r *Recorder) Get(ctx context.Context, id schema.CallID) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found == nil {
+	if found == nil || !of.Include(found.Tenant) {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no record of call %q: it was never admitted, or its record has been deleted.", id)
 	}
 	r.see(found)
@@ -71,15 +72,16 @@ func (r *Recorder) see(rec *Record) {
 	rec.Detail = "The front door that had this call has stopped; the outcome of the call is unknown."
 }
 
-// List returns a page of the calls that fit, newest first, and the cursor of the
+// List returns a page of the calls of these tenants that fit, newest first, and the cursor of the
 // next page, "" where there is none. A page can be short of its limit (100 when
 // 0, never over 1,000), or empty, and still have a next. What another front door
 // was told less than 100 ms ago may be missing, or be shown as it was before.
-func (r *Recorder) List(ctx context.Context, f Filter, cursor string, limit int) ([]Record, string, error) {
+func (r *Recorder) List(ctx context.Context, of schema.Tenants, f Filter, cursor string, limit int) ([]Record, string, error) {
 	if limit <= 0 {
 		limit = defaultPage
 	}
 	limit = min(limit, mostPage)
+	f.tenants = of
 	from, before := f.span()
 	if cursor != "" {
 		at, ok := bareKey(cursor)

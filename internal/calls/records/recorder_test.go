@@ -65,7 +65,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 				t.Fatalf("call %d: %+v", i, rec)
 			}
 			if i%500 == 0 {
-				got, err := other.Get(t.Context(), id)
+				got, err := other.Get(t.Context(), schema.AllTenants(), id)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,11 +86,11 @@ func TestACallThatRunsForLongIsWrittenBeforeItEnds(t *testing.T) {
 	id := schema.NewCallID()
 	c := one.Begin(&Record{ID: id, Tool: "slow", Admitted: time.Now().Add(-runningAfter).UnixNano()})
 	eventually(t, "another front door sees that it runs", func() bool {
-		rec, err := other.Get(t.Context(), id)
+		rec, err := other.Get(t.Context(), schema.AllTenants(), id)
 		return err == nil && rec.State == schema.StateRunning && rec.Tool == "slow"
 	})
 	c.End(Outcome{Result: &schema.Result{Took: time.Second}})
-	if rec, err := one.Get(t.Context(), id); err != nil || rec.State != schema.StateSucceeded || rec.Started == 0 || rec.Attempt != 1 {
+	if rec, err := one.Get(t.Context(), schema.AllTenants(), id); err != nil || rec.State != schema.StateSucceeded || rec.Started == 0 || rec.Attempt != 1 {
 		t.Errorf("%+v %v", rec, err)
 	}
 }
@@ -99,19 +99,19 @@ func TestACallIsSeenByItsOwnFrontDoorAtOnce(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	id := schema.NewCallID()
 	c := r.Begin(&Record{ID: id})
-	if rec, err := r.Get(t.Context(), id); err != nil || rec.State != schema.StateRunning {
+	if rec, err := r.Get(t.Context(), schema.AllTenants(), id); err != nil || rec.State != schema.StateRunning {
 		t.Fatalf("%+v %v", rec, err)
 	}
 	c.End(Outcome{Err: schema.Errorf(schema.KindForbidden, "The policy says no.")})
 	c.End(Outcome{Result: &schema.Result{}}) // comes too late
-	rec, err := r.Get(t.Context(), id)
+	rec, err := r.Get(t.Context(), schema.AllTenants(), id)
 	if err != nil || rec.State != schema.StateDenied || rec.Error != schema.KindForbidden || rec.Detail != "The policy says no." || rec.Attempt != 0 {
 		t.Errorf("%+v %v", rec, err)
 	}
-	if _, err := r.Get(t.Context(), schema.NewCallID()); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := r.Get(t.Context(), schema.AllTenants(), schema.NewCallID()); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("a call that was not: %v", err)
 	}
-	if _, err := r.Get(t.Context(), "42"); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := r.Get(t.Context(), schema.AllTenants(), "42"); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("no id: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestALostFrontDoorLeavesUnknownCalls(t *testing.T) {
 	here.Begin(&Record{ID: mine})
 	gone.Close() // its call had no end
 	for id, want := range map[schema.CallID]schema.State{plain: schema.StateUnknown, durable: schema.StateRunning, ended: schema.StateSucceeded, mine: schema.StateRunning} {
-		if rec, err := here.Get(t.Context(), id); err != nil || rec.State != want {
+		if rec, err := here.Get(t.Context(), schema.AllTenants(), id); err != nil || rec.State != want {
 			t.Errorf("want %s: %+v %v", want, rec, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	if err := r.Sync(short); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("while NATS is down: %v", err)
 	}
-	if _, _, err := r.List(short, Filter{}, "", 0); schema.KindOf(err) != schema.KindUnavailable {
+	if _, _, err := r.List(short, schema.AllTenants(), Filter{}, "", 0); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("while NATS is down: %v", err)
 	}
 	waited := r.Stats()
@@ -238,7 +238,7 @@ func TestACloseStoresWhatWaits(t *testing.T) {
 	if err := r.Sync(t.Context()); err != nil {
 		t.Errorf("a sync after the close: %v", err)
 	}
-	if rec, err := open(t, s.Connect(t, "two"), Options{}).Get(t.Context(), last); err != nil || rec.State != schema.StateExpired {
+	if rec, err := open(t, s.Connect(t, "two"), Options{}).Get(t.Context(), schema.AllTenants(), last); err != nil || rec.State != schema.StateExpired {
 		t.Errorf("%+v %v", rec, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestLargeArgumentsAreHashedOffTheCallPath(t *testing.T) {
 	r.BeginWith(&Record{ID: kept}, large, true).End(Outcome{Result: &schema.Result{}})
 	r.BeginWith(&Record{ID: left}, large, false).End(Outcome{Result: &schema.Result{}})
 	for id, want := range map[schema.CallID]Digest{kept: DigestOf(large), left: {}} {
-		if rec, err := r.Get(t.Context(), id); err != nil || rec.Arguments != want || rec.ArgumentBytes != int64(len(large)) {
+		if rec, err := r.Get(t.Context(), schema.AllTenants(), id); err != nil || rec.Arguments != want || rec.ArgumentBytes != int64(len(large)) {
 			t.Errorf("%+v %v", rec, err)
 		}
 	}

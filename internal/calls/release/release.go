@@ -37,7 +37,7 @@ const (
 	releasing = 64
 )
 
-// Options says what held calls are released to. All but Traces are required.
+// Options says what held calls are released to. All but Records and Traces are required.
 type Options struct {
 	// FrontDoor is the id under which calls are claimed.
 	FrontDoor string
@@ -46,8 +46,11 @@ type Options struct {
 	Desk      *approval.Desk
 	Ledger    *ledger.Ledger
 	Catalog   *catalog.Catalog
-	Traces    *telemetry.Traces
-	Log       *slog.Logger
+	// Records is the execution log, which is told how held calls ended that did not run;
+	// nil: there is none.
+	Records *records.Recorder
+	Traces  *telemetry.Traces
+	Log     *slog.Logger
 }
 
 // Runner runs the released calls of one front door. It is safe for concurrent use.
@@ -60,13 +63,17 @@ type Runner struct {
 	slots   chan struct{}
 	unwatch func()
 	wake    chan struct{}
+	ends    ends
 }
 
 // Start begins to claim approved calls, until [Runner.Close].
 func Start(o Options) *Runner {
-	r := &Runner{o: o, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+	r := &Runner{o: o, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1), ends: ends{records: o.Records, wake: make(chan struct{}, 1)}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unwatch = o.Ledger.Watch(func(a *ledger.Approval) {
+		if neverRan(a) {
+			r.ends.add(a.Clone())
+		}
 		if a.State == ledger.Approved {
 			select {
 			case r.wake <- struct{}{}:
@@ -74,7 +81,11 @@ func Start(o Options) *Runner {
 			}
 		}
 	})
+	for _, a := range o.Ledger.Where(func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
+		r.ends.add(a)
+	}
 	r.work.Go(r.reconcile)
+	r.work.Go(func() { r.ends.run(r.ctx) })
 	return r
 }
 
@@ -114,7 +125,7 @@ func (r *Runner) reconcile() {
 }
 
 func (r *Runner) claimAll() {
-	approved, _ := r.o.Ledger.List(ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, "")
+	approved, _ := r.o.Ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, "")
 	for _, a := range approved {
 		select {
 		case r.slots <- struct{}{}:
@@ -176,7 +187,9 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, e
 			call.Trace = span.Trace()
 		}
 	}
-	if err == nil {
+	if err != nil {
+		r.ends.refused(a, err)
+	} else {
 		res, err = r.o.Chain.Run(ctx, call, &records.Record{Approval: a.ID, Judged: records.Judged{Decision: risk.Held}})
 	}
 	r.work.Go(func() { r.record(a, res, err) })

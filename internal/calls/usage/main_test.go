@@ -59,7 +59,7 @@ func inLog(t testing.TB, r *records.Recorder) map[string]Counts {
 	sums := map[string]Counts{}
 	cursor := ""
 	for {
-		page, next, err := r.List(t.Context(), records.Filter{}, cursor, 1000)
+		page, next, err := r.List(t.Context(), schema.AllTenants(), records.Filter{}, cursor, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

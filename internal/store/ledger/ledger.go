@@ -184,9 +184,15 @@ func (l *Ledger) Get(ctx context.Context, id schema.ApprovalID) (*Approval, Revi
 	return a, Revision(r.Sequence), err
 }
 
-// ByCall reads the approval of a call.
-func (l *Ledger) ByCall(ctx context.Context, callID schema.CallID) (*Approval, Revision, error) {
-	return l.Get(ctx, IDFor(callID))
+// ByCall reads the approval of a call of these tenants. The error is of KindNotFound where
+// there is none, or it is of another tenant.
+func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.CallID) (*Approval, Revision, error) {
+	id := IDFor(callID)
+	a, r, err := l.Get(ctx, id)
+	if err == nil && !of.Include(a.Binding.Tenant) {
+		return nil, 0, NoApproval(id)
+	}
+	return a, r, err
 }
 
 func (l *Ledger) read(ctx context.Context, id schema.ApprovalID) (*Approval, Stored, error) {

@@ -41,9 +41,17 @@ func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
 	if b, err := l.Definition(t.Context(), a.ID); err != nil || !bytes.Equal(b, a.Definition) {
 		t.Errorf("definition %s, %v", b, err)
 	}
-	byCall, _, err := l.ByCall(t.Context(), a.CallID)
+	byCall, _, err := l.ByCall(t.Context(), schema.OnlyTenant(""), a.CallID)
 	if err != nil || byCall.ID != a.ID {
 		t.Errorf("by call: %v, %v", byCall, err)
+	}
+	for _, of := range []schema.Tenants{{}, schema.OnlyTenant("red")} {
+		if got, _, err := l.ByCall(t.Context(), of, a.CallID); got != nil || schema.KindOf(err) != schema.KindNotFound {
+			t.Errorf("of %+v: %v, %v", of, got, err)
+		}
+		if got, _ := l.List(of, ledger.Filter{}, ""); len(got) != 0 {
+			t.Errorf("of %+v: %d are listed", of, len(got))
+		}
 	}
 	if a.Binding.ArgumentsDigest != schema.Digest(args) || a.BindingDigest != a.Binding.Digest() {
 		t.Error("the digests were not filled in")
@@ -298,19 +306,19 @@ func TestALedgerFindsEverythingAgain(t *testing.T) {
 	if p := second.Pending(); len(p) != 1 || p[0].ID != waiting.ID {
 		t.Errorf("pending: %v", p)
 	}
-	all, next := second.List(ledger.Filter{}, "")
+	all, next := second.List(schema.AllTenants(), ledger.Filter{}, "")
 	if len(all) != 2 || next != "" || all[0].ID < all[1].ID {
 		t.Errorf("%d listed, next %q", len(all), next)
 	}
-	one, next := second.List(ledger.Filter{Limit: 1}, "")
-	two, end := second.List(ledger.Filter{Limit: 1}, string(next))
+	one, next := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, "")
+	two, end := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, string(next))
 	if len(one) != 1 || len(two) != 1 || one[0].ID == two[0].ID || end != "" {
 		t.Errorf("pages: %v %v %q", one, two, end)
 	}
-	if got, _ := second.List(ledger.Filter{States: []ledger.State{ledger.Running}, Server: "bank", Requester: "ann", Tool: "pay"}, ""); len(got) != 1 || got[0].ID != ran.ID {
+	if got, _ := second.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Running}, Server: "bank", Requester: "ann", Tool: "pay"}, ""); len(got) != 1 || got[0].ID != ran.ID {
 		t.Errorf("running: %v", got)
 	}
-	if got, _ := second.List(ledger.Filter{Requester: "eve"}, ""); len(got) != 0 {
+	if got, _ := second.List(schema.AllTenants(), ledger.Filter{Requester: "eve"}, ""); len(got) != 0 {
 		t.Errorf("eve's: %v", got)
 	}
 }
@@ -354,7 +362,7 @@ func TestTheViewIsBounded(t *testing.T) {
 	for range 12 {
 		within(t, "word of a denial", denied)
 	}
-	if got, _ := l.List(ledger.Filter{}, ""); len(got) != 5 {
+	if got, _ := l.List(schema.AllTenants(), ledger.Filter{}, ""); len(got) != 5 {
 		t.Errorf("%d in the view", len(got))
 	}
 	if a, _, err := l.Get(t.Context(), first); err != nil || a.State != ledger.Denied {

@@ -146,7 +146,6 @@ func (l *Ledger) WatchOne(id schema.ApprovalID, f func(*Approval)) (stop func())
 // Filter chooses approvals; what is empty chooses all.
 type Filter struct {
 	States    []State
-	Tenant    schema.TenantID
 	Requester string
 	Server    schema.ServerID
 	Tool      string
@@ -156,16 +155,18 @@ type Filter struct {
 
 func (f *Filter) fits(a *Approval) bool {
 	b := &a.Binding
-	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) && (f.Tenant == "" || f.Tenant == b.Tenant) &&
+	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) &&
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
 }
 
-// List returns a page of the approvals that fit, the newest call first, and the
+// List returns a page of the approvals of these tenants that fit, the newest call first, and the
 // cursor of the next page, "" where there is none. It reads this process's view:
 // all that wait or run, and the latest that ended.
-func (l *Ledger) List(f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
+func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
-	found := l.view.fitting(func(a *Approval) bool { return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && f.fits(a) })
+	found := l.view.fitting(func(a *Approval) bool {
+		return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && of.Include(a.Binding.Tenant) && f.fits(a)
+	})
 	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(b.ID), string(a.ID)) })
 	next := schema.ApprovalID("")
 	if len(found) > limit {

@@ -16,37 +16,42 @@ import (
 // anyPrincipal chooses the calls of all principals.
 const anyPrincipal = "*"
 
-// principals returns those whose calls are listed, nil for all. The log does not know tenants,
-// so calls of others are for those who operate the installation.
-func principals(who *schema.Principal, asked string) ([]string, error) {
+// whose returns whose calls are listed: of these tenants those of the principals, nil for all.
+// Auditors and administrators of a tenant see its calls, and those of the default tenant, who
+// operate the installation, the calls of all.
+func whose(who *schema.Principal, asked string) (of schema.Tenants, principals []string, err error) {
+	of = schema.OnlyTenant(who.Tenant)
 	if asked == "" || asked == who.Name {
-		return []string{who.Name}, nil
+		return of, []string{who.Name}, nil
 	}
-	if who.Grant == nil || !who.Tenant.Is(schema.DefaultTenant) || !who.Has(scope.ReadAllCalls) {
-		return nil, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
+	if who.Grant == nil || !who.Has(scope.ReadAllCalls, scope.Admin, scope.AdminTenant) {
+		return schema.Tenants{}, nil, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
+	}
+	if who.Tenant.Is(schema.DefaultTenant) && who.Has(scope.ReadAllCalls, scope.Admin) {
+		of = schema.AllTenants()
 	}
 	if asked == anyPrincipal {
-		return nil, nil
+		return of, nil, nil
 	}
-	return []string{asked}, nil
+	return of, []string{asked}, nil
 }
 
-// listCalls is GET /calls: the caller's own calls, as the execution log has them, or with
-// [scope.ReadAllCalls] those of others.
+// listCalls is GET /calls: the caller's own calls, as the execution log has them, or those of
+// others; see [whose].
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
-	whose, err := principals(&x.Principal, values.Get("principal"))
+	of, principals, err := whose(&x.Principal, values.Get("principal"))
 	if err != nil {
 		return page, err
 	}
 	f := calls.Filter{
-		Principals: whose, Server: schema.ServerID(values.Get("server")), Tool: values.Get("tool"), Batch: schema.BatchID(values.Get("batch")),
+		Principals: principals, Server: schema.ServerID(values.Get("server")), Tool: values.Get("tool"), Batch: schema.BatchID(values.Get("batch")),
 		From: httpapi.Time(values, "since"), To: httpapi.Time(values, "until"),
 	}
 	for _, state := range values["state"] {
 		f.States = append(f.States, schema.State(state))
 	}
-	return c.calls.List(r.Context(), f, values.Get("cursor"), httpapi.Number(values, "limit", httpapi.PageLimit))
+	return c.calls.List(r.Context(), of, f, values.Get("cursor"), httpapi.Number(values, "limit", httpapi.PageLimit))
 }
 
 func opListCalls() huma.Operation {
@@ -56,7 +61,7 @@ func opListCalls() huma.Operation {
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
 		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
-		openapi.QueryParam("principal", "Your own name, which is the default. With the scope calls:read:all, in the default tenant: the name of another principal, or * for all.", openapi.String()),
+		openapi.QueryParam("principal", "Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.", openapi.String()),
 		openapi.QueryParam("batch", "Only calls of this batch.", openapi.String()), openapi.QueryParam("since", "Only calls admitted at or after this time.", openapi.Time()),
 		openapi.QueryParam("until", "Only calls admitted before this time.", openapi.Time()), openapi.QueryParam("limit", "The maximum number of calls on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)),
 		openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),

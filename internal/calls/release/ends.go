@@ -1,0 +1,144 @@
+package release
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// endsWithin is how old the end of a held call may be that is written to the execution
+	// log at the start: all front doors may have been away when it ended.
+	endsWithin = 24 * time.Hour
+	// endsKept bounds the ends that wait to be written; what is beyond is written at the
+	// next start of a front door.
+	endsKept = 100_000
+	// endTimeout bounds one of them.
+	endTimeout = 10 * time.Second
+)
+
+// unrun are the ends of calls that were held and never ran.
+var unrun = map[ledger.State]schema.State{
+	ledger.Denied: schema.StateDenied, ledger.Revoked: schema.StateDenied, ledger.Expired: schema.StateExpired, ledger.Canceled: schema.StateCanceled,
+}
+
+// ends writes to the execution log how held calls ended that never ran: no chain of layers
+// does, and the log would show them as held for ever. Every front door hears of every end and
+// writes it, unless the log has it by then; two records of the same end say the same.
+type ends struct {
+	records *records.Recorder // nil: nothing is written
+	wake    chan struct{}
+
+	mu   sync.Mutex
+	wait []*ledger.Approval
+}
+
+// neverRan reports whether it is the end of a single call that never ran. Calls of journals
+// are written by those who run them.
+func neverRan(a *ledger.Approval) bool {
+	if unrun[a.State] == "" || a.Runner != nil {
+		return false
+	}
+	_, _, durable := batch.ParseCallID(a.CallID)
+	return !durable
+}
+
+// add takes in the approval, which must not be changed any more, if it has such an end.
+func (e *ends) add(a *ledger.Approval) {
+	if e.records == nil || !neverRan(a) {
+		return
+	}
+	e.keep(a)
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (e *ends) keep(a *ledger.Approval) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.wait) < endsKept {
+		e.wait = append(e.wait, a)
+	}
+}
+
+func (e *ends) take() (all []*ledger.Approval) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all, e.wait = e.wait, nil
+	return all
+}
+
+// run writes what is added until ctx ends. What cannot be written while the log is
+// unavailable is tried again with the next one.
+func (e *ends) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+		for _, a := range e.take() {
+			if ctx.Err() != nil {
+				return
+			}
+			e.write(ctx, a)
+		}
+	}
+}
+
+// write writes the end of one call, unless the log has one.
+func (e *ends) write(ctx context.Context, a *ledger.Approval) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	rec, err := e.records.Get(ctx, schema.OnlyTenant(a.Binding.Tenant), a.CallID)
+	if schema.KindOf(err) == schema.KindUnavailable {
+		e.keep(a)
+		return
+	}
+	if err != nil || rec.State != schema.StateHeld {
+		return
+	}
+	end := recordOf(a)
+	end.State, end.Ended, end.Changed = unrun[a.State], a.Ended.UnixNano(), a.Ended.UnixNano()
+	end.Error, end.Detail = reasonOf(a)
+	e.records.Add(&end)
+}
+
+// refused writes that an approved call was not run, and why.
+func (e *ends) refused(a *ledger.Approval, why error) {
+	if _, _, durable := batch.ParseCallID(a.CallID); e.records == nil || durable {
+		return
+	}
+	rec := recordOf(a)
+	e.records.Begin(&rec).End(records.Outcome{Err: why})
+}
+
+// recordOf is what a record of the call has to say in addition to its end: the merged record
+// has the rest from the one that told of the hold.
+func recordOf(a *ledger.Approval) records.Record {
+	b := &a.Binding
+	return records.Record{
+		ID: a.CallID, Principal: b.Requester.Name, Owner: b.Requester.Owner, Tenant: b.Tenant.Stored(), Server: b.Server, Tool: b.Tool,
+		Approval: a.ID, Admitted: a.Created.UnixNano(), ReplayOf: a.ReplayOf,
+	}
+}
+
+// reasonOf says why the call has no result.
+func reasonOf(a *ledger.Approval) (schema.Kind, string) {
+	switch a.State {
+	case ledger.Expired:
+		return schema.KindExpired, "Nobody approved the call in time; it did not run."
+	case ledger.Canceled:
+		return schema.KindCanceled, "The call was cancelled while it was held; it did not run."
+	case ledger.Revoked:
+		return schema.KindForbidden, "The approval was withdrawn before the call ran; it did not run."
+	}
+	return schema.KindForbidden, "The call was denied; it did not run."
+}
