@@ -37,6 +37,7 @@ type session struct {
 	id           string
 	mount        string
 	principal    string
+	tenant       schema.TenantID // of it
 	version      string
 	capabilities []byte
 	asks         bool   // they name something that the client can be asked
@@ -63,7 +64,7 @@ type session struct {
 
 func newSession(id string, r sessiontable.Session) *session {
 	return &session{
-		id: id, mount: r.Mount, principal: r.Principal, version: r.Version, capabilities: r.Capabilities, level: r.Level,
+		id: id, mount: r.Mount, principal: r.Principal, tenant: r.Tenant, version: r.Version, capabilities: r.Capabilities, level: r.Level,
 		asks: askable(r.Capabilities) != nil, name: r.Name, key: sessiontable.Key(id), used: time.Now(),
 		calls: make(map[string]context.CancelFunc), asked: make(map[string]chan message), done: make(chan struct{}),
 	}
@@ -71,7 +72,7 @@ func newSession(id string, r sessiontable.Session) *session {
 
 // add opens a session; nil when there are too many.
 func (s *sessions) add(x *exchange, version string, capabilities []byte) *session {
-	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Identity(), Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
+	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Identity(), Tenant: x.principal.Tenant.Stored(), Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.by) >= mostSessions {
@@ -87,7 +88,7 @@ func (s *sessions) find(x *exchange, id string) *session {
 	s.mu.Lock()
 	sess := s.by[id]
 	s.mu.Unlock()
-	if sess == nil || sess.principal != x.principal.Identity() || sess.mount != x.mount {
+	if sess == nil || sess.principal != x.principal.Identity() || !sess.tenant.Is(x.principal.Tenant) || sess.mount != x.mount {
 		return nil
 	}
 	return sess

@@ -40,7 +40,7 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 	sess.mu.Lock()
 	record := sessiontable.Session{Principal: sess.principal, Mount: sess.mount, Version: sess.version, Capabilities: sess.capabilities, Name: sess.name, Level: sess.level}
 	sess.mu.Unlock()
-	revision, err := s.table.Put(ctx, sess.key, record)
+	revision, err := s.table.Put(ctx, sess.tenant, sess.key, record)
 	if err != nil {
 		s.log.Warn("only this front door knows a session of an MCP client", "principal", sess.principal, "error", err)
 		return
@@ -96,7 +96,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedWithin)
 	defer cancel()
-	record, revision, err := s.table.Get(ctx, sessiontable.Key(id))
+	record, revision, err := s.table.Get(ctx, x.principal.Tenant, sessiontable.Key(id))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		if sess != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/store/sessiontable"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // share has a face share its sessions, as a front door does, over a connection of its own.
@@ -81,11 +82,17 @@ func TestASessionIsRevivedForItsPrincipalAlone(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if _, err := f.endpoint.sessions.table.Put(t.Context(), sessiontable.Key(id), sessiontable.Session{Principal: "somebody else", Version: mcpwire.LegacyNewest, Name: "n"}); err != nil {
-		t.Fatal(err)
-	}
-	if a := (&legacyClient{f, "/mcp", id}).send(pinging); a.status != 404 {
-		t.Errorf("%d %s", a.status, a.body)
+	for _, c := range []struct {
+		principal string
+		tenant    schema.TenantID
+		status    int
+	}{{"somebody else", "", 404}, {"local", "red", 404}, {"local", "", 200}} {
+		if _, err := f.endpoint.sessions.table.Put(t.Context(), c.tenant, sessiontable.Key(id), sessiontable.Session{Principal: c.principal, Version: mcpwire.LegacyNewest, Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		if a := (&legacyClient{f, "/mcp", id}).send(pinging); a.status != c.status {
+			t.Errorf("of %q in %q: %d %s", c.principal, c.tenant, a.status, a.body)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -27,8 +28,9 @@ func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 // Session is what a front door needs to know of a session that another one opened.
 type Session struct {
 	Principal    string          `json:"principal"`
-	Mount        string          `json:"mount,omitempty"` // the server of the endpoint, "" for all
-	Version      string          `json:"version"`         // revision of the protocol
+	Tenant       schema.TenantID `json:"tenant,omitempty"` // of the principal, in the stored form
+	Mount        string          `json:"mount,omitempty"`  // the server of the endpoint, "" for all
+	Version      string          `json:"version"`          // revision of the protocol
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Name         string          `json:"name"`            // by which workers know it
 	Level        string          `json:"level,omitempty"` // of log messages
@@ -62,8 +64,9 @@ func Key(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put stores a session, for every front door, and returns the revision of the write.
-func (t *Table) Put(ctx context.Context, key string, s Session) (revision uint64, err error) {
+// Put stores a session of the tenant, for every front door, and returns the revision of the write.
+func (t *Table) Put(ctx context.Context, tenant schema.TenantID, key string, s Session) (revision uint64, err error) {
+	s.Tenant = tenant.Stored()
 	row, err := json.Marshal(s)
 	if err != nil {
 		return 0, fmt.Errorf("encoding the session: %w", err)
@@ -71,15 +74,19 @@ func (t *Table) Put(ctx context.Context, key string, s Session) (revision uint64
 	return t.rows.Put(ctx, key, row)
 }
 
-// Get returns a session and its revision; [bus.ErrNotFound] for one that was never stored,
-// has ended or was forgotten.
-func (t *Table) Get(ctx context.Context, key string) (s Session, revision uint64, err error) {
+// Get returns a session of the tenant and its revision; [bus.ErrNotFound] for one that was
+// never stored, is of another tenant, has ended or was forgotten. What versions without
+// tenants stored is of the default one.
+func (t *Table) Get(ctx context.Context, tenant schema.TenantID, key string) (s Session, revision uint64, err error) {
 	row, revision, err := t.rows.Fresh(ctx, key)
 	if err != nil {
 		return s, 0, err
 	}
 	if err := json.Unmarshal(row, &s); err != nil {
 		return s, 0, fmt.Errorf("decoding a session: %w", err)
+	}
+	if !s.Tenant.Is(tenant) {
+		return Session{}, 0, bus.ErrNotFound
 	}
 	return s, revision, nil
 }
