@@ -41,9 +41,11 @@ func parsePages() (map[string]*template.Template, error) {
 			}
 			return seconds(*p / 1000)
 		},
-		"raw": func(s string) []byte { return []byte(s) },
+		"length":  length,
+		"bytesin": bytesIn,
+		"raw":     func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state"} {
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage"} {
 		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", "keyfields", name)
 		if err != nil {
 			return nil, err

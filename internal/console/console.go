@@ -124,6 +124,8 @@ func (c *Console) Routes() []Route {
 		{"GET " + oneKeyPath, keyPages{c}.show},
 		{"POST " + oneKeyPath, keyPages{c}.act},
 		{"GET " + auditPath, c.audit},
+		{"GET " + usagePath, c.usage},
+		{"GET " + usageFilePath, c.usageFile},
 		{"GET " + statePath, c.state},
 		{"POST " + statePath, c.importState},
 		{"GET " + exportPath, c.exportState},
@@ -136,7 +138,7 @@ func Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
-		{To: keysPath, Label: "Keys"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
+		{To: keysPath, Label: "Keys"}, {To: usagePath, Label: "Usage"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

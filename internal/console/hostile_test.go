@@ -20,7 +20,7 @@ var attacks = []string{
 }
 
 // allowed are the elements of our pages. Each is inert, or named with its source below.
-var allowed = strings.Fields("html head meta title link script body a header div p img span nav form input button main h1 h2 h3 h4 ul ol li section aside table thead tbody tr th td label select option textarea dl dt dd details summary pre code strong br q fieldset legend progress noscript b ins del mark figure figcaption time")
+var allowed = strings.Fields("html head meta title link script body a header div p img span nav form input button main h1 h2 h3 h4 ul ol li section aside table thead tbody tr th td label select option textarea dl dt dd details summary pre code strong br q fieldset legend progress noscript b ins del mark figure figcaption time svg rect polyline line")
 
 // harmless fails the test for markup that a text of others made.
 func harmless(t *testing.T, path, body string) {
@@ -67,7 +67,7 @@ func texts(v any, attack string) any {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at": // not free
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at", "from", "to", "start": // not free
 			case "labels", "properties":
 				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
 				texts(inner, attack)
@@ -107,6 +107,7 @@ var everything = map[string]string{
 	"GET /audit": `{"records":[{"writer":"x","seq":1,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","tenant":"x","by":"x","owner":"x","channel":"x","credential":"x","operation":"x","path":"x","request_id":"x","status":200,"before_digest":"x","after_digest":"x","call_id":"x","approval_id":"x","batch_id":"x","server":"x","tool":"x","level":2,"policy_version":"x","rule":"x","outcome":"x","reason":"x","reason_digest":"x","arguments_digest":"x","definition_digest":"x","binding_digest":"x","result_digest":"x","worker":"x","attempt":"x","error":"x","permission_id":"x","repaired":true},
 		{"writer":"x","seq":2,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","server":"x","tool":"x"}],"next":"x"}`,
 	"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":3,"writers":1,"fault_count":1,"faults":[{"writer":"x","seq":3,"kind":"x","what":"x"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
+	"GET /usage":              `{"from":"2026-11-25T02:00:00Z","to":"2026-11-26T03:00:00Z","complete":false,"total":{},"rows":[{"start":"2026-11-26T02:00:00Z","tenant":"x","key":"x","server":"x","tool":"x","calls":3,"succeeded":1,"failed":2,"held":1,"took_ms":5,"bytes_in":2000,"bytes_out":3000000}]}`,
 	"GET /keys":               `{"keys":[` + oneKey + `]}`,
 	"GET /keys/k":             oneKey,
 	"PATCH /keys/k":           oneKey,
@@ -118,7 +119,7 @@ var everything = map[string]string{
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 	for i, attack := range attacks {
@@ -144,7 +145,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		k := openDesk(t, openDoor(t, answers), nil)
 		k.key = "cy_secret"
 		seen := 0
-		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {
+		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/usage?by=tool&from=2026-11-25&key=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {
 			p := k.get(path)
 			if p.status != 200 {
 				t.Errorf("%s: %d %.200s", path, p.status, p.body)
@@ -155,6 +156,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 				seen++
 			}
 		}
+		harmless(t, "a time that is none", k.get("/console/usage?from="+url.QueryEscape(attack)+"&interval="+url.QueryEscape(attack)).body)
 		p := k.post("/console/tool", "server", "s", "tool", "t", "do", "run", "arguments", attack, "f.a.0", attack, "f.a.2", "0")
 		harmless(t, "a tried call", p.body)
 		harmless(t, "a key that somebody else changed", k.post("/console/keys/key", "do", "change", "id", "k", "etag", "1", "owner", attack, "scopes", attack, "note", attack, "expires", attack).body)

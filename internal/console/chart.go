@@ -1,0 +1,90 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// maxBars is how many bars a chart has at most: more would be thinner than a line.
+	maxBars = 168
+	// chartWidth and chartHeight are those of the drawing, which the page stretches.
+	chartWidth, chartHeight = 1000.0, 100.0
+)
+
+// bar is a bar of a chart: a count, and the part of it that went wrong at its foot. Lengths are
+// of the drawing.
+type bar struct {
+	X, Width        float64
+	Y, Height       float64
+	BadY, BadHeight float64
+	From            time.Time
+	Count, Bad      int64
+}
+
+// bars is a chart of counts over time.
+type bars struct {
+	Bars     []bar
+	Most     int64
+	Each     time.Duration // the time of a bar
+	From, To time.Time
+}
+
+// barsOf returns a chart of the time from one hour to another without bars; nil where a chart
+// would have fewer than two.
+func barsOf(from, to time.Time, step time.Duration) *bars {
+	n := int((to.Sub(from) + step - 1) / step)
+	if n < 2 {
+		return nil
+	}
+	of := (n + maxBars - 1) / maxBars // steps to a bar
+	n = (n + of - 1) / of
+	b := &bars{Bars: make([]bar, n), Each: time.Duration(of) * step, From: from, To: to}
+	for i := range b.Bars {
+		b.Bars[i].From = from.Add(time.Duration(i) * b.Each)
+	}
+	return b
+}
+
+// add counts at a time, which is left out where it is not in the chart.
+func (b *bars) add(at time.Time, count, bad int64) {
+	if i := int(at.Sub(b.From) / b.Each); !at.Before(b.From) && i < len(b.Bars) {
+		b.Bars[i].Count += count
+		b.Bars[i].Bad += bad
+	}
+}
+
+// draw gives the bars their places.
+func (b *bars) draw() {
+	for i := range b.Bars {
+		b.Most = max(b.Most, b.Bars[i].Count)
+	}
+	wide := chartWidth / float64(len(b.Bars))
+	for i := range b.Bars {
+		one := &b.Bars[i]
+		one.X, one.Width = float64(i)*wide+wide*0.1, wide*0.8
+		if b.Most > 0 {
+			one.Height, one.BadHeight = chartHeight*float64(one.Count)/float64(b.Most), chartHeight*float64(one.Bad)/float64(b.Most)
+		}
+		one.Y, one.BadY = chartHeight-one.Height, chartHeight-one.BadHeight
+	}
+}
+
+// Unit is the time of a bar in words.
+func (b *bars) Unit() string {
+	switch {
+	case b.Each == time.Hour:
+		return "hour"
+	case b.Each == 24*time.Hour:
+		return "day"
+	case b.Each%(24*time.Hour) == 0:
+		return fmt.Sprintf("%d days", b.Each/(24*time.Hour))
+	}
+	return fmt.Sprintf("%d hours", b.Each/time.Hour)
+}
+
+// length writes a length of a drawing.
+func length(x float64) string {
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}

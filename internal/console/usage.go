@@ -1,0 +1,260 @@
+package console
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	usagePath     = Root + "/usage"
+	usageFilePath = usagePath + "/download"
+	// usageRows is how many rows the page lists; the file has all of them.
+	usageRows = 200
+)
+
+var (
+	// usageDimensions are what a row can be told apart by.
+	usageDimensions = []string{"tenant", "key", "server", "tool"}
+	// usageNames are the columns before the counts.
+	usageNames = []string{"start", "tenant", "key", "server", "tool"}
+	// usageCounts are the columns of the file after them.
+	usageCounts = []string{"calls", "succeeded", "tool_errors", "failed", "denied", "expired", "canceled", "unknown", "unfinished", "held", "took_ms", "bytes_in", "bytes_out"}
+)
+
+// usagePeriods are choices of the time that end now.
+var usagePeriods = []struct {
+	Name, Label string
+	Lasts       time.Duration
+}{{"24h", "24 hours", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}, {"30d", "30 days", 30 * 24 * time.Hour}, {"90d", "90 days", 90 * 24 * time.Hour}}
+
+// usageQuery is what the address of the page asks for.
+type usageQuery struct {
+	By                         []string
+	Interval, Period, From, To string
+	Tenant, Key, Server, Tool  string   // only rows with these
+	Columns                    []string // what the rows are told apart by, in the order of usageNames
+	Refusal                    string
+	params                     callyard.GetUsageParams
+}
+
+// usageOf reads the filters of a page. Without any, it is the last 24 hours by tool.
+func usageOf(q url.Values, now time.Time) *usageQuery {
+	of := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	u := &usageQuery{Interval: q.Get("interval"), Period: q.Get("period"), From: q.Get("from"), To: q.Get("to"), Tenant: of("tenant"), Key: of("key"), Server: of("server"), Tool: of("tool")}
+	for _, by := range usageDimensions {
+		if slices.Contains(q["by"], by) {
+			u.By = append(u.By, by)
+		}
+	}
+	if len(q) == 0 {
+		u.By, u.Period = []string{"tool"}, usagePeriods[0].Name
+	}
+	u.params = callyard.GetUsageParams{Tenant: given(u.Tenant)}
+	u.params.From, u.params.To, u.Refusal = periodOf(u.From, u.To)
+	for _, p := range usagePeriods {
+		if p.Name == u.Period && u.From == "" && u.To == "" {
+			from := now.Add(-p.Lasts)
+			u.params.From = &from
+		}
+	}
+	// What the API does not filter by, it must tell apart.
+	by := map[string]bool{"key": u.Key != "", "server": u.Server != "", "tool": u.Tool != ""}
+	for _, one := range usageDimensions {
+		if by[one] = by[one] || u.Has(one); by[one] {
+			u.params.By = append(u.params.By, callyard.GetUsageParamsBy(one))
+		}
+	}
+	if interval := callyard.GetUsageParamsInterval(u.Interval); interval.Valid() {
+		u.params.Interval = &interval
+	}
+	has := map[string]bool{"start": u.params.Interval != nil, "tenant": by["tenant"] || by["key"], "key": by["key"], "server": by["server"] || by["tool"], "tool": by["tool"]}
+	u.Columns = slices.DeleteFunc(slices.Clone(usageNames), func(name string) bool { return !has[name] })
+	return u
+}
+
+// Has says whether the page asks for rows by something.
+func (u *usageQuery) Has(by string) bool { return slices.Contains(u.By, by) }
+
+// Shows says whether there is a column.
+func (u *usageQuery) Shows(name string) bool { return slices.Contains(u.Columns, name) }
+
+// step is the time of a row with a start.
+func (u *usageQuery) step() time.Duration {
+	if u.Interval == "day" {
+		return 24 * time.Hour
+	}
+	return time.Hour
+}
+
+// takes says whether a row has what the filters choose. A key or a tool is given whole.
+func (u *usageQuery) takes(key, server, tool string) bool {
+	return (u.Key == "" || u.Key == key) && (u.Server == "" || u.Server == server) && (u.Tool == "" || u.Tool == tool)
+}
+
+type usagePage struct {
+	Q          *usageQuery
+	Dimensions []string
+	Periods    any
+	Report     callyard.UsageReport
+	Figures    []figure
+	Rows       []usageRow
+	All        int // rows that match
+	Chart      *bars
+	File       string // the address of the rows as CSV
+}
+
+// usageRow is a row with the address of its calls.
+type usageRow struct {
+	R     callyard.UsageRow
+	Wrong int64 // calls that failed, were denied or expired, or whose outcome is unknown
+	Took  string
+	Calls string
+}
+
+// usage is the page of who used what, by hour or day.
+func (c *Console) usage(w http.ResponseWriter, r *http.Request, v Visit) error {
+	q := r.URL.Query()
+	page := usagePage{Q: usageOf(q, c.o.Now()), Dimensions: usageDimensions, Periods: usagePeriods, File: usageFilePath + "?" + q.Encode()}
+	status := http.StatusOK
+	if page.Q.Refusal == "" {
+		report, err := get[callyard.UsageReport](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetUsage(ctx, &page.Q.params)
+		})
+		switch kind := schema.KindOf(err); {
+		case kind == schema.KindInvalidRequest: // too many rows, or a time without sense
+			page.Q.Refusal = problem.Of(err).Detail
+		case err != nil:
+			return c.orKey(w, r, err)
+		default:
+			page.fill(report)
+		}
+	}
+	if page.Q.Refusal != "" {
+		status = http.StatusBadRequest
+	}
+	return c.render(w, v, status, "usage", view{Title: "Usage", Here: usagePath, Page: &page})
+}
+
+// wrong is the number of calls of some counts that came to no result.
+func wrong(r *callyard.UsageRow) int64 { return r.Failed + r.Denied + r.Expired + r.Unknown }
+
+// fill takes the rows that the filters choose, and their sums.
+func (p *usagePage) fill(report callyard.UsageReport) {
+	p.Report = report
+	if p.Q.Shows("start") {
+		p.Chart = barsOf(report.From, report.To, p.Q.step())
+	}
+	var sum callyard.UsageRow
+	for i := range report.Rows {
+		one := &report.Rows[i]
+		if !p.Q.takes(text(one.Key), text(one.Server), text(one.Tool)) {
+			continue
+		}
+		p.All++
+		for to, n := range map[*int64]int64{&sum.Calls: one.Calls, &sum.ToolErrors: one.ToolErrors, &sum.Failed: wrong(one), &sum.Held: one.Held, &sum.BytesIn: one.BytesIn, &sum.BytesOut: one.BytesOut} {
+			*to += n
+		}
+		sum.TookMs += one.TookMs
+		if p.Chart != nil && one.Start != nil {
+			p.Chart.add(*one.Start, one.Calls, wrong(one))
+		}
+		if len(p.Rows) < usageRows {
+			p.Rows = append(p.Rows, usageRow{R: *one, Wrong: wrong(one), Took: seconds(one.TookMs / 1000), Calls: p.callsOf(one)})
+		}
+	}
+	if p.Chart != nil {
+		p.Chart.draw()
+	}
+	p.Figures = []figure{
+		{Label: "Calls", Value: ui.Number(sum.Calls)}, {Label: "Without a result", Value: ui.Number(sum.Failed), Note: "failed, denied, expired or unknown"},
+		{Label: "Tool errors", Value: ui.Number(sum.ToolErrors)}, {Label: "Held for approval", Value: ui.Number(sum.Held)},
+		{Label: "Time of servers", Value: seconds(sum.TookMs / 1000)}, {Label: "Arguments", Value: bytesIn(sum.BytesIn)}, {Label: "Results", Value: bytesIn(sum.BytesOut)},
+	}
+}
+
+// callsOf is the address of the calls of a row, "" where a list cannot be filtered for them.
+func (p *usagePage) callsOf(r *callyard.UsageRow) string {
+	if text(r.Server) == "" && r.Start == nil {
+		return ""
+	}
+	from, to := p.Report.From, p.Report.To
+	if r.Start != nil {
+		from, to = *r.Start, r.Start.Add(p.Q.step())
+	}
+	return at(Root+"/calls", "server", text(r.Server), "tool", text(r.Tool), "since", from.UTC().Format(timeForms[0]), "until", to.UTC().Format(timeForms[0]))
+}
+
+// usageFile downloads the rows as CSV, with the columns of callyard usage --csv. Numbers are as
+// the API writes them.
+func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) error {
+	u := usageOf(r.URL.Query(), c.o.Now())
+	if u.Refusal != "" {
+		return schema.Errorf(schema.KindInvalidRequest, "%s", u.Refusal)
+	}
+	report, err := get[struct {
+		Rows []map[string]json.RawMessage `json:"rows"`
+	}](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetUsage(ctx, &u.params)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="callyard-usage.csv"`)
+	out := csv.NewWriter(w)
+	lines := [][]string{slices.Concat(u.Columns, usageCounts)}
+	for _, row := range report.Rows {
+		if !u.takes(unquoted(row["key"]), unquoted(row["server"]), unquoted(row["tool"])) {
+			continue
+		}
+		var line []string
+		for _, name := range u.Columns {
+			line = append(line, noFormula(unquoted(row[name])))
+		}
+		for _, name := range usageCounts {
+			line = append(line, string(row[name]))
+		}
+		lines = append(lines, line)
+	}
+	_ = out.WriteAll(lines) // the browser went away; nobody is left to be told
+	return nil
+}
+
+// unquoted is a text of JSON, "" for what is absent.
+func unquoted(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text)
+	return text
+}
+
+// noFormula is a text that no spreadsheet runs.
+func noFormula(text string) string {
+	if strings.IndexAny(text, "=+-@\t\r") == 0 {
+		return "'" + text
+	}
+	return text
+}
+
+// bytesIn writes a number of bytes in the unit that suits it.
+func bytesIn(n int64) string {
+	const kib = 1 << 10
+	switch {
+	case n < kib:
+		return ui.Number(n) + " B"
+	case n < kib*kib:
+		return significant(float64(n)/kib) + " KiB"
+	case n < kib*kib*kib:
+		return significant(float64(n)/(kib*kib)) + " MiB"
+	}
+	return significant(float64(n)/(kib*kib*kib)) + " GiB"
+}
