@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/episode/tally"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -62,6 +63,8 @@ type Manager struct {
 	work      sync.WaitGroup
 	oracles   oracles
 	snapshots snapshots
+	tally     tally.Book
+	since     time.Time
 
 	mu       sync.Mutex
 	closed   bool
@@ -79,6 +82,7 @@ func New(o Options) *Manager {
 		o.Now = time.Now
 	}
 	m := &Manager{o: o, stop: make(chan struct{}), tables: make(map[string]*table), episodes: make(map[string]*Episode), running: make(map[string]int)}
+	m.since = o.Now()
 	m.work.Go(m.sweep)
 	return m
 }

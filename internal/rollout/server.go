@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
@@ -108,6 +109,8 @@ func (s *Server) routes() http.Handler {
 	ors{s}.routes(open, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
 	gym{s}.routes(keyed)
 	keyed("POST /rewards", s.reward)
+	keyed("GET /environments", s.watch)
+	keyed("GET /{env}/episodes", s.watchOne)
 	return mux
 }
 
@@ -193,6 +196,34 @@ func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Princip
 		return nil, schema.Errorf(schema.KindInvalidRequest, "%w", err)
 	}
 	return json.RawMessage(out), nil
+}
+
+// mayWatch refuses those who may not see the episodes of others.
+func mayWatch(who *schema.Principal) error {
+	if !who.Has(scope.Admin) || !who.Tenant.Is(schema.DefaultTenant) {
+		return schema.Errorf(schema.KindForbidden, "The episodes of all programs are shown to credentials of the default tenant with the scope %s alone.", scope.Admin)
+	}
+	return nil
+}
+
+// watch is GET /environments: what was counted of each environment, a [tally.List].
+func (s *Server) watch(_ http.ResponseWriter, _ *http.Request, who schema.Principal) (any, error) {
+	if err := mayWatch(&who); err != nil {
+		return nil, err
+	}
+	return s.o.Episodes.Watch(), nil
+}
+
+// watchOne is GET /{env}/episodes: the episodes and the rewards of one, a [tally.Detail].
+func (s *Server) watchOne(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	if err := mayWatch(&who); err != nil {
+		return nil, err
+	}
+	env, err := s.environment(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.o.Episodes.WatchOne(env), nil
 }
 
 // object is a JSON object that is written.

@@ -1,0 +1,60 @@
+package episode
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/callyard/callyard/internal/episode/tally"
+)
+
+// maxInProgress is how many episodes a list of those in progress has.
+const maxInProgress = 100
+
+// Watch returns what was counted of every environment since the manager began.
+func (m *Manager) Watch() tally.List {
+	list := tally.List{Since: m.since.UTC(), Environments: []tally.Environment{}}
+	for _, e := range m.Environments() {
+		list.Environments = append(list.Environments, m.counted(e))
+	}
+	return list
+}
+
+// WatchOne returns what was counted of one environment, with its episodes.
+func (m *Manager) WatchOne(e *Environment) tally.Detail {
+	d := tally.Detail{Since: m.since.UTC(), Environment: m.counted(e), InProgress: []tally.Episode{}}
+	d.Curve, d.Recent = m.tally.Show(e.name)
+	for _, ep := range m.all() {
+		if ep.env == e {
+			d.InProgress = append(d.InProgress, ep.told())
+		}
+	}
+	slices.SortFunc(d.InProgress, func(a, b tally.Episode) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID)) })
+	d.InProgress = d.InProgress[:min(len(d.InProgress), maxInProgress)]
+	return d
+}
+
+func (m *Manager) counted(e *Environment) tally.Environment {
+	told := tally.Environment{Name: e.name, Isolation: string(e.Isolation), Limit: e.Limits.Episodes}
+	m.tally.Fill(&told)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told.Running = m.running[e.name]
+	return told
+}
+
+// told is what others see of the episode.
+func (ep *Episode) told() tally.Episode {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return tally.Episode{ID: ep.id, Task: ep.task.ID, Principal: ep.who.Name, Steps: ep.steps, Began: ep.began.UTC()}
+}
+
+// count adds the episode to those that ended.
+func (ep *Episode) count(outcome, reason string) {
+	told, now := ep.told(), ep.m.o.Now().UTC()
+	told.Outcome, told.Reason, told.Ended = outcome, reason, &now
+	if o := ep.Last(); o != nil {
+		told.Reward = o.Reward
+	}
+	ep.m.tally.End(ep.env.name, told)
+}
