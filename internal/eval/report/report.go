@@ -225,6 +225,18 @@ func (r *Report) At(level eval.Level) *Level {
 	return &r.Levels[0]
 }
 
+// Parse reads the text of a report.json; name is the file's in errors.
+func Parse(name string, text []byte) (*Report, error) {
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	if len(r.Levels) == 0 || r.Scoring.Reward == nil {
+		return nil, fmt.Errorf("%s is not a report of an evaluation", name)
+	}
+	return &r, nil
+}
+
 // group joins the trials of each sample, in the order of the samples.
 func group(scores []stage.Score) (groups [][]*stage.Score) {
 	at := make(map[string]int, len(scores))

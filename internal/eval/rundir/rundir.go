@@ -218,14 +218,7 @@ func ReadReport(path string) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	var r report.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
-	}
-	if len(r.Levels) == 0 || r.Scoring.Reward == nil {
-		return nil, fmt.Errorf("%s is not a report of an evaluation", path)
-	}
-	return &r, nil
+	return report.Parse(path, text)
 }
 
 // Load reads the scores and the report of a run.

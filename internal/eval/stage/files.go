@@ -166,6 +166,11 @@ func ReadScores(path string) ([]Score, error) {
 	return readLines(path, func(*Score, []byte) error { return nil })
 }
 
+// ParseScores reads the text of a scores.jsonl; name is the file's in errors.
+func ParseScores(name string, text []byte) ([]Score, error) {
+	return linesIn(name, text, func(*Score, []byte) error { return nil })
+}
+
 // answerKey names an answer.
 type answerKey struct {
 	id    string

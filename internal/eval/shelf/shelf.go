@@ -1,0 +1,197 @@
+// Package shelf shows the runs of evaluations that lie in one folder, each in a folder of its own:
+// what callyard eval score wrote there.
+//
+// It promises that it reads nothing outside of the folder, whatever name is asked for and whatever
+// symbolic links there are, that it writes nothing, and that what it reads is bounded.
+//
+// It refuses to score, and to say who may see the runs.
+package shelf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/eval/stats"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// maxRuns is how many runs are listed, the newest first.
+	maxRuns = 500
+	// maxReport and maxScores bound the bytes that are read of one run.
+	maxReport = 16 << 20
+	maxScores = 256 << 20
+)
+
+// Shelf is a folder of runs. It is safe for concurrent use.
+type Shelf struct {
+	dir string
+
+	mu    sync.Mutex
+	known map[string]entry // by the name of the run, while its report is the same file
+}
+
+type entry struct {
+	at   time.Time
+	size int64
+	run  Run
+}
+
+// New returns the shelf of a folder, which is looked at on each request alone.
+func New(dir string) *Shelf { return &Shelf{dir: dir, known: make(map[string]entry)} }
+
+// Dir is the folder.
+func (s *Shelf) Dir() string { return s.dir }
+
+// Run is what a list tells of a run.
+type Run struct {
+	Name string
+	At   time.Time // when its report was written; of a run without one, when its folder was changed
+	// Scored says that there is a report. Without one Fault says why.
+	Scored bool
+	Fault  string
+	// Data is the data set as it was named.
+	Data                     string
+	Samples, Answers, Trials int
+	// F1 and Accuracy are shares of the samples, by the published rules of extraction. Reward is
+	// the mean of the whole reward.
+	F1, Accuracy, Reward stats.Estimate
+}
+
+// List returns the runs, the newest first, and how many there are, which may be more. A folder
+// without files of an evaluation is no run. The error is of KindUnavailable.
+func (s *Shelf) List() (runs []Run, all int, err error) {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
+	}
+	defer root.Close()
+	folders, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
+	}
+	type found struct {
+		name string
+		info fs.FileInfo
+		is   bool // the file is the report
+	}
+	var candidates []found
+	for _, f := range folders {
+		if !valid(f.Name()) {
+			continue
+		}
+		for _, file := range []string{stage.ReportFile, stage.ScoresFile, stage.ResponsesFile, stage.SamplesFile} {
+			if info, err := root.Stat(f.Name() + "/" + file); err == nil && info.Mode().IsRegular() {
+				candidates = append(candidates, found{f.Name(), info, file == stage.ReportFile})
+				break
+			}
+		}
+	}
+	slices.SortFunc(candidates, func(a, b found) int {
+		return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(a.name, b.name))
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := make(map[string]entry)
+	for _, c := range candidates[:min(len(candidates), maxRuns)] {
+		e, ok := s.known[c.name]
+		if !ok || !e.at.Equal(c.info.ModTime()) || e.size != c.info.Size() || e.run.Scored != c.is {
+			e = entry{c.info.ModTime(), c.info.Size(), read(root, c.name, c.info.ModTime(), c.is)}
+		}
+		seen[c.name] = e
+		runs = append(runs, e.run)
+	}
+	s.known = seen
+	return runs, len(candidates), nil
+}
+
+// read reads what a list tells of a run.
+func read(root *os.Root, name string, at time.Time, scored bool) Run {
+	run := Run{Name: name, At: at}
+	if !scored {
+		run.Fault = "It is not scored: run callyard eval score."
+		return run
+	}
+	r, err := reportOf(root, name)
+	if err != nil {
+		run.Fault = "The report cannot be read."
+		return run
+	}
+	level := r.At(eval.Published)
+	run.Scored, run.Data, run.Samples, run.Answers, run.Trials = true, r.Data, r.Samples, r.Answers, r.Trials
+	run.F1, run.Accuracy = level.Micro.F1, level.Micro.Accuracy
+	if len(r.Rewards) > 0 {
+		run.Reward = r.Rewards[0].Mean
+	}
+	return run
+}
+
+// Write writes the page of a run, which is complete in itself: that of callyard eval report.
+// The error is of KindNotFound where there is no such run, or it is not scored.
+func (s *Shelf) Write(w io.Writer, name string) error {
+	missing := schema.Errorf(schema.KindNotFound, "There is no scored run of that name.")
+	if !valid(name) {
+		return missing
+	}
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return missing
+	}
+	defer root.Close()
+	r, err := reportOf(root, name)
+	if err != nil {
+		return missing
+	}
+	text, err := contents(root, name+"/"+stage.ScoresFile, maxScores)
+	if err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The scores of the run cannot be read; callyard eval report may say why: %w", err)
+	}
+	scores, err := stage.ParseScores(stage.ScoresFile, text)
+	if err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The scores of the run cannot be read: %w", err)
+	}
+	page := report.Page{Title: name, Report: r, Scores: scores, Level: eval.Published}
+	return page.Write(w)
+}
+
+func reportOf(root *os.Root, name string) (*report.Report, error) {
+	text, err := contents(root, name+"/"+stage.ReportFile, maxReport)
+	if err != nil {
+		return nil, err
+	}
+	return report.Parse(stage.ReportFile, text)
+}
+
+// contents reads a file that is none but a plain one, and not longer than most.
+func contents(root *os.Root, path string, most int64) ([]byte, error) {
+	info, err := root.Stat(path) // first: opening a pipe would wait for who writes to it
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("%s is no file, or has more than %d bytes", path, most)
+	}
+	f, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return text, errors.Join(err, f.Close())
+}
+
+// valid says whether a name can be that of a folder right below ours. Those with a dot at the
+// beginning are hidden.
+func valid(name string) bool {
+	return name != "" && name[0] != '.' && !strings.ContainsAny(name, "/\\\x00")
+}
