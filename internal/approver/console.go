@@ -1,7 +1,10 @@
 package approver
 
 import (
+	"strings"
+
 	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/eval/shelf"
 )
 
 // openConsole makes the console, if there is a front door for it to show: the one of the
@@ -14,5 +17,9 @@ func openConsole(o Options) (*console.Console, error) {
 	if at == nil {
 		return nil, nil
 	}
-	return console.New(console.Options{FrontDoor: at, ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log})
+	of := console.Options{FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log}
+	if dir := o.Config.Console.Evaluations; dir != "" {
+		of.Evaluations = shelf.New(dir)
+	}
+	return console.New(of)
 }

@@ -41,11 +41,14 @@ func parsePages() (map[string]*template.Template, error) {
 			}
 			return seconds(*p / 1000)
 		},
+		"share":   func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+		"fixed":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
+		"reward":  func(x *float64) string { return fmt.Sprintf("%.3f", *x) },
 		"length":  length,
 		"bytesin": bytesIn,
 		"raw":     func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage"} {
+	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage", "evaluations", "environments", "environment"} {
 		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", "keyfields", name)
 		if err != nil {
 			return nil, err

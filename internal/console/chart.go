@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/internal/episode/tally"
 )
 
 const (
@@ -87,4 +89,44 @@ func (b *bars) Unit() string {
 // length writes a length of a drawing.
 func length(x float64) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}
+
+// curve is a line over time. Points are of the drawing.
+type curve struct {
+	Points      string
+	Least, Most float64
+	Zero        string // the height of 0 in the drawing; empty where it is not there
+	From, To    time.Time
+}
+
+// curveOf draws means over time; nil where there are fewer than two, which make no line.
+func curveOf(points []tally.Point) *curve {
+	if len(points) < 2 {
+		return nil
+	}
+	c := &curve{Least: points[0].Mean, Most: points[0].Mean, From: points[0].From, To: points[len(points)-1].To}
+	for _, p := range points {
+		c.Least, c.Most = min(c.Least, p.Mean), max(c.Most, p.Mean)
+	}
+	const edge = 4 // the line is as thick as that
+	height := func(y float64) string {
+		if c.Most <= c.Least {
+			return length(chartHeight / 2)
+		}
+		return length(chartHeight - edge - (chartHeight-2*edge)*(y-c.Least)/(c.Most-c.Least))
+	}
+	if c.Least < 0 && c.Most > 0 {
+		c.Zero = height(0)
+	}
+	lasts := c.To.Sub(c.From).Seconds()
+	places := make([]string, len(points))
+	for i, p := range points {
+		x := float64(i) / float64(len(points)-1)
+		if lasts > 0 {
+			x = p.From.Add(p.To.Sub(p.From)/2).Sub(c.From).Seconds() / lasts
+		}
+		places[i] = length(chartWidth*max(0, min(1, x))) + "," + height(p.Mean)
+	}
+	c.Points = strings.Join(places, " ")
+	return c
 }

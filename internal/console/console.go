@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/eval/shelf"
 	"github.com/callyard/callyard/internal/kit/ui"
 )
 
@@ -22,6 +23,10 @@ type Options struct {
 	// Transport carries the requests to the front door; nil means one of the console's own,
 	// which [Console.Close] closes.
 	Transport http.RoundTripper
+	// Environments is the address of a callyard env; empty: the console has no pages of them.
+	Environments string
+	// Evaluations are the runs of evaluations; nil: the console has no pages of them.
+	Evaluations *shelf.Shelf
 	// ArgumentBytes is the most that the arguments of a call may take.
 	ArgumentBytes int
 	Log           *slog.Logger
@@ -94,7 +99,7 @@ func (c *Console) Close() {
 
 // Routes returns all that the console serves.
 func (c *Console) Routes() []Route {
-	return []Route{
+	routes := []Route{
 		{"GET " + Root, c.overview},
 		{"GET " + Root + "/key", c.askKey},
 		{"POST " + Root + "/key", c.takeKey},
@@ -130,15 +135,28 @@ func (c *Console) Routes() []Route {
 		{"POST " + statePath, c.importState},
 		{"GET " + exportPath, c.exportState},
 	}
+	if c.o.Environments != "" {
+		routes = append(routes, Route{"GET " + environmentsPath, environmentPages{c}.list}, Route{"GET " + environmentPath, environmentPages{c}.one})
+	}
+	if c.o.Evaluations != nil {
+		routes = append(routes, Route{"GET " + evaluationsPath, c.evaluations}, Route{"GET " + reportPath, c.report})
+	}
+	return routes
 }
 
 // Links returns the navigation to the parts of the console; here is the path of the page
 // that is shown.
-func Links(here string) []ui.Link {
+func (c *Console) Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
 		{To: keysPath, Label: "Keys"}, {To: usagePath, Label: "Usage"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
+	}
+	if c.o.Environments != "" {
+		links = append(links, ui.Link{To: environmentsPath, Label: "Environments"})
+	}
+	if c.o.Evaluations != nil {
+		links = append(links, ui.Link{To: evaluationsPath, Label: "Evaluations"})
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here
@@ -155,7 +173,7 @@ type view struct {
 }
 
 func (c *Console) render(w http.ResponseWriter, v Visit, status int, name string, p view) error {
-	f := ui.Frame{Title: p.Title, Nav: Links(p.Here), Styles: []string{"/static/console.css"}, Scripts: []string{"/static/console.js"}, Page: p.Page}
+	f := ui.Frame{Title: p.Title, Nav: c.Links(p.Here), Styles: []string{"/static/console.css"}, Scripts: []string{"/static/console.js"}, Page: p.Page}
 	if p.Live {
 		f.Live, f.Stream = "parts", Root+"/events"
 	}

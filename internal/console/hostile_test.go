@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/callyard/callyard/internal/console"
+	"github.com/callyard/callyard/internal/eval/shelf"
 )
 
 // attacks are texts that a server or a caller may put anywhere.
@@ -67,8 +70,8 @@ func texts(v any, attack string) any {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at", "from", "to", "start": // not free
-			case "labels", "properties":
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at", "from", "to", "start", "began", "ended_at": // not free
+			case "labels", "properties", "outcomes", "masked":
 				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
 				texts(inner, attack)
 			default:
@@ -108,6 +111,9 @@ var everything = map[string]string{
 		{"writer":"x","seq":2,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","server":"x","tool":"x"}],"next":"x"}`,
 	"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":3,"writers":1,"fault_count":1,"faults":[{"writer":"x","seq":3,"kind":"x","what":"x"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
 	"GET /usage":              `{"from":"2026-11-25T02:00:00Z","to":"2026-11-26T03:00:00Z","complete":false,"total":{},"rows":[{"start":"2026-11-26T02:00:00Z","tenant":"x","key":"x","server":"x","tool":"x","calls":3,"succeeded":1,"failed":2,"held":1,"took_ms":5,"bytes_in":2000,"bytes_out":3000000}]}`,
+	"GET /environments":       `{"since":"2026-11-26T02:00:00Z","environments":[` + oneEnvironment + `]}`,
+	"GET /e/episodes": `{"since":"2026-11-26T02:00:00Z","environment":` + oneEnvironment + `,"curve":[{"from":"2026-11-26T02:00:00Z","to":"2026-11-26T02:00:00Z","episodes":1,"mean":-1},{"from":"2026-11-26T02:00:00Z","to":"2026-11-26T03:00:00Z","episodes":1,"mean":1}],
+		"in_progress":[{"id":"x","task":"x","principal":"x","steps":1,"began":"2026-11-26T02:00:00Z"}],"recent":[{"id":"x","task":"x","principal":"x","steps":1,"began":"2026-11-26T02:00:00Z","outcome":"x","reason":"x","reward":1,"ended":"2026-11-26T02:00:00Z"}]}`,
 	"GET /keys":               `{"keys":[` + oneKey + `]}`,
 	"GET /keys/k":             oneKey,
 	"PATCH /keys/k":           oneKey,
@@ -115,13 +121,22 @@ var everything = map[string]string{
 	"POST /servers/s/tools/t": `{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x","mimeType":"x"},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}`,
 }
 
+// oneEnvironment is an environment with all that is told of one.
+const oneEnvironment = `{"name":"x","isolation":"x","running":2,"limit":3,"ended":1,"outcomes":{"x":1},"masked":{"x":1},"rewards":2,"mean_reward":0,"least_reward":-1,"most_reward":1}`
+
 // oneKey is an API key with all that is told of one.
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
+	runs := t.TempDir()
+	for _, attack := range attacks { // those that can be the name of a folder
+		if !strings.ContainsAny(attack, "/\x00") {
+			putRun(t, runs, attack, attack)
+		}
+	}
 	for i, attack := range attacks {
 		answers := map[string]string{}
 		for route, text := range everything {
@@ -142,7 +157,8 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 			answers["GET /tools"] = `{"tools":[{` + name + `,"enabled":false,"reason":` + string(quoted) + `,"definition":{"name":"t","title":` + string(quoted) + `,"description":` + string(quoted) + `,"inputSchema":{"type":"object","description":"d","properties":{` +
 				string(quoted) + `:{"type":"string","description":` + string(quoted) + `,"default":` + string(quoted) + `,"pattern":` + string(quoted) + `,"format":` + string(quoted) + `},"e":{"enum":[` + string(quoted) + `]},"v":{"anyOf":[{"title":` + string(quoted) + `,"type":"object","properties":{"q":{"type":"array","items":{"type":"string","default":` + string(quoted) + `}}}},{"type":"string"}]}}}}}]}`
 		}
-		k := openDesk(t, openDoor(t, answers), nil)
+		d := openDoor(t, answers)
+		k := openDesk(t, d, func(o *console.Options) { o.Environments, o.Evaluations = d.url, shelf.New(runs) })
 		k.key = "cy_secret"
 		seen := 0
 		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/usage?by=tool&from=2026-11-25&key=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {

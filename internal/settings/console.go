@@ -15,16 +15,20 @@ type Console struct {
 	// Groups are those whose members may use the console where people sign in. Without any,
 	// nobody may.
 	Groups []string `yaml:"groups"`
+	// Environments is the address of a callyard env whose episodes the console shows; empty:
+	// none. Evaluations is a folder with runs of callyard eval that it shows; empty: none.
+	Environments string `yaml:"environments"`
+	Evaluations  string `yaml:"evaluations"`
 }
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Console) Validate() []config.Fault {
-	if c.FrontDoor == "" {
-		return nil
+	var faults config.Collector
+	for _, one := range []struct{ key, value, example string }{{"front_door", c.FrontDoor, "https://callyard.example.com"}, {"environments", c.Environments, "http://127.0.0.1:8090"}} {
+		u, err := url.Parse(one.value)
+		if one.value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "") {
+			faults.Addf(one.key, "must be a URL such as %s, without a path.", one.example)
+		}
 	}
-	u, err := url.Parse(c.FrontDoor)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return []config.Fault{config.Faultf("front_door", "must be a URL such as https://callyard.example.com, without a path.")}
-	}
-	return nil
+	return faults
 }

@@ -101,7 +101,7 @@ func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 		f.Nav = links
 		return
 	}
-	f.Brand, f.Nav = "", append(console.Links(""), ui.Link{To: "/", Label: "Approvals", Current: true})
+	f.Brand, f.Nav = "", append(s.o.Console.Links(""), ui.Link{To: "/", Label: "Approvals", Current: true})
 	f.Tabs, f.TabsOf = links, "Approvals"
 }
 
