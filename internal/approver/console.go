@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/console"
-	"github.com/callyard/callyard/internal/eval/shelf"
+	"github.com/callyard/callyard/internal/eval/runs"
 )
 
 // openConsole makes the console, if there is a front door for it to show: the one of the
@@ -19,7 +19,7 @@ func openConsole(o Options) (*console.Console, error) {
 	}
 	of := console.Options{FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log}
 	if dir := o.Config.Console.Evaluations; dir != "" {
-		of.Evaluations = shelf.New(dir)
+		of.Evaluations = runs.New(dir)
 	}
 	return console.New(of)
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/eval/shelf"
+	"github.com/callyard/callyard/internal/eval/runs"
 	"github.com/callyard/callyard/internal/kit/ui"
 )
 
@@ -26,7 +26,7 @@ type Options struct {
 	// Environments is the address of a callyard env; empty: the console has no pages of them.
 	Environments string
 	// Evaluations are the runs of evaluations; nil: the console has no pages of them.
-	Evaluations *shelf.Shelf
+	Evaluations *runs.Folder
 	// ArgumentBytes is the most that the arguments of a call may take.
 	ArgumentBytes int
 	Log           *slog.Logger
@@ -139,7 +139,7 @@ func (c *Console) Routes() []Route {
 		routes = append(routes, Route{"GET " + environmentsPath, environmentPages{c}.list}, Route{"GET " + environmentPath, environmentPages{c}.one})
 	}
 	if c.o.Evaluations != nil {
-		routes = append(routes, Route{"GET " + evaluationsPath, c.evaluations}, Route{"GET " + reportPath, c.report})
+		routes = append(routes, Route{"GET " + evaluationsPath, evaluationPages{c}.list}, Route{"GET " + reportPath, evaluationPages{c}.report})
 	}
 	return routes
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/internal/eval/shelf"
+	"github.com/callyard/callyard/internal/eval/runs"
 )
 
 const (
@@ -17,9 +17,12 @@ const (
 	reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 )
 
+// evaluationPages are the pages of runs of evaluations.
+type evaluationPages struct{ *Console }
+
 type evaluationsPage struct {
 	Dir  string
-	Runs []shelf.Run
+	Runs []runs.Run
 	All  int
 }
 
@@ -34,8 +37,8 @@ func (c *Console) known(ctx context.Context, v Visit) error {
 	return err
 }
 
-// evaluations lists the runs of evaluations.
-func (c *Console) evaluations(w http.ResponseWriter, r *http.Request, v Visit) error {
+// list lists the runs of evaluations.
+func (c evaluationPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err := c.known(r.Context(), v); err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -48,7 +51,7 @@ func (c *Console) evaluations(w http.ResponseWriter, r *http.Request, v Visit) e
 }
 
 // report answers with the page of a run, in a sandbox.
-func (c *Console) report(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c evaluationPages) report(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err := c.known(r.Context(), v); err != nil {
 		return c.orKey(w, r, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/console"
-	"github.com/callyard/callyard/internal/eval/shelf"
+	"github.com/callyard/callyard/internal/eval/runs"
 )
 
 // putRun writes a scored run to a folder of runs, with a text that others wrote.
@@ -46,7 +46,7 @@ func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := openDoor(t, map[string]string{"GET /version": `{"version":"1"}`})
-	k := openDesk(t, d, func(o *console.Options) { o.Evaluations = shelf.New(dir) })
+	k := openDesk(t, d, func(o *console.Options) { o.Evaluations = runs.New(dir) })
 	p := k.get("/console/evaluations")
 	p.says(t, `href="/console/evaluations/report?run=a%26%3Cb%3Erun"`, "1,234", "2,468", "of 2 trials", "50.0 %", "25.0 % to 75.0 %", "0.500", "No report", "callyard eval score", `href="/console/evaluations" aria-current="page"`)
 	harmless(t, "the list", p.body)
@@ -64,7 +64,7 @@ func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
 	}
 	// Who has no key of the front door sees none of it.
 	d.key = "door-key"
-	stranger := openDesk(t, d, func(o *console.Options) { o.Evaluations = shelf.New(dir) })
+	stranger := openDesk(t, d, func(o *console.Options) { o.Evaluations = runs.New(dir) })
 	for _, path := range []string{"/console/evaluations", report + url.QueryEscape(name)} {
 		if p = stranger.get(path); p.status != http.StatusSeeOther || !strings.HasPrefix(p.header.Get("Location"), "/console/key?") {
 			t.Errorf("%s without a key: %d", path, p.status)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/callyard/callyard/internal/console"
-	"github.com/callyard/callyard/internal/eval/shelf"
+	"github.com/callyard/callyard/internal/eval/runs"
 )
 
 // attacks are texts that a server or a caller may put anywhere.
@@ -131,10 +131,10 @@ const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"sc
 var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
-	runs := t.TempDir()
+	folder := t.TempDir()
 	for _, attack := range attacks { // those that can be the name of a folder
 		if !strings.ContainsAny(attack, "/\x00") {
-			putRun(t, runs, attack, attack)
+			putRun(t, folder, attack, attack)
 		}
 	}
 	for i, attack := range attacks {
@@ -158,7 +158,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 				string(quoted) + `:{"type":"string","description":` + string(quoted) + `,"default":` + string(quoted) + `,"pattern":` + string(quoted) + `,"format":` + string(quoted) + `},"e":{"enum":[` + string(quoted) + `]},"v":{"anyOf":[{"title":` + string(quoted) + `,"type":"object","properties":{"q":{"type":"array","items":{"type":"string","default":` + string(quoted) + `}}}},{"type":"string"}]}}}}}]}`
 		}
 		d := openDoor(t, answers)
-		k := openDesk(t, d, func(o *console.Options) { o.Environments, o.Evaluations = d.url, shelf.New(runs) })
+		k := openDesk(t, d, func(o *console.Options) { o.Environments, o.Evaluations = d.url, runs.New(folder) })
 		k.key = "cy_secret"
 		seen := 0
 		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/usage?by=tool&from=2026-11-25&key=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {

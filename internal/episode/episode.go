@@ -157,7 +157,7 @@ func (ep *Episode) Close() {
 		if err := ep.written.save(ep); err != nil {
 			ep.m.o.Log.Warn("the transcript of an episode was not written", "episode", ep.id, "error", err)
 		}
-		ep.count(outcome, reason)
+		ep.m.count(ep, outcome, reason)
 		ep.m.leave(ep.env, ep.key)
 		if ep.m.o.Metrics != nil {
 			ep.m.o.Metrics.EpisodeEnded(ep.env.name, outcome, reason)

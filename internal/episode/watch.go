@@ -49,12 +49,12 @@ func (ep *Episode) told() tally.Episode {
 	return tally.Episode{ID: ep.id, Task: ep.task.ID, Principal: ep.who.Name, Steps: ep.steps, Began: ep.began.UTC()}
 }
 
-// count adds the episode to those that ended.
-func (ep *Episode) count(outcome, reason string) {
-	told, now := ep.told(), ep.m.o.Now().UTC()
+// count adds an episode to those that ended.
+func (m *Manager) count(ep *Episode, outcome, reason string) {
+	told, now := ep.told(), m.o.Now().UTC()
 	told.Outcome, told.Reason, told.Ended = outcome, reason, &now
 	if o := ep.Last(); o != nil {
 		told.Reward = o.Reward
 	}
-	ep.m.tally.End(ep.env.name, told)
+	m.tally.End(ep.env.name, told)
 }

@@ -1,11 +1,11 @@
-// Package shelf shows the runs of evaluations that lie in one folder, each in a folder of its own:
+// Package runs shows the runs of evaluations that lie in one folder, each in a folder of its own:
 // what callyard eval score wrote there.
 //
 // It promises that it reads nothing outside of the folder, whatever name is asked for and whatever
 // symbolic links there are, that it writes nothing, and that what it reads is bounded.
 //
 // It refuses to score, and to say who may see the runs.
-package shelf
+package runs
 
 import (
 	"cmp"
@@ -34,8 +34,8 @@ const (
 	maxScores = 256 << 20
 )
 
-// Shelf is a folder of runs. It is safe for concurrent use.
-type Shelf struct {
+// Folder is a folder of runs. It is safe for concurrent use.
+type Folder struct {
 	dir string
 
 	mu    sync.Mutex
@@ -48,11 +48,11 @@ type entry struct {
 	run  Run
 }
 
-// New returns the shelf of a folder, which is looked at on each request alone.
-func New(dir string) *Shelf { return &Shelf{dir: dir, known: make(map[string]entry)} }
+// New returns the runs of a folder, which is looked at on each request alone.
+func New(dir string) *Folder { return &Folder{dir: dir, known: make(map[string]entry)} }
 
 // Dir is the folder.
-func (s *Shelf) Dir() string { return s.dir }
+func (s *Folder) Dir() string { return s.dir }
 
 // Run is what a list tells of a run.
 type Run struct {
@@ -69,9 +69,9 @@ type Run struct {
 	F1, Accuracy, Reward stats.Estimate
 }
 
-// List returns the runs, the newest first, and how many there are, which may be more. A folder
+// List returns the runs, the newest first, and the number of all, which may be higher. A folder
 // without files of an evaluation is no run. The error is of KindUnavailable.
-func (s *Shelf) List() (runs []Run, all int, err error) {
+func (s *Folder) List() (runs []Run, all int, err error) {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
 		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
@@ -139,7 +139,7 @@ func read(root *os.Root, name string, at time.Time, scored bool) Run {
 
 // Write writes the page of a run, which is complete in itself: that of callyard eval report.
 // The error is of KindNotFound where there is no such run, or it is not scored.
-func (s *Shelf) Write(w io.Writer, name string) error {
+func (s *Folder) Write(w io.Writer, name string) error {
 	missing := schema.Errorf(schema.KindNotFound, "There is no scored run of that name.")
 	if !valid(name) {
 		return missing
