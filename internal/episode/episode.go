@@ -209,13 +209,13 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *schema.Call {
 	return &schema.Call{
 		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
-		Trace: ep.spans.at, Session: ep.key, Clock: ep.env.Clock, Seed: ep.told(), Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
+		Trace: ep.spans.at, Session: ep.key, Clock: ep.env.Clock, Seed: seedOf(ep), Lease: ep.leases[server], Fresh: ep.leases != nil, NoStore: ep.leases != nil,
 	}
 }
 
-// told is the seed that goes with each call, "" for none: processes of the episode's own have
+// seedOf is the seed that goes with each call, "" for none: processes of the episode's own have
 // theirs from their start.
-func (ep *Episode) told() string {
+func seedOf(ep *Episode) string {
 	if !ep.env.State.Seed || ep.env.OwnFiles() {
 		return ""
 	}

@@ -25,7 +25,7 @@ func (m *Manager) WatchOne(e *Environment) tally.Detail {
 	d.Curve, d.Recent = m.tally.Show(e.name)
 	for _, ep := range m.all() {
 		if ep.env == e {
-			d.InProgress = append(d.InProgress, ep.told())
+			d.InProgress = append(d.InProgress, toldOf(ep))
 		}
 	}
 	slices.SortFunc(d.InProgress, func(a, b tally.Episode) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID)) })
@@ -42,8 +42,8 @@ func (m *Manager) counted(e *Environment) tally.Environment {
 	return told
 }
 
-// told is what others see of the episode.
-func (ep *Episode) told() tally.Episode {
+// toldOf is what others see of an episode.
+func toldOf(ep *Episode) tally.Episode {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return tally.Episode{ID: ep.id, Task: ep.task.ID, Principal: ep.who.Name, Steps: ep.steps, Began: ep.began.UTC()}
@@ -51,7 +51,7 @@ func (ep *Episode) told() tally.Episode {
 
 // count adds an episode to those that ended.
 func (m *Manager) count(ep *Episode, outcome, reason string) {
-	told, now := ep.told(), m.o.Now().UTC()
+	told, now := toldOf(ep), m.o.Now().UTC()
 	told.Outcome, told.Reason, told.Ended = outcome, reason, &now
 	if o := ep.Last(); o != nil {
 		told.Reward = o.Reward
