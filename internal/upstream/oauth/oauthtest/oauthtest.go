@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,6 +28,10 @@ type Server struct {
 	*httptest.Server
 	// Life is that of access tokens, an hour by default.
 	Life time.Duration
+	// Subjects says whose token may be exchanged, or with which error it is refused; nil: none.
+	Subjects func(token string) (user, refusal string)
+	// Issues changes the access token before it is sent; nil: it stays.
+	Issues func(token string) string
 	// Change, where it is set, changes the metadata before it is sent.
 	Change func(m map[string]any)
 
@@ -36,6 +42,7 @@ type Server struct {
 	refresh map[string]code // by refresh token
 	forms   []url.Values
 	issued  int
+	ever    map[string]string // every token, by what it is
 	user    string
 }
 
@@ -58,7 +65,7 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
 		Life: time.Hour, clients: map[string]client{}, tokens: map[string]issued{}, codes: map[string]code{},
-		refresh: map[string]code{}, user: "somebody",
+		refresh: map[string]code{}, ever: map[string]string{}, user: "somebody",
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.metadata)
@@ -108,6 +115,13 @@ func (s *Server) find(token string) (issued, bool) {
 
 // Issued returns the number of tokens that were issued.
 func (s *Server) Issued() int { s.mu.Lock(); defer s.mu.Unlock(); return s.issued }
+
+// Secrets are all tokens that were ever issued, by what they are.
+func (s *Server) Secrets() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.ever)
+}
 
 // RevokeAll makes all access tokens invalid.
 func (s *Server) RevokeAll() { s.mu.Lock(); defer s.mu.Unlock(); clear(s.tokens) }
@@ -230,6 +244,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	case "client_credentials":
 		s.issue(w, code{client: id, scope: form.Get("scope"), resource: form.Get("resource")}, false)
 		return
+	case "urn:ietf:params:oauth:grant-type:token-exchange":
+		s.exchange(w, id, form)
+		return
 	case "authorization_code":
 		g, ok = s.codes[form.Get("code")]
 		delete(s.codes, form.Get("code"))
@@ -254,13 +271,31 @@ func (s *Server) issue(w http.ResponseWriter, g code, refresh bool) {
 	access := "canary-access-" + rand.Text()
 	s.tokens[access] = issued{scope: g.scope, resource: g.resource, user: g.user, ends: time.Now().Add(s.Life)}
 	s.issued++
+	s.ever[fmt.Sprintf("access token %d of %s", s.issued, g.user+g.client)] = access
+	if s.Issues != nil {
+		access = s.Issues(access)
+	}
 	a := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(s.Life.Seconds()), "scope": g.scope}
 	if refresh {
 		next := "canary-refresh-" + rand.Text()
 		s.refresh[next] = g
+		s.ever[fmt.Sprintf("refresh token %d of %s", s.issued, g.user)] = next
 		a["refresh_token"] = next
 	}
 	answer(w, http.StatusOK, a)
+}
+
+// exchange takes the tokens that Subjects knows.
+func (s *Server) exchange(w http.ResponseWriter, id string, form url.Values) {
+	user, refusal := "", "invalid_request"
+	if s.Subjects != nil {
+		user, refusal = s.Subjects(form.Get("subject_token"))
+	}
+	if refusal != "" || form.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:access_token" {
+		refuse(w, refusal)
+		return
+	}
+	s.issue(w, code{client: id, scope: form.Get("scope"), resource: form.Get("resource") + form.Get("audience"), user: user}, false)
 }
 
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
