@@ -42,6 +42,8 @@ type Server struct {
 	Scheme string        // before the credential; "" for none
 	OAuth  *oauth.Client // nil where people store secrets of their own
 	Scopes []string      // to ask for; nil: those that the server names
+	// Exchange says that OAuth exchanges callers' tokens; nil: people connect.
+	Exchange *Exchange
 }
 
 // errClosed ends what waits when the book is closed.
@@ -207,10 +209,18 @@ func (b *Book) store(ctx context.Context, s *Server, person string, r *row) erro
 // of KindConnectRequired where the person has to connect.
 func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, refused uint64) (Credential, error) {
 	s := b.servers[server]
-	if s == nil {
+	if s == nil || s.Exchange != nil {
 		return Credential{}, schema.Errorf(schema.KindServerFailed, "Server %q requires a credential of each person, and \"credentials.servers\" does not list it. The call did not start.", server)
 	}
-	got := b.flight.DoChan(fmt.Sprint(server, "\x00", person, "\x00", refused), func() (any, error) {
+	return b.once(ctx, s, fmt.Sprint(server, "\x00", person, "\x00", refused), func(ctx context.Context) (Credential, error) {
+		return b.get(ctx, s, person, refused)
+	})
+}
+
+// once joins the work under way for the key, or begins it. It ends with ctx, and the work does
+// not.
+func (b *Book) once(ctx context.Context, s *Server, key string, work func(ctx context.Context) (Credential, error)) (Credential, error) {
+	got := b.flight.DoChan(key, func() (any, error) {
 		b.mu.Lock()
 		closed := b.closed
 		if !closed {
@@ -223,7 +233,7 @@ func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, r
 		defer b.work.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*leased)
 		defer cancel()
-		return b.get(ctx, s, person, refused)
+		return work(ctx)
 	})
 	select {
 	case <-ctx.Done():

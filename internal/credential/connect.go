@@ -38,11 +38,14 @@ type Connection struct {
 	Connected time.Time // zero: not connected
 }
 
-// Connections lists every server with what the person has there, by name.
+// Connections lists every server where people connect with what the person has there, by name.
 func (b *Book) Connections(ctx context.Context, person string) ([]Connection, error) {
 	var all []Connection
 	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
 		s := b.servers[id]
+		if s.Exchange != nil {
+			continue
+		}
 		r, _, err := b.read(ctx, s, person)
 		if err != nil && !errors.Is(err, errUnreadable) {
 			return nil, unavailable(s, err)
@@ -60,7 +63,7 @@ func (b *Book) Connections(ctx context.Context, person string) ([]Connection, er
 // to that person's browser.
 func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Request, error) {
 	s := b.servers[server]
-	if s == nil || s.OAuth == nil {
+	if s == nil || s.OAuth == nil || s.Exchange != nil {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
 	}
 	r, err := oauth.Discover(ctx, s.OAuth.HTTP, s.URL, s.OAuth.Issuer, oauth.Challenge{})
@@ -79,7 +82,7 @@ func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Reques
 // Finish stores what a person got. answer is the query of the redirect.
 func (b *Book) Finish(ctx context.Context, server schema.ServerID, person string, req *oauth.Request, answer url.Values) error {
 	s := b.servers[server]
-	if s == nil || s.OAuth == nil {
+	if s == nil || s.OAuth == nil || s.Exchange != nil {
 		return schema.Errorf(schema.KindNotFound, "There is no server of this name to connect to.")
 	}
 	token, grant, err := s.OAuth.Finish(ctx, req, answer)
@@ -128,7 +131,7 @@ func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person st
 func (b *Book) Metadata() []byte {
 	back := []string{}
 	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
-		if b.servers[id].OAuth != nil {
+		if b.servers[id].OAuth != nil && b.servers[id].Exchange == nil {
 			back = append(back, b.servers[id].OAuth.RedirectURL)
 		}
 	}

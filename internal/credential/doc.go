@@ -15,5 +15,8 @@
 //
 // # What it refuses
 //
-// It keeps no credential in memory longer than it takes to use it, and shows none.
+// It keeps no credential in memory longer than it takes to use it, and shows none. Only tokens
+// that were exchanged for those of callers stay there until they end, because no row has them.
+// A caller's own token is held by the request alone, and is sent to the authorization server
+// that exchanges it and nowhere else.
 package credential

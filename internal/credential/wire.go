@@ -86,10 +86,10 @@ func Ask(call schema.CallID, server schema.ServerID, address string, refused uin
 	return q, err
 }
 
-// Answer answers a question for a call of person at server. It never fails: a fault is an
+// Answer answers a question for a call of who at server. It never fails: a fault is an
 // answer. Without a book there are no credentials of people.
-func (b *Book) Answer(ctx context.Context, call schema.CallID, server schema.ServerID, person string, message []byte) []byte {
-	result, err := b.answer(ctx, call, server, person, message)
+func (b *Book) Answer(ctx context.Context, call schema.CallID, server schema.ServerID, who *schema.Principal, message []byte) []byte {
+	result, err := b.answer(ctx, call, server, who, message)
 	r := reply{Result: result}
 	if err != nil {
 		r.Error = schema.AsError(err)
@@ -101,7 +101,7 @@ func (b *Book) Answer(ctx context.Context, call schema.CallID, server schema.Ser
 	return text
 }
 
-func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.ServerID, person string, message []byte) ([]byte, error) {
+func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.ServerID, who *schema.Principal, message []byte) ([]byte, error) {
 	var q question
 	if json.Unmarshal(message, &q) != nil || q.Method != askMethod {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential cannot be read.")
@@ -117,7 +117,12 @@ func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.Ser
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential has no valid key.")
 	}
-	c, err := b.Get(ctx, server, person, q.Params.Refused)
+	var c Credential
+	if s.Exchange != nil {
+		c, err = b.exchange(ctx, s, who, q.Params.Refused)
+	} else {
+		c, err = b.Get(ctx, server, Person(who), q.Params.Refused)
+	}
 	if err != nil {
 		return nil, err
 	}

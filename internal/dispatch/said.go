@@ -3,7 +3,6 @@ package dispatch
 import (
 	"slices"
 
-	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -42,9 +41,9 @@ func (a *attempt) credential(f *bus.ReplyFrame) {
 		return
 	}
 	worker, seq, message := f.Worker, f.Seq, slices.Clone(f.Payload)
-	call, server, person := a.call.ID, a.call.Server, credential.Person(&a.call.Principal)
+	call, server, who := a.call.ID, a.call.Server, a.call.Principal
 	r := a.router
 	r.wait.Go(func() {
-		_ = a.client.AnswerAsked(worker, seq, bus.CredentialNumber, r.limits.Credentials.Answer(r.life, call, server, person, message)) // it is small
+		_ = a.client.AnswerAsked(worker, seq, bus.CredentialNumber, r.limits.Credentials.Answer(r.life, call, server, &who, message)) // it is small
 	})
 }

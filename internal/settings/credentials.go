@@ -26,6 +26,8 @@ type Credentials struct {
 const (
 	CredentialOAuth = "oauth"  // a grant of an authorization server
 	CredentialKey   = "header" // a secret that the person enters
+	// CredentialExchange is a token that is exchanged for the caller's access token (RFC 8693).
+	CredentialExchange = "exchange"
 )
 
 // CredentialServer is one entry of credentials.servers.
@@ -34,7 +36,7 @@ type CredentialServer struct {
 	// origin of URL only.
 	Name string `yaml:"name"`
 	URL  string `yaml:"url"`
-	// Kind is CredentialOAuth or CredentialKey.
+	// Kind is CredentialOAuth, CredentialKey or CredentialExchange.
 	Kind string `yaml:"kind"`
 	// Header carries a secret of kind CredentialKey, after Scheme; empty: Authorization.
 	Header string `yaml:"header"`
@@ -46,6 +48,10 @@ type CredentialServer struct {
 	ClientID         string   `yaml:"client_id"`
 	ClientSecretFile string   `yaml:"client_secret_file"`
 	Scopes           []string `yaml:"scopes"`
+	// Audience is asked for in an exchange; empty: URL, as the resource. ConsentURL is where
+	// people agree where Issuer wants that before an exchange.
+	Audience   string `yaml:"audience"`
+	ConsentURL string `yaml:"consent_url"`
 }
 
 // Validate returns the settings that cannot be honoured; see package config.
@@ -78,12 +84,23 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 	if _, ok := SafeAddress(s.URL); !ok && !strings.HasPrefix(s.URL, "wss://") {
 		add("url", "must be an https URL, the same as in the servers file; http is allowed for loopback only.")
 	}
-	oauth := s.Kind == CredentialOAuth
+	oauth, exchange := s.Kind == CredentialOAuth, s.Kind == CredentialExchange
+	if !exchange && (s.Audience != "" || s.ConsentURL != "") {
+		add("kind", "%q has no audience and consent_url; remove them.", s.Kind)
+	}
+	if _, ok := SafeAddress(s.ConsentURL); s.ConsentURL != "" && !ok {
+		add("consent_url", "must be an https URL; http is allowed for loopback only.")
+	}
 	switch {
+	case exchange && (s.Issuer == "" || s.ClientID == ""):
+		add("issuer", "and client_id are required by the kind %q: the authorization server that exchanges tokens, and who Callyard is there.", s.Kind)
+	case exchange && (s.Header != "" || s.Scheme != ""):
+		add("kind", "%q has no header and scheme: tokens are sent in Authorization; remove them.", s.Kind)
+	case exchange: // what follows is for the other kinds
 	case oauth && strings.HasPrefix(s.URL, "wss://"):
 		add("kind", "%q needs an https URL: what a server publishes of its authorization server is read there.", s.Kind)
 	case !oauth && s.Kind != CredentialKey:
-		add("kind", "must be %q or %q.", CredentialOAuth, CredentialKey)
+		add("kind", "must be %q, %q or %q.", CredentialOAuth, CredentialKey, CredentialExchange)
 	case !oauth && (s.Issuer != "" || s.ClientID != "" || s.ClientSecretFile != "" || len(s.Scopes) > 0):
 		add("kind", "%q has no issuer, client_id, client_secret_file and scopes; remove them.", s.Kind)
 	case oauth && (s.Header != "" || s.Scheme != ""):

@@ -43,7 +43,7 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.B
 
 func credentialServer(e *settings.CredentialServer, connect string) *credential.Server {
 	s := &credential.Server{ID: schema.ServerID(e.Name), URL: e.URL, Header: cmp.Or(e.Header, "Authorization"), Scheme: e.Scheme}
-	if e.Kind != settings.CredentialOAuth {
+	if e.Kind == settings.CredentialKey {
 		if e.Header == "" && e.Scheme == "" {
 			s.Scheme = "Bearer"
 		}
@@ -51,7 +51,12 @@ func credentialServer(e *settings.CredentialServer, connect string) *credential.
 	}
 	s.Scheme, s.Scopes = "Bearer", e.Scopes
 	s.OAuth = &oauth.Client{ID: e.ClientID, Issuer: e.Issuer, RedirectURL: credential.CallbackURL(connect, s.ID), Name: "Callyard", HTTP: oauth.NewHTTPClient(e.URL, e.Issuer)}
-	if strings.HasPrefix(connect, "https://") {
+	if e.Kind == settings.CredentialExchange {
+		s.Exchange = &credential.Exchange{Audience: e.Audience, ConsentURL: e.ConsentURL}
+		if e.Audience == "" {
+			s.Exchange.Resource = e.URL
+		}
+	} else if strings.HasPrefix(connect, "https://") {
 		s.OAuth.MetadataURL = connect + credential.ClientPath
 	}
 	if file := e.ClientSecretFile; file != "" {

@@ -3,6 +3,7 @@ package scope
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -21,7 +22,26 @@ type Grant struct {
 	ID string
 	// Role is where the scopes come from; "" where they were listed.
 	Role Role
+	// Caller is the access token that the request was sent with, and Expires its end; empty
+	// for a key. A server's credential may be got for it, and it goes no further.
+	Caller  Bearer
+	Expires time.Time
 }
+
+// Bearer is an access token. It is not shown when it is printed.
+type Bearer string
+
+// String hides the token.
+func (Bearer) String() string { return "[an access token]" }
+
+// GoString hides the token.
+func (b Bearer) GoString() string { return b.String() }
+
+// MarshalText hides the token.
+func (b Bearer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// Subject returns the access token of the request and its end; "" for a key.
+func (g *Grant) Subject() (string, time.Time) { return string(g.Caller), g.Expires }
 
 // Has reports whether one of the scopes is there.
 func (g *Grant) Has(scopes ...string) bool { return g.Scopes.Has(scopes...) }
