@@ -53,8 +53,26 @@ func (Auth) String() string { return hiddenText }
 // GoString hides the credential.
 func (Auth) GoString() string { return hiddenText }
 
-// Secret is a text, or a file that holds it and is read when the text is needed.
-type Secret struct{ Text, File string }
+// Secret is a text, or a file that holds it and is read when the text is needed, or in Vault.
+type Secret struct {
+	Text, File string
+	Vault      *Vault `json:",omitempty"`
+}
+
+// Vault is a field of a secret in the secrets engine KV of HashiCorp Vault or OpenBao. Path is
+// that of the API, such as secret/data/search. TokenFile holds a token for Vault, or with
+// KubernetesRole that of a service account; empty: that of the pod.
+type Vault struct{ Address, Path, Field, Namespace, TokenFile, KubernetesRole string }
+
+// vaultShape is a Vault in a file.
+type vaultShape struct {
+	Address        string `yaml:"address"`
+	Path           string `yaml:"path"`
+	Field          string `yaml:"field"`
+	Namespace      string `yaml:"namespace"`
+	TokenFile      string `yaml:"token_file"`
+	KubernetesRole string `yaml:"kubernetes_role"`
+}
 
 // IsZero reports whether there is none.
 func (s Secret) IsZero() bool { return s == Secret{} }
@@ -71,11 +89,12 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(hiddenText), nil }
 type authShape struct {
 	Bearer looseString `yaml:"bearer"`
 
-	Mode      string      `yaml:"mode"`
-	Header    string      `yaml:"header"`
-	Scheme    *string     `yaml:"scheme"`
-	Value     looseString `yaml:"value"`
-	ValueFile string      `yaml:"value_file"`
+	Mode       string      `yaml:"mode"`
+	Header     string      `yaml:"header"`
+	Scheme     *string     `yaml:"scheme"`
+	Value      looseString `yaml:"value"`
+	ValueFile  string      `yaml:"value_file"`
+	ValueVault *vaultShape `yaml:"value_vault"`
 
 	Issuer           string      `yaml:"issuer"`
 	TokenURL         string      `yaml:"token_url"`
@@ -172,7 +191,37 @@ func (r *authReader) unused(when string, keys map[string]bool) {
 func (r *authReader) static() {
 	r.noOAuth()
 	r.header()
-	r.a.Value = r.secret("value", string(r.s.Value), r.s.ValueFile)
+	switch s := r.s; {
+	case s.ValueVault == nil:
+		r.a.Value = r.secret("value", string(s.Value), s.ValueFile)
+	case s.Value != "" || s.ValueFile != "":
+		r.bad("value_vault", "there is a value or value_file too; keep one of them.")
+	default:
+		r.a.Value = Secret{Vault: r.vault(s.ValueVault)}
+	}
+}
+
+// vault reads where a secret is in Vault. Nobody asks Vault here: it may be away.
+func (r *authReader) vault(s *vaultShape) *Vault {
+	v := Vault(*s)
+	if !secureAddress(s.Address) {
+		r.bad("value_vault.address", "must be the https address of Vault without user and fragment; http is for this machine only.")
+	}
+	for key, text := range map[string]string{"path": s.Path, "field": s.Field} {
+		if text == "" {
+			r.bad("value_vault."+key, "is missing; write for example \"path\": \"secret/data/search\" and \"field\": \"token\".")
+		}
+	}
+	if slices.Contains(strings.Split(s.Path, "/"), "..") || strings.ContainsAny(s.Path, "?#% ") {
+		r.bad("value_vault.path", "is not a path of the API of Vault.")
+	}
+	switch {
+	case s.TokenFile != "":
+		v.TokenFile = r.file("value_vault.token_file", s.TokenFile)
+	case s.KubernetesRole == "" || r.path == "":
+		r.bad("value_vault.token_file", "is missing; name a file with a token for Vault, as its agent writes it, or set \"kubernetes_role\". A server that is added by a request cannot use Vault.")
+	}
+	return &v
 }
 
 // noOAuth reports the keys of the modes with an authorization server.
@@ -189,7 +238,7 @@ func (r *authReader) noOAuth() {
 // never have it.
 func (r *authReader) user(e *ServerEntry) {
 	s, d := r.s, r.d
-	if s.Value != "" || s.ValueFile != "" {
+	if s.Value != "" || s.ValueFile != "" || s.ValueVault != nil {
 		r.static()
 	} else {
 		r.noOAuth()
@@ -257,7 +306,7 @@ func (r *authReader) file(key, file string) string {
 
 func (r *authReader) service(e *ServerEntry) {
 	s, a := r.s, r.a
-	r.unusedIn(map[string]bool{"header": s.Header != "", "scheme": s.Scheme != nil, "value": s.Value != "", "value_file": s.ValueFile != ""})
+	r.unusedIn(map[string]bool{"header": s.Header != "", "scheme": s.Scheme != nil, "value": s.Value != "", "value_file": s.ValueFile != "", "value_vault": s.ValueVault != nil})
 	r.issuer()
 	if a.ClientID = s.ClientID; s.ClientID == "" {
 		r.bad("client_id", "is missing; write the id under which Callyard is registered with the authorization server.")

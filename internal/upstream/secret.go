@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,10 @@ type secret struct {
 }
 
 func newSecret(s config.Secret) *secret { return &secret{file: s.File, text: s.Text} }
+
+func (s *secret) get(_ context.Context, now bool) (string, error) { return s.read(now) }
+
+func (s *secret) changes() bool { return s.file != "" }
 
 // read returns the secret. A file that cannot be read any more does not lose the secret that
 // was read from it: it may be about to be replaced.

@@ -14,11 +14,22 @@ type static struct {
 	server schema.ServerID
 	header string
 	prefix string
-	value  *secret
+	value  source
+}
+
+// source is where a secret comes from. It is safe for concurrent use.
+type source interface {
+	// get returns the secret; with now it is read again, whatever its age.
+	get(ctx context.Context, now bool) (string, error)
+	// changes says that reading it again may give another one.
+	changes() bool
 }
 
 func newStatic(server schema.ServerID, a *config.Auth) *static {
 	s := &static{server: server, header: http.CanonicalHeaderKey(a.Header), value: newSecret(a.Value)}
+	if a.Value.Vault != nil {
+		s.value = newVaultSecret(a.Value.Vault)
+	}
 	if a.Scheme != "" {
 		s.prefix = a.Scheme + " "
 	}
@@ -26,12 +37,12 @@ func newStatic(server schema.ServerID, a *config.Auth) *static {
 }
 
 // Authorize sets the header.
-func (s *static) Authorize(_ context.Context, h http.Header) error {
-	return s.set(h, false)
+func (s *static) Authorize(ctx context.Context, h http.Header) error {
+	return s.set(ctx, h, false)
 }
 
-func (s *static) set(h http.Header, now bool) error {
-	text, err := s.value.read(now)
+func (s *static) set(ctx context.Context, h http.Header, now bool) error {
+	text, err := s.value.get(ctx, now)
 	if err == nil {
 		text, err = header(text)
 	}
@@ -42,13 +53,20 @@ func (s *static) set(h http.Header, now bool) error {
 	return nil
 }
 
-// Refused reads the file again; what it holds now is worth a second try.
-func (s *static) Refused(_ context.Context, r launch.Refusal) (bool, error) {
-	if r.Status != http.StatusUnauthorized || s.value.file == "" {
+// CloseIdleConnections ends the connections to Vault, if there are any.
+func (s *static) CloseIdleConnections() {
+	if v, ok := s.value.(*vaultSecret); ok {
+		v.http.CloseIdleConnections()
+	}
+}
+
+// Refused reads the file again, or Vault; what it holds now is worth a second try.
+func (s *static) Refused(ctx context.Context, r launch.Refusal) (bool, error) {
+	if r.Status != http.StatusUnauthorized || !s.value.changes() {
 		return false, nil
 	}
 	h := make(http.Header, 1)
-	if err := s.set(h, true); err != nil {
+	if err := s.set(ctx, h, true); err != nil {
 		return false, err
 	}
 	return h.Get(s.header) != r.Sent.Get(s.header), nil
