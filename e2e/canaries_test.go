@@ -67,6 +67,17 @@ func openVault(t testing.TB) *vaultOfCanaries {
 		t.Fatal(err)
 	}
 	v.section += fmt.Sprintf("    - {name: jira, url: %s/mcp, kind: header, header: X-Api-Key}\n", jira.URL)
+	erp := startTeller(t, "Authorization", func(value string) bool { return v.as.Takes(strings.TrimPrefix(value, "Bearer ")) })
+	entries["erp"] = map[string]any{"url": erp.URL + "/mcp", "auth": map[string]any{"mode": "user"}}
+	secret := c.fresh("client secret of erp")
+	v.as.AddClient("exchanger", secret)
+	v.as.Subjects = func(token string) (user, refusal string) {
+		if !slices.Contains(v.tokens, token) {
+			return "", "invalid_request"
+		}
+		return "the person of " + digestOf(token), ""
+	}
+	v.section += fmt.Sprintf("    - {name: erp, url: %s/mcp, kind: exchange, issuer: %s, client_id: exchanger, client_secret_file: %s}\n", erp.URL, v.as.URL, v.file(t, "erp", secret))
 	v.reopen(t, v.keyFile, v.crmServer, &credential.Server{ID: "jira", URL: jira.URL + "/mcp", Header: "X-Api-Key"})
 	debug := []string{"CALLYARD_LOG_LEVEL=debug", "CALLYARD_TRACES_ENDPOINT=" + v.spans.URL(), "CALLYARD_TRACES_BATCH_RATIO=1", soonSent, "CALLYARD_REDIS_URL=redis://" + v.redis.Address}
 	signs, trusts := callerKeys(t)
@@ -147,7 +158,7 @@ func (v *vaultOfCanaries) begin(t testing.TB) {
 	v.front, v.pages, v.work = startFrontDoor(t, v.door), startApprover(t, v.approver), startWorker(t, v.worker)
 	v.logs = append(v.logs, v.front.process, v.pages.process, v.work.process)
 	v.front.eventually(t, startWithin, "the servers", func() error {
-		for _, s := range append([]string{"crm", "jira", "held"}, v.servers...) {
+		for _, s := range append([]string{"crm", "jira", "erp", "held"}, v.servers...) {
 			if a, err := v.front.try("GET", "/servers/"+s+"/tools", "", "X-API-Key: "+v.keys[0]); err != nil || a.status != http.StatusOK {
 				return fmt.Errorf("%s: %d %s, %v", s, a.status, a.body, err)
 			}
@@ -177,6 +188,17 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 		call(s, "digest", `{"text":"please fail"}`, callers[1])
 	}
 	for _, c := range callers {
+		// A caller's token is exchanged; a call with a key, or that waits, has none.
+		want := http.StatusOK
+		if strings.HasPrefix(c, "X-API-Key") {
+			want = http.StatusForbidden
+		}
+		if a := call("erp", "digest", `{}`, c); a.status != want {
+			t.Errorf("erp: %d %s", a.status, a.body)
+		}
+		if a := v.ask(t, v.front, "POST", "/calls?wait=10", `{"server":"erp","tool":"digest","arguments":{}}`, c); a.status != http.StatusForbidden && a.status != http.StatusAccepted {
+			t.Errorf("a durable call of erp: %d %s", a.status, a.body)
+		}
 		for _, s := range []string{"crm", "jira"} {
 			call(s, "digest", `{}`, c)
 			call(s, "digest", `{"text":"please fail"}`, c)

@@ -30,8 +30,13 @@ const (
 	// storing bounds the storing of what a renewal got. The refresh token before it is spent by
 	// then, so that it is tried again until shortly before another process may take over.
 	storing = 10 * time.Second
-	// again is between two looks at a renewal that another process makes.
-	again = 50 * time.Millisecond
+	// again is between the first two looks at a renewal that another process makes, and between
+	// two tries to store. Each look takes twice as long as the one before, up to seldom: when
+	// many tokens end at once, looking must not take the time that renewing needs.
+	again  = 50 * time.Millisecond
+	seldom = time.Second
+	// mostRenewals bounds how many grants at one server a process renews at once.
+	mostRenewals = 32
 )
 
 // Server says how people connect to one MCP server.
@@ -44,6 +49,8 @@ type Server struct {
 	Scopes []string      // to ask for; nil: those that the server names
 	// Exchange says that OAuth exchanges callers' tokens; nil: people connect.
 	Exchange *Exchange
+
+	renewals chan struct{} // one for each renewal under way
 }
 
 // errClosed ends what waits when the book is closed.
@@ -74,6 +81,7 @@ func Open(ctx context.Context, c *bus.Conn, keys *Keys, servers []*Server, conne
 	}
 	b := &Book{keys: keys, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, closing: make(chan struct{})}
 	for _, s := range servers {
+		s.renewals = make(chan struct{}, mostRenewals)
 		b.servers[s.ID] = s
 	}
 	return b, nil
@@ -247,7 +255,7 @@ func (b *Book) once(ctx context.Context, s *Server, key string, work func(ctx co
 }
 
 func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64) (Credential, error) {
-	for {
+	for wait := again; ; wait = min(2*wait, seldom) {
 		r, revision, err := b.read(ctx, s, person)
 		switch {
 		case errors.Is(err, errUnreadable):
@@ -273,12 +281,12 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 				return Credential{}, unavailable(s, ctx.Err())
 			case <-b.closing:
 				return Credential{}, unavailable(s, errClosed)
-			case <-time.After(again):
+			case <-time.After(wait):
 			}
 			continue
 		}
 		before := *r
-		done, err := b.renew(ctx, s, person, r, revision)
+		done, err := b.renewInTurn(ctx, s, person, r, revision)
 		switch {
 		case done: // whatever its life: another renewal would give no better one
 			return s.credential(r), nil
@@ -308,6 +316,19 @@ func prefixed(scheme, value string) string {
 		return value
 	}
 	return scheme + " " + value
+}
+
+// renewInTurn is renew when fewer than mostRenewals are under way.
+func (b *Book) renewInTurn(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
+	select {
+	case s.renewals <- struct{}{}:
+	case <-ctx.Done():
+		return false, unavailable(s, ctx.Err())
+	case <-b.closing:
+		return false, unavailable(s, errClosed)
+	}
+	defer func() { <-s.renewals }()
+	return b.renew(ctx, s, person, r, revision)
 }
 
 // renew redeems the refresh token, if no other process was faster. The lease is written
