@@ -73,7 +73,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	}
 	now := time.Now().UTC()
 	m = &journal.Manifest{
-		ID: id, Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
+		ID: id, Kind: journal.Batch, Principal: o.Principal.Lasting(), Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
 		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels, Trace: o.Trace,
 	}
 	err = b.o.Store.Create(ctx, m)

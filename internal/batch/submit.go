@@ -75,7 +75,7 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	now := time.Now().UTC()
 	return c.acceptor.accept(ctx, s, journal.CallRecord{
 		Method: call.Method, Server: call.Server, Tool: call.Tool, ToolDigest: call.ToolDigest, Timeout: call.Timeout, Accepted: now, Expires: now.Add(c.o.Lifetime),
-		Safe: call.Safe, Principal: call.Principal, Trace: call.Trace, CallbackURL: s.CallbackURL, ReplayOf: call.ReplayOf, Extra: call.Extra, Arguments: call.Arguments,
+		Safe: call.Safe, Principal: call.Principal.Lasting(), Trace: call.Trace, CallbackURL: s.CallbackURL, ReplayOf: call.ReplayOf, Extra: call.Extra, Arguments: call.Arguments,
 	}, hash)
 }
 

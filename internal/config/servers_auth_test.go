@@ -52,7 +52,6 @@ func TestAnAuthBlockIsRead(t *testing.T) {
 	for rest, want := range map[string]*Auth{
 		url + `"auth": {"mode": "static", "value": "${TOKEN}"}`:                                                                                                                            {Mode: AuthStatic, Header: "Authorization", Scheme: "Bearer", Value: Secret{Text: "canary"}},
 		url + `"auth": {"mode": "static", "header": "x-api-key", "value_file": "secret"}`:                                                                                                  {Mode: AuthStatic, Header: "X-Api-Key", Value: Secret{File: "/secret"}},
-		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "token_file": "secret"}}`:                                             {Mode: AuthStatic, Header: "Authorization", Scheme: "Bearer", Value: Secret{Vault: &Vault{Address: "https://v.example", Path: "p", Field: "f", TokenFile: "/secret"}}},
 		url + `"auth": {"mode": "static", "scheme": "", "value_file": "secret"}`:                                                                                                           {Mode: AuthStatic, Header: "Authorization", Value: Secret{File: "/secret"}},
 		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c", "client_secret": "${TOKEN}"}`:                                                        &service,
 		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c", "client_secret": "${TOKEN}", "resource": "", "audience": "a", "scopes": ["x", "y"]}`: with(func(a *Auth) { a.Resource, a.Audience, a.Scopes = "", "a", []string{"x", "y"} }),
@@ -72,6 +71,20 @@ func TestAnAuthBlockIsRead(t *testing.T) {
 		if diff := cmp.Diff((*plainAuth)(want), (*plainAuth)(got), cmp.Comparer(func(a, b Secret) bool { return a == b })); diff != "" {
 			t.Errorf("%s: %s", rest, diff)
 		}
+	}
+}
+
+func TestWhereASecretIsInVaultIsRead(t *testing.T) {
+	a, err := authEntry(t, `"url": "https://mcp.example/mcp", "auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "secret/data/x", "field": "f", "token_file": "secret"}}`)
+	if err != nil || a.Value.Vault == nil {
+		t.Fatal(err)
+	}
+	if v := *a.Value.Vault; v.Address != "https://v.example" || v.Path != "secret/data/x" || v.Field != "f" || filepath.Base(v.TokenFile) != "secret" {
+		t.Errorf("read as %+v", v)
+	}
+	a, err = authEntry(t, `"url": "https://mcp.example/mcp", "auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "kubernetes_role": "callyard"}}`)
+	if err != nil || a.Value.Vault.KubernetesRole != "callyard" {
+		t.Errorf("with a role: %v", err)
 	}
 }
 

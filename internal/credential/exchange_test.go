@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,5 +158,37 @@ func TestATokenIsKeptNoLongerThanTheOneItWasGotFor(t *testing.T) {
 	}
 	if len(x.kept) != mostExchanged {
 		t.Errorf("%d tokens are kept", len(x.kept))
+	}
+}
+
+// TestACallersTokenGoesToTheIssuerAlone has an issuer whose endpoint redirects, one whose
+// metadata names another issuer, and a worker that has another address for the server.
+func TestACallersTokenGoesToTheIssuerAlone(t *testing.T) {
+	var strayed atomic.Int32
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
+	t.Cleanup(thief.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		moved := httptest.NewServer(http.RedirectHandler(thief.URL, status))
+		t.Cleanup(moved.Close)
+		w, b := exchanging(t)
+		w.as.Change = func(m map[string]any) { m["token_endpoint"] = moved.URL }
+		if _, err := asked(t, w, b, signedIn("caller-token-ada"), 0); schema.KindOf(err) != schema.KindUnavailable {
+			t.Errorf("a redirect %d: %v", status, err)
+		}
+	}
+	w, b := exchanging(t)
+	w.as.Change = func(m map[string]any) { m["issuer"], m["token_endpoint"] = thief.URL, thief.URL }
+	if _, err := asked(t, w, b, signedIn("caller-token-ada"), 0); schema.KindOf(err) != schema.KindUnavailable {
+		t.Errorf("metadata of another issuer: %v", err)
+	}
+	q, err := Ask("call_1", "crm", thief.URL, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Open(b.Answer(t.Context(), "call_1", "crm", signedIn("caller-token-ada"), q.Message)); schema.KindOf(err) != schema.KindServerFailed {
+		t.Errorf("a server that moved: %v", err)
+	}
+	if n := strayed.Load(); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
 	}
 }

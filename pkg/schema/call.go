@@ -209,6 +209,14 @@ type PrincipalID struct {
 // ID returns what tells the principal from all others.
 func (p *Principal) ID() PrincipalID { return PrincipalID{p.Tenant.Stored(), p.Name} }
 
+// Lasting is the principal as it outlives its request: without the grant, which holds what the
+// request was sent with.
+func (p *Principal) Lasting() Principal {
+	who := *p
+	who.Grant = nil
+	return who
+}
+
 // Same reports whether two principals are one: both the name and the tenant are the same.
 func (p *Principal) Same(other *Principal) bool {
 	return p.Name == other.Name && p.Tenant.Is(other.Tenant)
