@@ -15,7 +15,6 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/authn/token/tokentest"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
-	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/telemetry/tracetest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
@@ -57,7 +56,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 	}
 	entries := v.stored(t)
 	entries["crm"] = map[string]any{"url": v.crm.URL + "/mcp", "auth": map[string]any{"mode": "user"}}
-	jira := startTeller(t, "X-Api-Key", func(key string) bool { return !strings.Contains(key, "wrong") })
+	jira := startDigester(t, "X-Api-Key", func(key string) bool { return !strings.Contains(key, "wrong") })
 	entries["jira"] = map[string]any{"url": jira.URL + "/mcp", "auth": map[string]any{"mode": "user"}}
 	program := scripted(mcptest.Echo)
 	program.Env["SECRET"] = c.fresh("environment of a program")
@@ -67,7 +66,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 		t.Fatal(err)
 	}
 	v.section += fmt.Sprintf("    - {name: jira, url: %s/mcp, kind: header, header: X-Api-Key}\n", jira.URL)
-	erp := startTeller(t, "Authorization", func(value string) bool { return v.as.Takes(strings.TrimPrefix(value, "Bearer ")) })
+	erp := startDigester(t, "Authorization", func(value string) bool { return v.as.Takes(strings.TrimPrefix(value, "Bearer ")) })
 	entries["erp"] = map[string]any{"url": erp.URL + "/mcp", "auth": map[string]any{"mode": "user"}}
 	secret := c.fresh("client secret of erp")
 	v.as.AddClient("exchanger", secret)
@@ -78,7 +77,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 		return "the person of " + digestOf(token), ""
 	}
 	v.section += fmt.Sprintf("    - {name: erp, url: %s/mcp, kind: exchange, issuer: %s, client_id: exchanger, client_secret_file: %s}\n", erp.URL, v.as.URL, v.file(t, "erp", secret))
-	v.reopen(t, v.keyFile, v.crmServer, &credential.Server{ID: "jira", URL: jira.URL + "/mcp", Header: "X-Api-Key"})
+	v.reopen(t, v.keyFile, v.crmServer, takesKeys("jira", jira.URL+"/mcp", "X-Api-Key"))
 	debug := []string{"CALLYARD_LOG_LEVEL=debug", "CALLYARD_TRACES_ENDPOINT=" + v.spans.URL(), "CALLYARD_TRACES_BATCH_RATIO=1", soonSent, "CALLYARD_REDIS_URL=redis://" + v.redis.Address}
 	signs, trusts := callerKeys(t)
 	v.worker = setup{nats: v.nats.url, servers: v.file(t, "servers.json", string(list)), env: append(trusts, debug...)}
@@ -99,7 +98,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 func (v *vaultOfCanaries) stored(t testing.TB) map[string]any {
 	t.Helper()
 	good := map[string]bool{}
-	takes := startTeller(t, "Authorization", func(value string) bool {
+	takes := startDigester(t, "Authorization", func(value string) bool {
 		value = strings.TrimPrefix(value, "Bearer ")
 		return good[value] || v.as.Takes(value)
 	})

@@ -23,10 +23,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// teller is an MCP server that tells each caller the digest of the credential which it saw.
+// digester is an MCP server that tells each caller the digest of the credential which it saw.
 // It lists its tools to everybody, and repeats a credential that it refuses in its answer, as
 // hostile servers may.
-type teller struct {
+type digester struct {
 	*httptest.Server
 	header string
 	takes  func(value string) bool
@@ -36,10 +36,10 @@ type teller struct {
 	seen map[string]int // calls by digest
 }
 
-// startTeller starts one. takes says which values of the header are valid.
-func startTeller(t testing.TB, header string, takes func(value string) bool) *teller {
+// startDigester starts one. takes says which values of the header are valid.
+func startDigester(t testing.TB, header string, takes func(value string) bool) *digester {
 	t.Helper()
-	s := &teller{header: header, takes: takes, seen: map[string]int{}}
+	s := &digester{header: header, takes: takes, seen: map[string]int{}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -49,7 +49,7 @@ func startTeller(t testing.TB, header string, takes func(value string) bool) *te
 func digestOf(value string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(value)))[:16] }
 
 // ServeHTTP answers one message, or a request for the server's metadata.
-func (s *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *digester) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
 		ID     json.RawMessage
@@ -95,7 +95,7 @@ func (s *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // people is a fabric with a server at which every person has a grant of their own.
 type people struct {
 	as      *oauthtest.Server
-	crm     *teller
+	crm     *digester
 	nats    *natsProcess
 	natsDir string
 	keyFile string // with the key that the credentials are encrypted with
@@ -112,7 +112,7 @@ type people struct {
 func openPeople(t testing.TB, secret string) *people {
 	t.Helper()
 	p := &people{as: oauthtest.New(t), natsDir: t.TempDir()}
-	p.crm = startTeller(t, "Authorization", func(v string) bool { return p.as.Takes(strings.TrimPrefix(v, "Bearer ")) })
+	p.crm = startDigester(t, "Authorization", func(v string) bool { return p.as.Takes(strings.TrimPrefix(v, "Bearer ")) })
 	p.crm.issuer = p.as.URL
 	p.as.AddClient("callyard", secret)
 	p.nats = startNATS(t, p.natsDir)
@@ -152,6 +152,11 @@ func (p *people) reopen(t testing.TB, keyFile string, servers ...*credential.Ser
 		t.Fatal(err)
 	}
 	t.Cleanup(p.book.Close)
+}
+
+// takesKeys is a server at which people have keys.
+func takesKeys(name schema.ServerID, address, header string) *credential.Server {
+	return &credential.Server{ID: name, URL: address, Header: header}
 }
 
 // personOf is the person as the table knows them.

@@ -19,6 +19,7 @@ var doubles = []struct{ root, reason string }{
 	{"internal/embedded/disktest", "it makes a disk that can be full"},
 	{"internal/launch/attach/attachtest", "it plays programs that attach"},
 	{"internal/telemetry/tracetest", "it plays a receiver of traces"},
+	{"internal/upstream/oauth/oauthtest", "it plays an authorization server"},
 }
 
 // insiders are the files of e2e that import product code, and why. Nothing of e2e/chaos
@@ -26,6 +27,8 @@ var doubles = []struct{ root, reason string }{
 var insiders = []struct{ file, root, reason string }{
 	{"e2e/bounds_linux_test.go", "internal/waits", "the number of requests that wait is a fixed bound, which no answer tells"},
 	{"e2e/config_check_test.go", "internal/authn", "it writes a file of callers as an operator does, whose keys the command would only print"},
+	{"e2e/harness_credentials_test.go", "internal/credential", "it connects hundreds of people, for each of whom an approver would need a browser"},
+	{"e2e/harness_credentials_test.go", "internal/upstream/oauth", "it is the client that the approver has, for the people above"},
 	{"e2e/mcp_sessions_test.go", "internal/authn", "it writes a file of callers as an operator does, whose keys the command would only print"},
 	{"e2e/deploy/examples_test.go", "internal/config", "it reads the example files as the worker does, without starting one for each"},
 	{"e2e/deploy/metrics_test.go", "internal/telemetry", "the names of metrics in dashboards and alerts must be those that are registered"},

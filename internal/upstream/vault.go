@@ -60,7 +60,7 @@ func (v *vaultSecret) last() (string, time.Time) {
 }
 
 // get returns the secret, read again where it is old, or always with now. While one caller
-// reads it again the others go on with the last one; so they do while Vault is away.
+// reads it again the others use the last one; so they do while Vault is away.
 func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	began := time.Now()
 	text, checked := v.last()
