@@ -61,10 +61,6 @@ func openVault(t testing.TB) *vaultOfCanaries {
 	program := scripted(mcptest.Echo)
 	program.Env["SECRET"] = c.fresh("environment of a program")
 	entries["held"] = map[string]any{"command": program.Command, "args": program.Args, "env": program.Env, "riskLevel": 2}
-	list, err := json.Marshal(map[string]any{"mcpServers": entries})
-	if err != nil {
-		t.Fatal(err)
-	}
 	v.section += fmt.Sprintf("    - {name: jira, url: %s/mcp, kind: header, header: X-Api-Key}\n", jira.URL)
 	erp := startDigester(t, "Authorization", func(value string) bool { return v.as.Takes(strings.TrimPrefix(value, "Bearer ")) })
 	entries["erp"] = map[string]any{"url": erp.URL + "/mcp", "auth": map[string]any{"mode": "user"}}
@@ -77,6 +73,10 @@ func openVault(t testing.TB) *vaultOfCanaries {
 		return "the person of " + digestOf(token), ""
 	}
 	v.section += fmt.Sprintf("    - {name: erp, url: %s/mcp, kind: exchange, issuer: %s, client_id: exchanger, client_secret_file: %s}\n", erp.URL, v.as.URL, v.file(t, "erp", secret))
+	list, err := json.Marshal(map[string]any{"mcpServers": entries})
+	if err != nil {
+		t.Fatal(err)
+	}
 	v.reopen(t, v.keyFile, v.crmServer, takesKeys("jira", jira.URL+"/mcp", "X-Api-Key"))
 	debug := []string{"CALLYARD_LOG_LEVEL=debug", "CALLYARD_TRACES_ENDPOINT=" + v.spans.URL(), "CALLYARD_TRACES_BATCH_RATIO=1", soonSent, "CALLYARD_REDIS_URL=redis://" + v.redis.Address}
 	signs, trusts := callerKeys(t)
