@@ -38,7 +38,7 @@ func exchanging(t *testing.T) (*world, *Book) {
 
 // signedIn is a principal with an access token.
 func signedIn(token string) *schema.Principal {
-	return &schema.Principal{Name: "corp:x", Grant: &scope.Grant{Caller: scope.Bearer(token), Expires: time.Now().Add(time.Hour)}}
+	return &schema.Principal{Name: "corp:x", Grant: &scope.Grant{Caller: &scope.CallerToken{Token: scope.Bearer(token), Expires: time.Now().Add(time.Hour)}}}
 }
 
 // asked is a worker's question and the answer of the book.

@@ -115,7 +115,7 @@ func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Princip
 		return schema.Principal{}, err
 	}
 	who := t.Principal
-	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: scope.Bearer(raw), Expires: t.Expires}
+	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: &scope.CallerToken{Token: scope.Bearer(raw), Expires: t.Expires}}
 	return who, nil
 }
 

@@ -284,7 +284,7 @@ func (k *Keys) Limits(name string) (limits scope.Limits) {
 		return limits
 	}
 	if row, ok := k.table().Get(keytable.Row(IDOf(name))); ok && row.Name == name {
-		limits = row.Limits
+		limits = row.Bounds()
 	}
 	return limits
 }

@@ -131,7 +131,7 @@ func (k *Keys) configured() (all []Key) {
 			role, scopes = grant.Role, nil
 		}
 		all = append(all, Key{Configured: true, Key: keytable.Key{
-			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Role: string(role), Scopes: scopes, Limits: known.Limits, Expires: keytable.At(known.Expires),
+			ID: IDOf(p.Name), Name: p.Name, Owner: p.Owner, Groups: p.Groups, Tenant: p.Tenant, Role: string(role), Scopes: scopes, Limits: keytable.LimitsOf(known.Limits), Expires: keytable.At(known.Expires),
 		}})
 	}
 	return all
@@ -218,13 +218,13 @@ func taken(name, id string) error {
 
 // into writes what is asked for into the row.
 func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
-	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, w.Limits, keytable.At(w.Expires)
+	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.LimitsOf(w.Limits), keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
 // wishOf is what a key is now.
 func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Limits, Expires: row.Expires.Time()}
+	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time()}
 }
 
 // Update changes a key that has the revision. change is given what it is and makes of it

@@ -22,9 +22,14 @@ type Grant struct {
 	ID string
 	// Role is where the scopes come from; "" where they were listed.
 	Role Role
-	// Caller is the access token that the request was sent with, and Expires its end; empty
-	// for a key. A server's credential may be got for it, and it goes no further.
-	Caller  Bearer
+	// Caller is the access token that the request was sent with; nil for a key. A server's
+	// credential may be got for it, and it goes no further.
+	Caller *CallerToken
+}
+
+// CallerToken is the access token of a caller, and when it ends.
+type CallerToken struct {
+	Token   Bearer
 	Expires time.Time
 }
 
@@ -41,7 +46,12 @@ func (b Bearer) GoString() string { return b.String() }
 func (b Bearer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // Subject returns the access token of the request and its end; "" for a key.
-func (g *Grant) Subject() (string, time.Time) { return string(g.Caller), g.Expires }
+func (g *Grant) Subject() (string, time.Time) {
+	if g.Caller == nil {
+		return "", time.Time{}
+	}
+	return string(g.Caller.Token), g.Caller.Expires
+}
 
 // Has reports whether one of the scopes is there.
 func (g *Grant) Has(scopes ...string) bool { return g.Scopes.Has(scopes...) }

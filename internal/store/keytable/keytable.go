@@ -72,10 +72,10 @@ type Key struct {
 	// these patterns of SERVER/TOOL; none: it does not limit them.
 	Scopes []string `json:"scopes"`
 	Tools  []string `json:"tools,omitempty"`
-	// Limits bound the calls of the key.
-	Limits scope.Limits `json:"limits,omitzero"`
-	Note   string       `json:"note,omitempty"`
-	Hash   Digest       `json:"hash"`
+	// Limits bound the calls of the key; nil: none. See LimitsOf.
+	Limits *scope.Limits `json:"limits,omitempty"`
+	Note   string        `json:"note,omitempty"`
+	Hash   Digest        `json:"hash"`
 	// Former are secrets before this one that are still taken.
 	Former    []Secret `json:"former,omitempty"`
 	Created   Second   `json:"created"`
@@ -84,6 +84,22 @@ type Key struct {
 	ChangedBy string   `json:"changed_by"`
 	Rotated   Second   `json:"rotated,omitempty"`
 	Expires   Second   `json:"expires"`
+}
+
+// LimitsOf returns limits as a key has them: most keys have none, which then take no memory.
+func LimitsOf(l scope.Limits) *scope.Limits {
+	if l.None() {
+		return nil
+	}
+	return &l
+}
+
+// Bounds returns the limits of the key.
+func (k *Key) Bounds() (l scope.Limits) {
+	if k.Limits != nil {
+		l = *k.Limits
+	}
+	return l
 }
 
 // UnmarshalJSON reads a key so that it takes little memory: many keys have the same owner,

@@ -92,8 +92,8 @@ func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
 		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Role: k.Role, Scopes: slices.Concat([]string{}, issued.ScopesOf(&k.Key)), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
 	}
-	if !k.Limits.None() {
-		key.Limits = &k.Limits
+	if l := k.Bounds(); !l.None() {
+		key.Limits = &l
 	}
 	if k.Configured {
 		return key
