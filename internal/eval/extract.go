@@ -30,6 +30,8 @@ func Levels() []Level { return []Level{Strict, Published, Lenient} }
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Turn is the turn of a conversation, from 0.
+	Turn int `json:"turn,omitempty"`
 }
 
 // Extracted is what was found in an answer.
@@ -49,6 +51,30 @@ const (
 // Extract finds the tool calls in an answer. Tools outside of tags are found only with a name
 // of the sample. It takes time in proportion to the answer.
 func Extract(r *Response, tools []Tool, names *Names) Extracted {
+	if r.Turns == nil {
+		return extractOne(r, tools, names)
+	}
+	var all Extracted
+	for turn, steps := range r.Turns {
+		for i := range steps {
+			x := extractOne(&Response{Text: steps[i].Text, Message: steps[i].Message}, tools, names)
+			all.Blocks, all.GoodBlocks = all.Blocks+x.Blocks, all.GoodBlocks+x.GoodBlocks
+			all.Calls = appendTurn(all.Calls, x.Calls, turn)
+			all.Rescued = appendTurn(all.Rescued, x.Rescued, turn)
+		}
+	}
+	return all
+}
+
+func appendTurn(all, calls []Call, turn int) []Call {
+	for _, c := range calls {
+		c.Turn = turn
+		all = append(all, c)
+	}
+	return all
+}
+
+func extractOne(r *Response, tools []Tool, names *Names) Extracted {
 	var x Extracted
 	x.native(r.Message)
 	x.Rescued = append(x.Rescued, x.Calls...)
@@ -68,7 +94,7 @@ func Extract(r *Response, tools []Tool, names *Names) Extracted {
 		}
 		for _, f := range format.Extract(r.Text, lookup) {
 			if f.Err == nil && f.Name != "" {
-				x.Rescued = append(x.Rescued, Call{f.Name, f.Arguments})
+				x.Rescued = append(x.Rescued, Call{Name: f.Name, Arguments: f.Arguments})
 			}
 		}
 	}
@@ -96,7 +122,7 @@ func (x *Extracted) native(message []byte) {
 		x.Blocks++
 		if calls[i].Err == nil && calls[i].Name != "" {
 			x.GoodBlocks++
-			x.Calls = append(x.Calls, Call{calls[i].Name, calls[i].Arguments})
+			x.Calls = append(x.Calls, Call{Name: calls[i].Name, Arguments: calls[i].Arguments})
 		}
 	}
 }
@@ -131,5 +157,5 @@ func blockCall(body string) (Call, bool) {
 	if raw := members["name"]; len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &name) != nil || strings.TrimSpace(name) == "" {
 		return Call{}, false
 	}
-	return Call{name, members["arguments"]}, true
+	return Call{Name: name, Arguments: members["arguments"]}, true
 }

@@ -49,6 +49,8 @@ type LabelledCall struct {
 	// Similar are tools that the data set accepts in place of this one. The metrics of this
 	// package do not.
 	Similar []string `json:"similar_tools,omitempty"`
+	// Turn is the turn of a conversation, from 0.
+	Turn int `json:"turn,omitempty"`
 }
 
 // Check names a checker and holds the data that it needs.
@@ -61,6 +63,11 @@ type Check struct {
 	// answers of BFCL, or the texts that an answer to tau2 must have.
 	Functions json.RawMessage `json:"functions,omitempty"`
 	Answers   json.RawMessage `json:"answers,omitempty"`
+	// Turns is the number of turns of a conversation that is checked after each turn, 0 for a
+	// sample that is no such conversation. Then Hidden are functions that the server has and
+	// the sample does not offer: the official checker runs them, and so they may run.
+	Turns  int      `json:"turns,omitempty"`
+	Hidden []string `json:"hidden,omitempty"`
 }
 
 // Response is the answer of a model to one sample.
@@ -74,6 +81,9 @@ type Response struct {
 	// Message is the answer of the provider's API, or the assistant message or the tool
 	// calls in it, as JSON in the form of any provider that package format reads.
 	Message json.RawMessage `json:"message,omitempty"`
+	// Turns are the answers of a conversation of several turns in place of Text and Message:
+	// for each turn of the user what the model wrote until it waited for the next one.
+	Turns [][]Step `json:"turns,omitempty"`
 	// Error says that there is no answer, and why.
 	Error string `json:"error,omitempty"`
 	// Request is the digest of what the model was asked, and of the model, where this program
@@ -81,6 +91,12 @@ type Response struct {
 	Request string `json:"request,omitempty"`
 	// Usage counts the tokens, where the API reports them.
 	Usage *Usage `json:"usage,omitempty"`
+}
+
+// Step is one answer of a model within a turn, with Text and Message as in [Response].
+type Step struct {
+	Text    string          `json:"text,omitempty"`
+	Message json.RawMessage `json:"message,omitempty"`
 }
 
 // Usage is the number of tokens of a request and its answer.

@@ -30,8 +30,16 @@ func readBFCL(path string, o Options) (samples []eval.Sample, err error) {
 		sets = BFCLSets()
 	}
 	for _, set := range sets {
+		if slices.Contains(BFCLTurnSets(), set) {
+			part, err := bfclTurns(path, set, o.Limit)
+			if err != nil {
+				return nil, err
+			}
+			samples = append(samples, part...)
+			continue
+		}
 		if !slices.Contains(BFCLSets(), set) {
-			return nil, fmt.Errorf("the set %q cannot be scored from one answer; the sets are %s", set, strings.Join(BFCLSets(), ", "))
+			return nil, fmt.Errorf("the set %q cannot be scored; the sets are %s", set, strings.Join(append(BFCLSets(), BFCLTurnSets()...), ", "))
 		}
 		questions, err := load(filepath.Join(path, bfclPrefix+set+".json"))
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,7 @@ func splitID(customID string) (key answerKey, part string, ok bool) {
 
 func isStateCall(customID string) bool {
 	_, part, _ := splitID(customID)
-	return part == resetPart || part == statePart
+	return part == resetPart || isStatePart(part)
 }
 
 // LabelledCalls returns the labelled calls of samples, for a fleet. It is an error if no sample
@@ -88,11 +89,8 @@ func LabelledCalls(samples []Sample, to Target) ([]ExecCall, error) {
 	labelled := false
 	for i := range samples {
 		s := &samples[i]
-		own := make([]ExecCall, 0, len(s.Labels))
-		for _, label := range s.Labels {
-			labelled = true
-			own = append(own, to.call(&s.Sample, label.Server, label.Name, label.Arguments))
-		}
+		own := to.labelCalls(&s.Sample)
+		labelled = labelled || len(own.calls) > 0
 		var err error
 		if calls, err = to.add(calls, s, 0, own); err != nil {
 			return nil, err
@@ -121,8 +119,8 @@ func AnswerCalls(samples []Sample, responses []Response, to Target) ([]ExecCall,
 		names := eval.NewNames(s.Tools)
 		for _, r := range of[s.ID] {
 			x := eval.Extract(&r.Response, s.Tools, names)
-			own, _ := to.answer(&s.Sample, names, x.Rescued)
-			found = found || len(own) > 0
+			own := to.answer(&s.Sample, &r.Response, names, x.Rescued)
+			found = found || len(own.calls) > 0
 			var err error
 			if calls, err = to.add(calls, s, r.Trial, own); err != nil {
 				return nil, err
@@ -137,21 +135,27 @@ func AnswerCalls(samples []Sample, responses []Response, to Target) ([]ExecCall,
 
 // answer returns the calls of an answer that can run. Those of tools that the sample does not
 // offer are refused: an evaluation runs nothing that nobody offered. So are calls whose
-// arguments are no object.
-func (to Target) answer(s *eval.Sample, names *eval.Names, found []eval.Call) (calls []ExecCall, refused int) {
+// arguments are no object. In a conversation of several turns the names must be exact, and
+// functions that the sample hides may run, as for the official checker.
+func (to Target) answer(s *eval.Sample, r *eval.Response, names *eval.Names, found []eval.Call) ownCalls {
+	own := ownCalls{turns: turnsOf(s, r)}
 	for i := range found {
 		name, known := found[i].Name, true
 		if len(s.Tools) > 0 {
 			name, known = names.Known(name)
 		}
+		if own.turns > 0 {
+			known = known && name == found[i].Name || slices.Contains(s.Check.Hidden, found[i].Name)
+			name = found[i].Name
+		}
 		call := to.call(s, "", name, found[i].Arguments)
 		if !known || name == "" || call.Arguments[0] != '{' {
-			refused++
+			own.refused++
 			continue
 		}
-		calls = append(calls, call)
+		own.add(call, found[i].Turn)
 	}
-	return calls, refused
+	return own
 }
 
 // call returns a call without an id.
@@ -185,7 +189,7 @@ func serverOfTool(s *eval.Sample, name string) string {
 }
 
 // add names the calls of one answer, between those that reset and read the state.
-func (to Target) add(calls []ExecCall, s *Sample, trial int, own []ExecCall) ([]ExecCall, error) {
+func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]ExecCall, error) {
 	if to.Reset != "" {
 		reset := stateCall(to.Reset, s, trial, resetPart)
 		if len(s.State) > 0 {
@@ -193,18 +197,21 @@ func (to Target) add(calls []ExecCall, s *Sample, trial int, own []ExecCall) ([]
 		}
 		calls = append(calls, reset)
 	}
-	for n := range own {
-		call := &own[n]
-		call.CustomID = CustomID(s.ID, trial, n)
-		if call.Server == "" {
-			return nil, fmt.Errorf("the call of %s in sample %q names no server: choose one with --server ID", call.Tool, s.ID)
+	n := 0
+	for turn, end := range own.ends() {
+		for ; n < end; n++ {
+			call := &own.calls[n]
+			call.CustomID = CustomID(s.ID, trial, n)
+			if call.Server == "" {
+				return nil, fmt.Errorf("the call of %s in sample %q names no server: choose one with --server ID", call.Tool, s.ID)
+			}
+			calls = append(calls, *call)
 		}
-		calls = append(calls, *call)
+		if to.State != "" {
+			calls = append(calls, stateCall(to.State, s, trial, stateAfter(turn, own.turns)))
+		}
 	}
-	if to.State != "" {
-		calls = append(calls, stateCall(to.State, s, trial, statePart))
-	}
-	if len(s.ID)+len("#")+len(strconv.Itoa(trial))+len("#reset") > maxCustomID {
+	if len(customID(s.ID, trial, stateAfter(own.turns, own.turns))) > maxCustomID { // "reset" is no longer
 		return nil, fmt.Errorf("the id of sample %q is too long for a batch: at most %d bytes with the numbers of trial and call", s.ID, maxCustomID)
 	}
 	return calls, nil

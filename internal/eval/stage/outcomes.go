@@ -24,7 +24,10 @@ type outcome struct {
 	results      []*resultLine
 	reset, state *resultLine // nil: there was no such call
 	stateful     bool
-	lines        [][]byte // digests of all lines
+	// ends are the numbers of calls until the state was read, and states the states, in order.
+	ends   []int
+	states []*resultLine
+	lines  [][]byte // digests of all lines
 }
 
 // ReadOutcomes reads the executions in the folder of a run. A folder without any is no error.
@@ -85,11 +88,12 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 			r = &lines[n]
 			o.lines = append(o.lines, r.digest)
 		}
-		switch part {
-		case resetPart:
+		switch {
+		case part == resetPart:
 			o.reset = r
-		case statePart:
+		case isStatePart(part):
 			o.state, o.stateful = r, true
+			o.ends, o.states = append(o.ends, len(o.calls)), append(o.states, r)
 		default:
 			o.calls, o.results = append(o.calls, *call), append(o.results, r)
 		}
@@ -124,22 +128,22 @@ func (o *Outcomes) digest(sample string, trial int) string {
 
 // of says how the calls of an answer ran; nil if they were not run, or if the answer, the
 // sample or its labels have changed since.
-func (o *Outcomes) of(sample *eval.Sample, trial int, names *eval.Names, found []eval.Call) *eval.Execution {
+func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, found []eval.Call) *eval.Execution {
 	if o == nil {
 		return nil
 	}
-	answer := o.answers[answerKey{sample.ID, trial}]
-	calls, refused := Target{}.answer(sample, names, found)
-	if answer == nil && (len(o.answers) == 0 || len(calls) > 0) {
+	answer := o.answers[answerKey{sample.ID, r.Trial}]
+	own := Target{}.answer(sample, r, names, found)
+	if answer == nil && (len(o.answers) == 0 || len(own.calls) > 0) {
 		return nil
 	}
 	if answer == nil {
 		answer = &outcome{} // all answers were run, and this one has no call
 	}
-	if !answer.are(calls) {
+	if !answer.are(&own) {
 		return nil
 	}
-	e := &eval.Execution{Calls: len(calls) + refused, Refused: refused}
+	e := &eval.Execution{Calls: len(own.calls) + own.refused, Refused: own.refused}
 	for _, r := range answer.results {
 		switch {
 		case r.State == "succeeded" && !r.Result.IsError:
@@ -161,7 +165,8 @@ func (o *Outcomes) of(sample *eval.Sample, trial int, names *eval.Names, found [
 // compare compares an answer's results and state with those of the labelled calls.
 func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outcome) {
 	labels := o.labels[answerKey{sample.ID, 0}]
-	if labels == nil || labels.masked() != "" || !labels.are(labelCalls(sample)) {
+	own := Target{}.labelCalls(sample)
+	if labels == nil || labels.masked() != "" || !labels.are(&own) {
 		return
 	}
 	if len(labels.results) > 0 {
@@ -184,16 +189,12 @@ func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outco
 	}
 }
 
-func labelCalls(sample *eval.Sample) (calls []ExecCall) {
-	for _, label := range sample.Labels {
-		calls = append(calls, Target{}.call(sample, label.Server, label.Name, label.Arguments))
+// are says that these calls were run, in these turns. Their servers do not count.
+func (o *outcome) are(own *ownCalls) bool {
+	if own.turns > 0 && o.stateful && !slices.Equal(o.ends, own.ends()) {
+		return false
 	}
-	return calls
-}
-
-// are says that these calls were run. Their servers do not count.
-func (o *outcome) are(calls []ExecCall) bool {
-	return slices.EqualFunc(o.calls, calls, func(a, b ExecCall) bool {
+	return slices.EqualFunc(o.calls, own.calls, func(a, b ExecCall) bool {
 		return a.Tool == b.Tool && bytes.Equal(compact(a.Arguments), compact(b.Arguments))
 	})
 }
@@ -212,12 +213,12 @@ var answersFault = []string{"invalid-arguments", "invalid-request", "not-found",
 // masked says why the results tell nothing; "" if they do.
 func (o *outcome) masked() string {
 	worker := ""
-	for _, r := range append([]*resultLine{o.reset, o.state}, o.results...) {
+	for _, r := range slices.Concat([]*resultLine{o.reset}, o.states, o.results) {
 		if r == nil {
 			continue
 		}
 		kind := r.Problem.Type[strings.LastIndexByte(r.Problem.Type, '/')+1:]
-		switch housekeeping := r == o.reset || r == o.state; {
+		switch housekeeping := r == o.reset || slices.Contains(o.states, r); {
 		case r.State == "":
 			return "a call has no result"
 		case housekeeping && (r.State != "succeeded" || r.Result.IsError):

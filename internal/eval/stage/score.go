@@ -156,11 +156,15 @@ func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 		return unanswered(w, prepared, outcomes, settings), nil
 	}
 	x := eval.Extract(&w.response.Response, w.sample.Tools, prepared.Names)
-	ran := outcomes.of(&w.sample.Sample, w.response.Trial, prepared.Names, x.Rescued)
+	ran := outcomes.of(&w.sample.Sample, &w.response.Response, prepared.Names, x.Rescued)
 	out := Score{Score: prepared.ScoreExtracted(&w.response.Response, &x, settings.Reward, ran)}
 	check := w.sample.Check
 	if check != nil && check.Kind == "tau2" {
 		out.Check = tauVerdict(check, &w.response.Response, ran)
+	}
+	if check != nil && check.Kind == "bfcl" && check.Turns > 0 {
+		out.Check = outcomes.turnsVerdict(&w.sample.Sample, &w.response.Response, x.Rescued, ran)
+		return out, nil
 	}
 	if check == nil || check.Kind != "bfcl" {
 		return out, nil
@@ -189,7 +193,7 @@ func unanswered(w *answer, prepared *eval.Prepared, outcomes *Outcomes, settings
 	if out.Similar != nil {
 		out.Similar = new(float64)
 	}
-	if check := w.sample.Check; check != nil && (check.Kind == "bfcl" || outcomes.stateful()) {
+	if check := w.sample.Check; check != nil && (check.Kind == "bfcl" && check.Turns == 0 || outcomes.stateful()) {
 		out.Check = &eval.Verdict{Error: "no response"}
 	}
 	return out
