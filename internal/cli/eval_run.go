@@ -75,6 +75,12 @@ func (r *evalRun) run(ctx context.Context, c *client) error {
 		return err
 	}
 	if r.m.name != "" {
+		if r.target.Reset != "" {
+			if err := r.serial(ctx, c); err != nil {
+				return err
+			}
+			r.m.options.Fabric = &evalFabric{c, r.target}
+		}
 		if err := r.m.ask(ctx, c, r.o); err != nil {
 			return err
 		}

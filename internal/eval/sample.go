@@ -68,6 +68,8 @@ type Check struct {
 	// the sample does not offer: the official checker runs them, and so they may run.
 	Turns  int      `json:"turns,omitempty"`
 	Hidden []string `json:"hidden,omitempty"`
+	// Later are the functions that a model is told of only from a turn on, with the turn.
+	Later map[string]int `json:"later,omitempty"`
 }
 
 // Response is the answer of a model to one sample.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -33,6 +34,9 @@ type Options struct {
 	Text bool
 	// MaxOutput is the number of tokens of one answer; 0 is the provider's default.
 	MaxOutput int
+	// Fabric runs the calls of conversations of several turns, which are led one after the
+	// other; nil: there must be none.
+	Fabric Fabric
 	// Told is called after each answer; nil: nobody wants to know.
 	Told func(done, all int)
 }
@@ -57,7 +61,8 @@ type question struct {
 	trial   int
 	request *model.Request
 	digest  string
-	names   map[string]string // what the model calls a tool, to its name in the sample
+	names   map[string]string   // what the model calls a tool, to its name in the sample
+	turns   [][]json.RawMessage // what the user says in each turn of a conversation
 }
 
 // Run asks for the answers that the file at path does not have and appends them. It returns
@@ -76,6 +81,9 @@ func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*
 	open, err := o.questions(samples, have, out)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(open, func(q question) bool { return converses(&q.sample.Sample) }) {
+		o.Parallel = 1 // they have one state
 	}
 	return out, o.all(ctx, open, file, out)
 }
@@ -162,6 +170,9 @@ func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, 
 
 // one asks one question.
 func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) {
+	if converses(&q.sample.Sample) {
+		return o.converse(ctx, q)
+	}
 	answer, err := o.Model.Ask(ctx, q.request, nil, nil)
 	if err != nil {
 		return nil, err

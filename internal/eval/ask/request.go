@@ -26,6 +26,9 @@ The tools, one a line:
 
 // prepare makes the request of a question.
 func (o *Options) prepare(q *question) error {
+	if converses(&q.sample.Sample) {
+		return o.prepareTurns(q)
+	}
 	messages, err := o.messages(&q.sample.Sample)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/kit/rawjson"
@@ -29,6 +30,7 @@ type conversation struct {
 	Config   map[string]json.RawMessage `json:"initial_config"`
 	Classes  []string                   `json:"involved_classes"`
 	Excluded []string                   `json:"excluded_function"`
+	Missed   map[string][]string        `json:"missed_function"`
 }
 
 // bfclTurns reads one set with its functions and labels from the folder of the data set.
@@ -77,6 +79,9 @@ func turnsSet(set string, questions, answers *source, functions map[string]*sour
 		var parameters map[string][]string
 		if s.Tools, s.Check.Hidden, parameters, err = c.tools(tools); err != nil {
 			return s, line.fault("%w", err)
+		}
+		if s.Check.Later, err = c.later(); err != nil {
+			return s, line.fault("missed_function: %w", err)
 		}
 		if s.Labels, err = calls(label.turns, parameters); err != nil {
 			return s, label.line.fault("%s: %w", c.ID, err)
@@ -165,6 +170,21 @@ func (c *conversation) tools(of map[string][]classTool) (tools []eval.Tool, hidd
 		}
 	}
 	return tools, hidden, parameters, nil
+}
+
+// later are the functions that the model is told of from a turn on.
+func (c *conversation) later() (map[string]int, error) {
+	later := map[string]int{}
+	for turn, names := range c.Missed {
+		n, err := strconv.Atoi(turn)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%q is no number of a turn", turn)
+		}
+		for _, name := range names {
+			later[name] = n
+		}
+	}
+	return later, nil
 }
 
 // calls reads the labelled calls of all turns.

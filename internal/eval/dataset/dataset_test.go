@@ -129,7 +129,7 @@ func TestBFCLIsRead(t *testing.T) {
 	if len(got[1].Expected) != 0 || !got[2].AnyExpected || len(got[2].Expected) != 2 {
 		t.Errorf("%+v", got[1:])
 	}
-	if _, err := Read("bfcl:"+dir, Options{Sets: []string{"multi_turn_base"}}); err == nil || !strings.Contains(err.Error(), "cannot be scored") {
+	if _, err := Read("bfcl:"+dir, Options{Sets: []string{"memory"}}); err == nil || !strings.Contains(err.Error(), "the sets are") {
 		t.Error(err)
 	}
 	write(t, answers, `{"id":"other","ground_truth":[]}`)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // Files of an execution, in a folder for the labelled calls and one for those of the answers.
@@ -145,8 +146,7 @@ func (to Target) answer(s *eval.Sample, r *eval.Response, names *eval.Names, fou
 			name, known = names.Known(name)
 		}
 		if own.turns > 0 {
-			known = known && name == found[i].Name || slices.Contains(s.Check.Hidden, found[i].Name)
-			name = found[i].Name
+			name, known = found[i].Name, Offers(s, found[i])
 		}
 		call := to.call(s, "", name, found[i].Arguments)
 		if !known || name == "" || call.Arguments[0] != '{' {
@@ -156,6 +156,19 @@ func (to Target) answer(s *eval.Sample, r *eval.Response, names *eval.Names, fou
 		own.add(call, found[i].Turn)
 	}
 	return own
+}
+
+// Offers says that a call of a conversation may run: it has the exact name of a tool that the
+// sample offers or hides, and its arguments are a JSON object or missing.
+func Offers(s *eval.Sample, c eval.Call) bool {
+	named := slices.ContainsFunc(s.Tools, func(t eval.Tool) bool { return t.Name == c.Name }) || s.Check != nil && slices.Contains(s.Check.Hidden, c.Name)
+	arguments := bytes.TrimSpace(c.Arguments)
+	return named && (len(arguments) == 0 || string(arguments) == "null" || rawjson.IsObject(arguments))
+}
+
+// Call returns a call of a sample without an id, as it goes to Callyard.
+func (to Target) Call(s *eval.Sample, c eval.Call) ExecCall {
+	return to.call(s, "", c.Name, c.Arguments)
 }
 
 // call returns a call without an id.
@@ -191,10 +204,8 @@ func serverOfTool(s *eval.Sample, name string) string {
 // add names the calls of one answer, between those that reset and read the state.
 func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]ExecCall, error) {
 	if to.Reset != "" {
-		reset := stateCall(to.Reset, s, trial, resetPart)
-		if len(s.State) > 0 {
-			reset.Arguments = s.State
-		}
+		reset := to.ResetCall(&s.Sample)
+		reset.CustomID = customID(s.ID, trial, resetPart)
 		calls = append(calls, reset)
 	}
 	n := 0
@@ -215,6 +226,16 @@ func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]Ex
 		return nil, fmt.Errorf("the id of sample %q is too long for a batch: at most %d bytes with the numbers of trial and call", s.ID, maxCustomID)
 	}
 	return calls, nil
+}
+
+// ResetCall returns the call that begins a sample, without an id.
+func (to Target) ResetCall(s *eval.Sample) ExecCall {
+	server, name, _ := strings.Cut(to.Reset, "/")
+	arguments := s.State
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	return ExecCall{Server: server, Tool: name, Arguments: arguments}
 }
 
 func stateCall(tool string, s *Sample, trial int, part string) ExecCall {
