@@ -58,7 +58,7 @@ func evalScoreCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
-	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several, such as live_multiple; repeatable (default: all)")
+	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several, such as live_multiple; repeatable (default: all with one turn)")
 	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
 	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines, or folder of transcripts (default: those in RUN_DIR)")
 	f.StringVar(&missing, "missing", string(stage.MissingError), "samples without a response: error, skip (leave them out) or zero (count them as wrong)")
@@ -69,7 +69,7 @@ func evalScoreCommand() *cobra.Command {
 	f.BoolVar(&o.Report.Stratify, "stratify", false, "draw within each category")
 	offer(cmd, "missing", "error", "skip", "zero")
 	offer(cmd, "reward", eval.RewardNames()...)
-	offer(cmd, "set", dataset.BFCLSets()...)
+	offer(cmd, "set", append(dataset.BFCLSets(), dataset.BFCLTurnSets()...)...)
 	return cmd
 }
 

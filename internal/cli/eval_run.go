@@ -39,7 +39,7 @@ func evalRunCommand() *cobra.Command {
 		Long: "With --model, run asks the model the questions of a data set and keeps its answers in RUN_DIR, where `callyard eval score` finds them. Answers that are there are not asked for again.\n\n" +
 			"With --execute, run sends calls to Callyard as a batch, and counts those that reach their tool and those that the tool answers without an error: the calls that the data set expects (label), those of the answers in RUN_DIR (model), or both (all). " +
 			"`callyard eval score` then compares their results. Of an answer, only calls of tools that its question offers are sent. Without --model, the default is label: it shows whether the fleet can run the data set at all.\n\n" +
-			"--reset and --state are for servers with a state, such as that of tau2: before the calls of each sample the tool --reset is called, and after them the tool --state, whose result is the state. Such a server needs \"sessions\": 1 and \"inFlight\": 1, so that calls run one after the other.\n\n" +
+			"--reset and --state are for servers with a state, such as that of tau2: before the calls of each sample the tool --reset is called, and after them the tool --state, whose result is the state. Such a server needs \"sessions\": 1 and \"inFlight\": 1, so that calls run one after the other. In a conversation of several turns, such as multi_turn_base of BFCL, --state is called after each turn, and with --model the calls of the model run at Callyard while it is asked.\n\n" +
 			"After any interruption the same command continues: no call is sent twice. When all calls have a result, it runs nothing again and needs no Callyard.\n\n" +
 			"Exit code: 0 every call ended without an error, 1 some calls failed or a tool reported an error, 3 all calls that did not succeed were denied or Callyard refused the batch, 4 the model or Callyard was not reachable.",
 		Example: "  callyard eval run run/ --data bfcl:bfcl_eval/data --set live_multiple --model ollama:qwen3 --trials 4\n" +
@@ -53,7 +53,7 @@ func evalRunCommand() *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&r.o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
-	f.StringArrayVar(&r.o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all)")
+	f.StringArrayVar(&r.o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all with one turn)")
 	f.IntVar(&r.o.Part.Limit, "limit", 0, "maximum number of samples of each set")
 	f.StringVar(&r.o.Responses, "responses", "", "file of responses whose calls are run, JSON Lines (default: those in RUN_DIR)")
 	f.StringVar(&r.execute, "execute", "", "calls to run: label, model, all, or none (default: none with --model, else label)")

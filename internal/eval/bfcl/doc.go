@@ -4,6 +4,7 @@
 //
 // It follows the official checker (ast_checker.py and the two type converters of bfcl-eval
 // 2026.3.23) down to its peculiarities; a test compares the two on 20,000 made answers. It
-// does not check conversations of several turns, which need the back ends of the leaderboard,
-// and it does not know the "language" of a category that is not listed there: it takes Python.
+// checks conversations of several turns by results and states that others bring, because it
+// has no back ends of the leaderboard. It does not know the "language" of a category that is
+// not listed there: it takes Python.
 package bfcl
