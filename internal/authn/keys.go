@@ -274,12 +274,16 @@ func (e *entry) valid() error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
 }
 
+// errNone is made once: a front door without keys gets a request without one for each call. It
+// is never changed.
+var errNone = schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
+
 // Credential finds the one credential of a request; bearer says that it is in the header
 // Authorization. The error is a *schema.Error of KindUnauthenticated.
 func Credential(h http.Header) (credential string, bearer bool, err error) {
 	authorization, keys := h["Authorization"], h["X-Api-Key"]
 	if len(authorization)+len(keys) == 0 {
-		return "", false, schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
+		return "", false, errNone
 	}
 	found := ""
 	for _, value := range authorization {
