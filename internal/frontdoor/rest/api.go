@@ -178,9 +178,6 @@ func New(o Options) (*API, error) {
 	return a, nil
 }
 
-// Document returns the OpenAPI 3.1 document as JSON, as /openapi.json serves it.
-func (a *API) Document() []byte { return a.doc.JSON() }
-
 // CallView returns the CallState of a call as JSON without its result, and the result.
 func (a *API) CallView(ctx context.Context, s *calls.Status) (view, result []byte, err error) {
 	return a.runner.View(ctx, s)

@@ -87,14 +87,17 @@ func registerPages(mux *http.ServeMux, version string, doc *httpapi.Document) {
 	page("/problems/{kind}", p.problem)
 	page("/docs", p.docs)
 	page("/docs/{file}", p.asset)
-	page("/openapi.json", func(x *httpapi.Exchange, _ *http.Request) error {
-		x.Send(http.StatusOK, []string{"application/openapi+json"}, doc.JSON())
-		return nil
-	})
-	page("/openapi.yaml", func(x *httpapi.Exchange, _ *http.Request) error {
-		x.Send(http.StatusOK, []string{"application/openapi+yaml"}, doc.YAML())
-		return nil
-	})
+	document := func(pattern, media string, encoded func() ([]byte, error)) {
+		page(pattern, func(x *httpapi.Exchange, _ *http.Request) error {
+			text, err := encoded()
+			if err == nil {
+				x.Send(http.StatusOK, []string{media}, text)
+			}
+			return err
+		})
+	}
+	document("/openapi.json", "application/openapi+json", doc.JSON)
+	document("/openapi.yaml", "application/openapi+yaml", doc.YAML)
 }
 
 func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

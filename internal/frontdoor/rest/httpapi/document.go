@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"sort"
 	"strconv"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -28,8 +29,8 @@ type Document struct {
 	problems   *Problems
 	names      map[reflect.Type]string // of schemas, where they are not those of the types
 	last       []func(schemas map[string]*huma.Schema)
-	unknown    []string // operations of which nobody says what they need
-	spec, yaml []byte
+	unknown    []string               // operations of which nobody says what they need
+	spec, yaml func() ([]byte, error) // encode the finished document once
 }
 
 // NewDocument returns a document with nothing in it but what is common to all operations.
@@ -273,37 +274,55 @@ func (d *Document) finishSchemas() {
 	}
 }
 
-// Finish fixes the document as it will be served.
+// Finish ends the registration: the document will be served as it is now.
 func (d *Document) Finish() error {
 	if len(d.unknown) > 0 {
 		return fmt.Errorf("internal/authn/scope does not say what these operations require: %v", d.unknown)
 	}
-	document := d.huma.OpenAPI()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
-		delete(document.Components.Schemas.Map(), unused) // Huma's own, which never leave
+		delete(d.Schemas(), unused) // Huma's own, which never leave
 	}
 	d.finishSchemas()
-	spec, err := json.Marshal(document)
-	if err != nil {
-		return fmt.Errorf("encoding the OpenAPI document: %w", err)
-	}
-	maps.DeleteFunc(document.Components.Responses, func(name string, _ *huma.Response) bool {
-		return !bytes.Contains(spec, []byte(`"#/components/responses/`+name+`"`))
-	})
-	if d.spec, err = json.Marshal(document); err != nil {
-		return fmt.Errorf("encoding the OpenAPI document: %w", err)
-	}
-	if d.yaml, err = document.YAML(); err != nil {
-		return fmt.Errorf("encoding the OpenAPI document as YAML: %w", err)
-	}
+	// Encoding takes tens of megabytes, and few processes are asked for the document.
+	d.spec = sync.OnceValues(d.encode)
+	d.yaml = sync.OnceValues(d.encodeYAML)
 	return nil
 }
 
-// JSON returns the finished document as JSON. Nobody may change it.
-func (d *Document) JSON() []byte { return d.spec }
+func (d *Document) encode() ([]byte, error) {
+	document := d.huma.OpenAPI()
+	spec, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the OpenAPI document: %w", err)
+	}
+	// Nothing but the encoding reads the responses.
+	maps.DeleteFunc(document.Components.Responses, func(name string, _ *huma.Response) bool {
+		return !bytes.Contains(spec, []byte(`"#/components/responses/`+name+`"`))
+	})
+	if spec, err = json.Marshal(document); err != nil {
+		return nil, fmt.Errorf("encoding the OpenAPI document: %w", err)
+	}
+	return spec, nil
+}
 
-// YAML returns the finished document as YAML. Nobody may change it.
-func (d *Document) YAML() []byte { return d.yaml }
+func (d *Document) encodeYAML() ([]byte, error) {
+	if _, err := d.spec(); err != nil { // it leaves out what is not used
+		return nil, err
+	}
+	text, err := d.huma.OpenAPI().YAML()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the OpenAPI document as YAML: %w", err)
+	}
+	return text, nil
+}
+
+// JSON returns the finished document as JSON, which is encoded at the first call. Nobody may
+// change it. It is safe for concurrent use, as is YAML.
+func (d *Document) JSON() ([]byte, error) { return d.spec() }
+
+// YAML returns the finished document as YAML, which is encoded at the first call. Nobody may
+// change it.
+func (d *Document) YAML() ([]byte, error) { return d.yaml() }
 
 const documentText = `Callyard runs the tools of MCP servers for you: it sends a call to one of the workers that run the server, and returns the tool's result.
 

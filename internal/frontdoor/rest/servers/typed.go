@@ -29,7 +29,13 @@ type typedHandlers struct {
 
 func (h *typedHandlers) register(d *httpapi.Document) {
 	// The document of the API is complete once all operations are registered.
-	h.common = sync.OnceValues(func() (*typedCommon, error) { return newTypedCommon(d.JSON()) })
+	h.common = sync.OnceValues(func() (*typedCommon, error) {
+		document, err := d.JSON()
+		if err != nil {
+			return nil, err
+		}
+		return newTypedCommon(document)
+	})
 	d.Handle(opServerDocument(), h.document)
 	d.Handle(opSetDocument(), h.setDocument)
 }
