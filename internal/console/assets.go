@@ -26,8 +26,9 @@ func Static(name string) (content []byte, media string, ok bool) {
 	return content, ui.MediaType(name), err == nil
 }
 
-func parsePages() (map[string]*template.Template, error) {
-	pages := make(map[string]*template.Template)
+var pageNames = []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage", "evaluations", "environments", "environment"}
+
+func newPages() *ui.Pages {
 	funcs := template.FuncMap{
 		"count": ui.Number[int64],
 		"ago":   ago,
@@ -48,14 +49,7 @@ func parsePages() (map[string]*template.Template, error) {
 		"bytesin": bytesIn,
 		"raw":     func(s string) []byte { return []byte(s) },
 	}
-	for _, name := range []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage", "evaluations", "environments", "environment"} {
-		t, err := ui.Parse(templates, "templates", funcs, "parts", "form", "keyfields", name)
-		if err != nil {
-			return nil, err
-		}
-		pages[name] = t
-	}
-	return pages, nil
+	return ui.NewPages(templates, "templates", funcs, []string{"parts", "form", "keyfields"}, pageNames)
 }
 
 // at returns the address of a page with parameters, which come in pairs of name and value.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/eval/runs"
 	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Root is the path of the first page; all others are below it.
@@ -57,7 +58,7 @@ type Route struct {
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {
 	o     Options
-	pages map[string]*template.Template
+	pages *ui.Pages
 	cache *cache
 	meter *meter
 
@@ -81,9 +82,8 @@ func New(o Options) (*Console, error) {
 		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 30 * time.Second}
 		c.o.Transport = c.own
 	}
-	var err error
-	c.pages, err = parsePages()
-	return c, err
+	c.pages = newPages()
+	return c, nil
 }
 
 // Close ends every stream of live updates and takes no new ones. It does not wait for them:
@@ -177,5 +177,9 @@ func (c *Console) render(w http.ResponseWriter, v Visit, status int, name string
 	if p.Live {
 		f.Live, f.Stream = "parts", Root+"/events"
 	}
-	return v.Write(w, status, c.pages[name], f)
+	t, err := c.pages.Page(name)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The page cannot be shown: %w", err)
+	}
+	return v.Write(w, status, t, f)
 }

@@ -22,8 +22,9 @@ var templates embed.FS
 //go:embed static/approver.css
 var static embed.FS
 
-func parseTemplates() (map[string]*template.Template, error) {
-	parsed := make(map[string]*template.Template)
+var pageNames = []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect"}
+
+func newPages() *ui.Pages {
 	funcs := template.FuncMap{
 		"nth":   func(i int) int { return i + 1 },
 		"wait":  wait,
@@ -34,14 +35,7 @@ func parseTemplates() (map[string]*template.Template, error) {
 		"via":   via,
 		"who":   personOf,
 	}
-	for _, name := range []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect"} {
-		t, err := ui.Parse(templates, "templates", funcs, "parts", name)
-		if err != nil {
-			return nil, err
-		}
-		parsed[name] = t
-	}
-	return parsed, nil
+	return ui.NewPages(templates, "templates", funcs, []string{"parts"}, pageNames)
 }
 
 // personOf returns the name of a principal as people know it.

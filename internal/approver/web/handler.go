@@ -128,10 +128,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	bodies := newBodyReader()
-	site, err := newSite(h.o, h.access, bodies, h.routes)
-	if err != nil {
-		return nil, err
-	}
+	site := newSite(h.o, h.access, bodies, h.routes)
 	approvals, permissions := &approvals{o: h.o}, &permissions{o: h.o}
 	permissionPages := &permissionPages{site, permissions}
 	if h.api, err = newAPI(h.o, h.access, bodies, h.routes, approvals, permissions, permissionPages.list); err != nil {

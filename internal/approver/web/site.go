@@ -19,19 +19,16 @@ import (
 // site is what all pages share: templates, navigation, forms and errors. It is safe for
 // concurrent use.
 type site struct {
-	o         *Options
-	access    *access
-	bodies    *bodyReader
-	routes    *routes
-	keys      *vault                        // the keys of people for the console
-	templates map[string]*template.Template // each with the frame around it
+	o      *Options
+	access *access
+	bodies *bodyReader
+	routes *routes
+	keys   *vault // the keys of people for the console
+	pages  *ui.Pages
 }
 
-func newSite(o *Options, a *access, b *bodyReader, r *routes) (*site, error) {
-	s := &site{o: o, access: a, bodies: b, routes: r, keys: newVault(o.Now, o.Lifetime)}
-	var err error
-	s.templates, err = parseTemplates()
-	return s, err
+func newSite(o *Options, a *access, b *bodyReader, r *routes) *site {
+	return &site{o: o, access: a, bodies: b, routes: r, keys: newVault(o.Now, o.Lifetime), pages: newPages()}
 }
 
 // view is what a page tells the frame around it.
@@ -78,7 +75,11 @@ func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.Response
 func (s *site) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
 	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Styles: []string{"/static/approver.css"}, Page: page.Page}
 	s.navigate(&frame, v, page.Here)
-	return s.write(w, status, s.templates[name], v, frame)
+	t, err := s.pages.Page(name)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The page cannot be rendered: %w", err)
+	}
+	return s.write(w, status, t, v, frame)
 }
 
 // navigate puts the navigation of the approver's pages into a frame.

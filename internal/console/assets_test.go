@@ -1,0 +1,16 @@
+package console
+
+import "testing"
+
+// Pages are read when they are first shown, so that no start tells of a bad one.
+func TestEveryPageOfTheConsoleCanBeRead(t *testing.T) {
+	pages := newPages()
+	for _, name := range pageNames {
+		if page, err := pages.Page(name); err != nil || page.Lookup("page") == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := pages.Page("none"); err == nil {
+		t.Error("a page that is not there was read")
+	}
+}
