@@ -57,14 +57,14 @@ func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.Approva
 				ids = append(ids, schema.ApprovalID(id))
 			}
 		case "requester":
-			for _, a := range g.site.o.Ledger.Pending() {
+			g.site.o.Ledger.EachPending(func(a *ledger.Approval) {
 				if a.Binding.Requester.Name != given[0] {
-					continue
+					return
 				}
 				if one, ok := g.approvals.see(a, who); ok && one.Blocked == "" {
 					ids = append(ids, a.ID)
 				}
-			}
+			})
 		case "arrived":
 		default:
 			return nil, schema.Errorf(schema.KindInvalidRequest, "This page accepts the parameters id and requester.")

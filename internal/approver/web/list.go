@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/internal/kit/textdiff"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -80,11 +81,17 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 	}
 }
 
+// pendingRows is how many calls that wait a page shows, the oldest first.
+const pendingRows = 100
+
 type pendingPage struct {
 	Waiting []*approvalView
+	Total   int    // of all pages
+	Next    string // the address of the next page; empty on the last one
+	First   bool   // it is the first page
 	// Bulk are the requesters of whom several calls can be decided in one review.
 	Bulk []bulk
-	// Some says that anything can be decided at all.
+	// Some says that anything on the page can be decided at all.
 	Some bool
 }
 
@@ -95,29 +102,38 @@ type bulk struct {
 	To string
 }
 
-func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendingPage) {
-	last := make(map[[2]string]*ledger.Approval)
-	counts := make(map[string]int)
-	for _, a := range v.o.Ledger.Pending() {
+// pending returns a page of what waits, from the call after the one with the id on; empty is
+// the first page. What it does for all that wait is little: the arguments and earlier approvals
+// are looked up for those of the page only.
+func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who schema.Principal) (p pendingPage) {
+	p.First = after == ""
+	counts, more := make(map[string]int), false
+	v.o.Ledger.EachPending(func(a *ledger.Approval) {
 		q, ok := v.see(a, who)
 		if !ok {
-			continue
+			return
 		}
-		if len(p.Waiting) < maxPeeks {
-			q.Peek = v.peek(ctx, a)
-		}
-		tool := [2]string{string(a.Binding.Server), a.Binding.Tool}
-		if _, ok := last[tool]; !ok {
-			last[tool] = v.lastAllowed(a)
-		}
-		if l := last[tool]; l != nil {
-			q.ToolChanged = l.Binding.ToolDefinitionDigest != a.Binding.ToolDefinitionDigest
-		}
-		p.Waiting = append(p.Waiting, q)
-		if q.MayApprove() {
+		p.Total++
+		may := q.MayApprove()
+		if may {
 			counts[a.Binding.Requester.Name]++
-			p.Some = true
 		}
+		if a.ID <= after {
+			return
+		}
+		if more = len(p.Waiting) == pendingRows; !more {
+			q.Approval = a.Clone()
+			p.Waiting, p.Some = append(p.Waiting, q), p.Some || may
+		}
+	})
+	if more {
+		p.Next = "/?" + url.Values{"after": {string(p.Waiting[len(p.Waiting)-1].ID)}}.Encode()
+	}
+	last := v.lastDigests(p.Waiting)
+	for _, q := range p.Waiting {
+		q.Peek = v.peek(ctx, q.Approval)
+		digest, known := last[toolOf(q.Approval)]
+		q.ToolChanged = known && digest != q.Binding.ToolDefinitionDigest
 	}
 	for _, by := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[by]; n > 1 {
@@ -125,6 +141,45 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 		}
 	}
 	return p
+}
+
+// toolKey is a tool as the calls of a tenant have it.
+type toolKey struct {
+	tenant schema.TenantID
+	server schema.ServerID
+	tool   string
+}
+
+func toolOf(a *ledger.Approval) toolKey {
+	return toolKey{a.Binding.Tenant.Stored(), a.Binding.Server, a.Binding.Tool}
+}
+
+// lastDigests returns, for the tools of calls that wait, the digest of the definition with which
+// a person allowed each last; see lastAllowed. It looks at all approvals once.
+func (v *approvals) lastDigests(waiting []*approvalView) map[toolKey]string {
+	type allowed struct {
+		at     time.Time
+		digest string
+	}
+	newest := make(map[toolKey]allowed, len(waiting))
+	for _, q := range waiting {
+		newest[toolOf(q.Approval)] = allowed{}
+	}
+	states := wasAllowed()
+	v.o.Ledger.Count(func(a *ledger.Approval) bool {
+		was, asked := newest[toolOf(a)]
+		if asked && slices.Contains(states, a.State) && (was.digest == "" || a.Created.After(was.at)) && seenByPerson(a) {
+			newest[toolOf(a)] = allowed{a.Created, a.Binding.ToolDefinitionDigest}
+		}
+		return false
+	})
+	last := make(map[toolKey]string)
+	for tool, was := range newest {
+		if was.digest != "" {
+			last[tool] = was.digest
+		}
+	}
+	return last
 }
 
 // past is a row of the history.

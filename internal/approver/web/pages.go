@@ -28,9 +28,17 @@ func (g *approvalPages) register() {
 	g.site.visited("POST /a/{id}/{kind}", g.decide)
 }
 
-// pending is the list of what waits.
+// pending is the list of what waits. Only its first page is kept up to date.
 func (g *approvalPages) pending(w http.ResponseWriter, r *http.Request, v visitor) error {
-	return g.site.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: g.approvals.pending(r.Context(), v.who)})
+	after := schema.ApprovalID(r.URL.Query().Get("after"))
+	if after != "" && !plainID(after) {
+		return schema.Errorf(schema.KindInvalidRequest, "The parameter after must be the id of an approval.")
+	}
+	page := view{Title: "Pending approvals", Here: "/", Page: g.approvals.pending(r.Context(), after, v.who)}
+	if after == "" {
+		page.Live = "list"
+	}
+	return g.site.render(w, http.StatusOK, "pending", v, page)
 }
 
 type historyPage struct {

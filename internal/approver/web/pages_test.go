@@ -3,8 +3,11 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -378,5 +381,43 @@ func TestABrowserThatOpensTheAPIGetsThePage(t *testing.T) {
 		if got := f.do(f.browser(), "GET", from, "", "Accept", "text/html,*/*"); got.status != http.StatusSeeOther || got.header.Get("Location") != to {
 			t.Errorf("%s: %d %s", from, got.status, got.header.Get("Location"))
 		}
+	}
+}
+
+// More calls wait than a page shows: each is on one of the pages, and all are counted.
+func TestPendingCallsHavePages(t *testing.T) {
+	f := open(t, people(), nil)
+	c := f.signedIn("ada")
+	const all = 130
+	want := map[schema.ApprovalID]bool{}
+	for i := range all {
+		a := f.hold(fmt.Sprintf(`{"n":%d}`, i), requester(), nil)
+		f.seen(a.ID, ledger.Pending)
+		want[a.ID] = true
+	}
+	found := map[schema.ApprovalID]bool{}
+	var sizes []int
+	for path := "/"; path != ""; {
+		a := f.do(c, "GET", path, "")
+		body := a.body
+		if a.status != 200 || !strings.Contains(body, `<span class="count">130</span>`) {
+			t.Fatalf("%s: %d %.400s", path, a.status, body)
+		}
+		n := 0
+		for _, id := range regexp.MustCompile(`<h2><a href="/a/(\w+)"`).FindAllStringSubmatch(body, -1) {
+			n++
+			found[schema.ApprovalID(id[1])] = true
+		}
+		sizes = append(sizes, n)
+		path = ""
+		if next := regexp.MustCompile(`href="(/\?after=\w+)"`).FindStringSubmatch(body); next != nil {
+			path = next[1]
+		}
+	}
+	if !maps.Equal(found, want) || !slices.Equal(sizes, []int{100, 30}) {
+		t.Errorf("%d of %d calls are on pages of %v", len(found), all, sizes)
+	}
+	if a := f.do(c, "GET", "/?after=%3Cb%3E", ""); a.status != 400 {
+		t.Errorf("a bad id is answered with %d", a.status)
 	}
 }

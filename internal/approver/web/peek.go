@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// maxPeeks limits the requests of a list that show arguments: each may take a read.
-	maxPeeks = 100
 	// maxKeptPeeks limits the peeks that are kept for the next time the list is shown.
 	maxKeptPeeks = 2000
 	peekLines    = 5

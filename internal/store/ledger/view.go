@@ -200,6 +200,17 @@ func (l *Ledger) Pending() []*Approval {
 	return cloned(found)
 }
 
+// EachPending calls visit with every approval that waits for an answer, the oldest first.
+// visit must not change what it sees, nor hand it on without [Approval.Clone]: none is copied
+// for it, so that a look at very many costs little.
+func (l *Ledger) EachPending(visit func(*Approval)) {
+	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending })
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	for _, a := range found {
+		visit(a)
+	}
+}
+
 func cloned(all []*Approval) []*Approval {
 	for i, a := range all {
 		all[i] = a.Clone()
