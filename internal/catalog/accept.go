@@ -97,6 +97,28 @@ func pinnedServer(c *Catalog, id schema.ServerID) (*server, error) {
 	return s, nil
 }
 
+// Accepted returns the digests of the accepted definitions of a server by tool, also while
+// nothing is known of its tools. It is nil where the server is unknown or has no pin, or where
+// nothing was recorded.
+func (o Operator) Accepted(id schema.ServerID) map[string]string {
+	c := o.c
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, table := c.servers[id], c.pins.Load()
+	if s == nil || s.view.PinMode == "" || table == nil {
+		return nil
+	}
+	row, _ := table.Get(pintable.Key(id))
+	var digests map[string]string
+	for tool, pin := range row.Tools {
+		if digests == nil {
+			digests = make(map[string]string, len(row.Tools))
+		}
+		digests[tool] = pin.Digest
+	}
+	return digests
+}
+
 // Accept accepts definitions of tools for all front doors, all of them or none, and
 // returns the tools that had another accepted definition before. by is the principal. The
 // error is of KindConflict where a tool has another definition by now than the one that is

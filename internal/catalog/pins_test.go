@@ -221,3 +221,22 @@ func BenchmarkStanding(b *testing.B) {
 		})
 	}
 }
+
+func TestAcceptedDefinitionsAreKnownWhileTheToolsAreNot(t *testing.T) {
+	srv := bustest.Start(t)
+	one := open(t, srv)
+	h := pinnedHerald(t, srv, schema.PinWarn, toolA)
+	await(t, one, "the recorded tool", func() bool { return one.Operator().Accepted("s")["a"] == digest(toolA) })
+	h.change(func(w *schema.Worker) {
+		w.Servers = slices.Clone(w.Servers)
+		w.Servers[0].State, w.Servers[0].Digest = schema.StateStarting, ""
+	})
+	two := open(t, srv) // it has seen no tools
+	await(t, two, "the accepted definition", func() bool { return two.Operator().Accepted("s")["a"] == digest(toolA) })
+	if _, err := two.Pins("s"); schema.KindOf(err) != schema.KindUnavailable {
+		t.Errorf("the tools are known: %v", err)
+	}
+	if got := two.Operator().Accepted("other"); got != nil {
+		t.Errorf("an unknown server has %v", got)
+	}
+}

@@ -2,8 +2,10 @@ package frontdoor_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -114,4 +116,56 @@ func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
 		t.Errorf("%s%+v", part.told(), part)
 	}
 	do("GET", "/sets/inner", "", 200)
+}
+
+// Two operators import different files at two front doors at the same time, both with the ETag
+// that they have seen. Each change is of the revision that was compared: of two that make the
+// same set in different ways one is done, and the answer to the other one names it as failed.
+func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	doors := []*door{openDoor(t, srv, frontdoor.Options{}), openDoor(t, srv, frontdoor.Options{})}
+	for round := range 5 {
+		name := fmt.Sprintf("set-%d", round)
+		answers := make([]stateChanges, 2)
+		statuses := make([]int, 2)
+		tags := make([]string, 2)
+		for i, d := range doors {
+			_, h, _ := d.with(d.key, "GET", "/state", "")
+			tags[i] = h.Get("Etag")
+		}
+		var both sync.WaitGroup
+		for i, d := range doors {
+			both.Go(func() {
+				file := fmt.Sprintf(`{"format":"callyard-state/1","sets":[{"name":%q,"description":"of %d","include":[{"server":"s"}]}]}`, name, i)
+				var answer string
+				statuses[i], _, answer = d.with(d.key, "PUT", "/state", file, "If-Match", tags[i])
+				_ = json.Unmarshal([]byte(answer), &answers[i])
+			})
+		}
+		both.Wait()
+		done := 0
+		for i, a := range answers {
+			switch {
+			case statuses[i] == http.StatusPreconditionFailed:
+				continue // it saw the other import before it compared
+			case statuses[i] != http.StatusOK:
+				t.Fatalf("round %d: %d %+v", round, statuses[i], a)
+			}
+			for _, one := range a.Changes {
+				if one.Name != name {
+					continue
+				}
+				if one.Done {
+					done++
+				}
+				if one.Done != (one.Error == "") || !one.Done && a.Failed == 0 {
+					t.Errorf("round %d: neither done nor told: %+v", round, a)
+				}
+			}
+		}
+		if done != 1 {
+			t.Errorf("round %d: %d imports made the set: %+v", round, done, answers)
+		}
+	}
 }

@@ -13,7 +13,7 @@ const (
 	mostPage    = 1000
 	// pageMessages is after how many messages a page ends, however little it
 	// found.
-	pageMessages = 2000
+	pageMessages = 800
 	// atOnce is about how many calls of a slot a reader holds in memory; the others
 	// are looked at after them.
 	atOnce = 4 * mostPage

@@ -26,7 +26,7 @@ func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.P
 		all = append(all, h.planSwitches(file.Switches, now.Switches, by.Name)...)
 	}
 	if file.Pins != nil {
-		all = append(all, h.planPins(file.Pins, by)...)
+		all = append(all, h.planPins(file.Pins, now.Pins, by)...)
 	}
 	if file.Policy != nil && file.Policy.Version != now.Policy.Version {
 		all = append(all, step{StateChange: StateChange{Part: partPolicy, Name: file.Policy.Version, Action: differs, Note: "The front door uses version " + now.Policy.Version + ". The policy is a file of each process: change it there."}})
@@ -106,8 +106,12 @@ func (h *handlers) planSwitches(file, now []DisabledTools, by string) (all []ste
 
 // planPins accepts what the servers offer now. Only members of the groups that can accept
 // definitions do that here as well.
-func (h *handlers) planPins(file []AcceptedDigest, by *schema.Principal) (all []step) {
+func (h *handlers) planPins(file, now []AcceptedDigest, by *schema.Principal) (all []step) {
 	servers := make(map[schema.ServerID]map[string]catalog.PinnedTool)
+	had := make(map[AcceptedDigest]bool, len(now))
+	for _, pin := range now {
+		had[pin] = true
+	}
 	for _, pin := range file {
 		tools, asked := servers[pin.Server]
 		s := step{StateChange: StateChange{Part: partPins, Name: pin.name(), Action: add, Note: "Accepts " + pin.Digest + "."}}
@@ -122,10 +126,10 @@ func (h *handlers) planPins(file []AcceptedDigest, by *schema.Principal) (all []
 		}
 		t, known := tools[pin.Tool]
 		switch {
-		case t.Accepted != nil && t.Accepted.Digest == pin.Digest:
+		case had[pin]:
 			continue
 		case !known:
-			s.Action, s.Note = skip, "The tool is not known here, or its server has no pin."
+			s.Action, s.Note = skip, "The tool is not known here at the moment, or its server has no pin."
 		case t.Digest != pin.Digest:
 			s.Action, s.Note = skip, "The server offers another definition now: review that one."
 		case len(h.o.AcceptGroups) > 0 && !slices.ContainsFunc(by.Groups, func(g string) bool { return slices.Contains(h.o.AcceptGroups, g) }):

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -60,14 +62,9 @@ func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
 		s.Switches = append(s.Switches, DisabledTools{Server: sw.Server, Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Reason: sw.Reason})
 	}
 	for _, server := range h.o.Catalog.Servers() {
-		pins, err := h.o.Catalog.Pins(server.ID)
-		if err != nil {
-			continue // it has no pin, or its tools are not known
-		}
-		for _, t := range pins.Tools {
-			if t.Accepted != nil {
-				s.Pins = append(s.Pins, AcceptedDigest{server.ID, t.Name, t.Accepted.Digest})
-			}
+		digests := h.o.Catalog.Operator().Accepted(server.ID)
+		for _, tool := range slices.Sorted(maps.Keys(digests)) {
+			s.Pins = append(s.Pins, AcceptedDigest{server.ID, tool, digests[tool]})
 		}
 	}
 	if h.o.Policy != nil {
