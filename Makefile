@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile attached environments trainers train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale console-scale mixed chaos fuzz schemathesis hostile attached environments trainers train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -59,6 +59,9 @@ rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under 
 
 scale: ## calls a second of one, two and four workers, and how many times as many that is
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
+
+console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,000 tools, 100,000 calls and 10,000 approvals, and what 50 viewers cost
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_CONSOLE_SCALE=full $(GO) -C e2e test -run TestPagesOfTheConsoleWithMuchData -count 1 -v -timeout 30m .
 
 mixed: ## an upgrade from the commit OLD and back, under load, with both side by side
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
