@@ -254,11 +254,11 @@ func (r *pythonReader) escape(out *strings.Builder) error {
 			return r.fault("a text has no end")
 		}
 		code, err := strconv.ParseUint(r.text[r.at:r.at+digits], 16, 31)
-		if err != nil || !utf8.ValidRune(rune(code)) { //nolint:gosec // 31 bits fit
+		if err != nil || !utf8.ValidRune(rune(code)) {
 			return r.fault("an escape is no character")
 		}
 		r.at += digits
-		out.WriteRune(rune(code)) //nolint:gosec // 31 bits fit
+		out.WriteRune(rune(code))
 		return nil
 	}
 	switch at := strings.IndexByte(`\'"nrtabfv`, c); {

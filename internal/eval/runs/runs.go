@@ -76,7 +76,7 @@ func (s *Folder) List() (runs []Run, all int, err error) {
 	if err != nil {
 		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	folders, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
@@ -148,7 +148,7 @@ func (s *Folder) Write(w io.Writer, name string) error {
 	if err != nil {
 		return missing
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	r, err := reportOf(root, name)
 	if err != nil {
 		return missing

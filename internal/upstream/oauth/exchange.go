@@ -11,8 +11,8 @@ import (
 
 // Types of tokens (RFC 8693, section 3).
 const (
-	tokenTypeAccess = "urn:ietf:params:oauth:token-type:access_token"
-	tokenTypeJWT    = "urn:ietf:params:oauth:token-type:jwt"
+	tokenTypeAccess = "urn:ietf:params:oauth:token-type:access_token" //nolint:gosec // no secret: the name of a type
+	tokenTypeJWT    = "urn:ietf:params:oauth:token-type:jwt"          //nolint:gosec // no secret: the name of a type
 )
 
 // errSameToken means that an exchange gave back what was sent.
