@@ -195,7 +195,7 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 		if a := call("erp", "digest", `{}`, c); a.status != want {
 			t.Errorf("erp: %d %s", a.status, a.body)
 		}
-		if a := v.ask(t, v.front, "POST", "/calls?wait=10", `{"server":"erp","tool":"digest","arguments":{}}`, c); a.status != http.StatusForbidden && a.status != http.StatusAccepted {
+		if a := v.ask(t, v.front, "POST", "/calls", `{"server":"erp","tool":"digest","arguments":{}}`, c, "Prefer: respond-async"); a.status != http.StatusForbidden && a.status != http.StatusAccepted {
 			t.Errorf("a durable call of erp: %d %s", a.status, a.body)
 		}
 		for _, s := range []string{"crm", "jira"} {
@@ -210,7 +210,7 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 	var h heldAnswer
 	decode(t, held.body, &h)
 	v.ask(t, v.front, "POST", "/confirmations/"+h.ID, `{"confirm":true}`, callers[0])
-	v.ask(t, v.front, "POST", "/calls?wait=0", `{"server":"crm","tool":"digest","arguments":{}}`, callers[0])
+	v.ask(t, v.front, "POST", "/calls", `{"server":"crm","tool":"digest","arguments":{}}`, callers[0], "Prefer: respond-async")
 	v.ask(t, v.front, "POST", "/batches", `{"server":"crm","tool":"digest","arguments":{}}`, callers[0], ndjsonType)
 	wrong := v.fresh("wrong API key")
 	v.ask(t, v.front, "GET", "/servers", "", "X-API-Key: "+wrong)
