@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/store/keytable"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/noticetable"
+	"github.com/callyard/callyard/internal/store/oauthtable"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/store/pintable"
 	"github.com/callyard/callyard/internal/store/servertable"
@@ -29,7 +30,7 @@ import (
 // stored are the streams and tables of all stores, and how long they keep what is in them.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
 	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
-		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs())
+		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs())
 }
 
 // provision makes every stream and table of Callyard that is missing in NATS, as the

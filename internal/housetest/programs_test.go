@@ -26,7 +26,7 @@ var (
 		"github.com/moby", "github.com/docker", "github.com/getkin/kin-openapi",
 	}}
 	decidesNot = barred{"only an approver can let people decide", []string{
-		"internal/approver", "internal/setup/approverrole", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
+		"internal/approver", "internal/setup/approverrole", "internal/authserver", "internal/store/oauthtable", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
 	}}
 	servesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
 		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/calls/admission", "internal/batch", "internal/catalog", "internal/dispatch",

@@ -84,6 +84,10 @@ const (
 	BucketCredentials = "callyard_credentials" //nolint:gosec // a name
 	BucketAPIKeys     = "callyard_api_keys"    //nolint:gosec // a name
 	BucketKeyUses     = "callyard_key_uses"
+	// BucketOAuthKeys and BucketOAuthGrants have the keys of the authorization server and what
+	// people granted, encrypted.
+	BucketOAuthKeys   = "callyard_oauth_keys"
+	BucketOAuthGrants = "callyard_oauth_grants"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

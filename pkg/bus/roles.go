@@ -63,11 +63,11 @@ func contested(bucket string) Store {
 	return s
 }
 
-// credentials is the table of what people have connected: it is read row by row, from the
-// leader, and followed by nobody.
-func credentials() Store {
-	s := contested(BucketCredentials)
-	s.Follows, s.Direct = "", true
+// unfollowed is a contested table that is read row by row, from the leader, and followed by
+// nobody.
+func unfollowed(bucket string) Store {
+	s := contested(bucket)
+	s.Follows = ""
 	return s
 }
 
@@ -82,7 +82,7 @@ func shared() []Store {
 		},
 		{Stream: StreamHeld, Writes: []string{SubjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
 		{Stream: StreamAudit, Writes: []string{SubjectAudit + "*"}, Last: true, Range: true},
-		heads, contested(BucketPermissions), credentials(),
+		heads, contested(BucketPermissions), unfollowed(BucketCredentials),
 	}
 }
 
@@ -137,6 +137,7 @@ func approverRole() Role {
 	once := contested(BucketSlackOnce)
 	once.Follows, once.Last = "", false
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
+		unfollowed(BucketOAuthKeys), unfollowed(BucketOAuthGrants),
 		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), once, contested(BucketNotices),
 		deliveries(StreamNoticeDeliveries, SubjectNotice),
 	))

@@ -31,6 +31,10 @@ const (
 	AdminTenant = "admin:tenant"
 )
 
+// TenantClaim is the claim with which the authorization server of an approver names the tenant
+// of a person.
+const TenantClaim = "callyard_tenant"
+
 // All returns the scopes that are published.
 func All() []string {
 	return []string{ReadTools, ListTools, CallTools, ReadCalls, ReadAllCalls, Approve, Admin, AdminTenant}

@@ -175,6 +175,10 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
 		}
 	}
+	// Whoever is of a tenant must not become somebody of the operators' by an omission here.
+	if of, has := c[scope.TenantClaim]; has && of != nil && names.Tenant != scope.TenantClaim {
+		return refused("it is of a tenant; set claims.tenant of its entry in front_door.issuers to %s", scope.TenantClaim)
+	}
 	if names.Tenant != "" {
 		tenant, ok := lookUp(c, names.Tenant).(string)
 		if t.Tenant = schema.TenantID(tenant); ok && t.Tenant == schema.DefaultTenant {

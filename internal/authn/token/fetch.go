@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -44,10 +45,18 @@ func source(c *settings.Issuer, client *http.Client) func(context.Context) ([]by
 	}
 }
 
+// errAbsent means that an issuer has no such document.
+var errAbsent = errors.New("there is no such document")
+
 // discover reads the address of the keys from the discovery document (OpenID Connect
-// Discovery 1.0, section 4).
+// Discovery 1.0, section 4), or from the metadata of an authorization server that signs nobody
+// in (RFC 8414, section 3).
 func discover(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	raw, err := get(ctx, client, strings.TrimRight(issuer, "/")+"/.well-known/openid-configuration")
+	if u, fault := url.Parse(issuer); errors.Is(err, errAbsent) && fault == nil {
+		u.Path = "/.well-known/oauth-authorization-server" + strings.TrimRight(u.Path, "/")
+		raw, err = get(ctx, client, u.String())
+	}
 	if err != nil {
 		return "", err
 	}
@@ -78,6 +87,9 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, erro
 		return nil, fmt.Errorf("asking an issuer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%s answers %s: %w", address, resp.Status, errAbsent)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
 	}

@@ -1,0 +1,217 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/callyard/callyard/internal/kit/addresses"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Bounds of client-id metadata documents.
+const (
+	maxDocument       = 10 << 10
+	documentWithin    = 5 * time.Second
+	documentKept      = 5 * time.Minute
+	documentFaultKept = 10 * time.Second
+	maxDocuments      = 1000
+	maxRedirects      = 20
+	maxClientID       = 512
+	maxClientName     = 100
+)
+
+// anyHost lets every host describe a client.
+const anyHost = "*"
+
+var (
+	errPrivate  = errors.New("its address is not public")
+	errRedirect = errors.New("it answers with a redirect, which is not followed")
+)
+
+// newDocumentClient returns a client that connects to public addresses, and to the named hosts
+// wherever they are.
+func newDocumentClient(hosts []string) *http.Client {
+	free := &net.Dialer{Timeout: documentWithin}
+	guarded := &net.Dialer{Timeout: documentWithin, Control: addresses.Control(errPrivate, func(at netip.AddrPort) error {
+		if !addresses.Public(at.Addr()) {
+			return errPrivate
+		}
+		return nil
+	})}
+	return &http.Client{
+		Timeout:       documentWithin,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
+		Transport: &http.Transport{
+			Proxy: nil, // a proxy would make the connection in our place, unguarded
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if host, _, err := net.SplitHostPort(address); err == nil && slices.Contains(hosts, strings.ToLower(host)) {
+					return free.DialContext(ctx, network, address)
+				}
+				return guarded.DialContext(ctx, network, address)
+			},
+			TLSHandshakeTimeout: documentWithin, MaxResponseHeaderBytes: 16 << 10, DisableKeepAlives: true,
+		},
+	}
+}
+
+// documents reads the metadata documents of clients, and remembers them for some minutes.
+type documents struct {
+	http   *http.Client
+	hosts  []string
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	known map[string]document
+}
+
+type document struct {
+	client *Client
+	err    error
+	until  time.Time
+}
+
+func newDocuments(client *http.Client, hosts []string, now func() time.Time) *documents {
+	return &documents{http: client, hosts: hosts, now: now, known: make(map[string]document)}
+}
+
+// get returns the client that a document describes. The error is for people.
+func (d *documents) get(ctx context.Context, id string) (*Client, error) {
+	if !d.names(id) {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The program that sent you here is not known: its client_id is not registered. Ask the operator to add it to approver.authorization_server.clients.")
+	}
+	d.mu.Lock()
+	known, ok := d.known[id]
+	d.mu.Unlock()
+	if ok && d.now().Before(known.until) {
+		return known.client, known.err
+	}
+	got := d.flight.DoChan(id, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), documentWithin)
+		defer cancel()
+		c, err := d.fetch(ctx, id)
+		kept := documentKept
+		if err != nil {
+			kept = documentFaultKept
+			err = schema.Errorf(schema.KindInvalidRequest, "The program that sent you here cannot be verified: reading its metadata document failed: %w.", err)
+		}
+		d.keep(id, document{c, err, d.now().Add(kept)})
+		return c, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-got:
+		c, _ := r.Val.(*Client)
+		return c, r.Err
+	}
+}
+
+func (d *documents) keep(id string, doc document) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.known) >= maxDocuments {
+		clear(d.known)
+	}
+	d.known[id] = doc
+}
+
+// names reports whether an id is the address of a document that may be read.
+func (d *documents) names(id string) bool {
+	if !goodClientID(id) {
+		return false
+	}
+	u, err := url.Parse(id)
+	return err == nil && slices.ContainsFunc(d.hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, u.Hostname()) })
+}
+
+// goodClientID reports whether an id is an address as the draft wants it: https, a path, and
+// nothing that a reader could take for something else.
+func goodClientID(id string) bool {
+	if len(id) > maxClientID || !strings.HasPrefix(id, "https://") || strings.ContainsAny(id, "#?\\\"<>%") || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return false
+	}
+	u, err := url.Parse(id)
+	if err != nil || u.User != nil || u.Hostname() == "" || len(u.Path) < 2 || strings.HasSuffix(u.Host, ":") {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
+}
+
+func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, id, http.NoBody)
+	if err != nil {
+		return nil, errors.New("its address is not valid")
+	}
+	r.Header.Set("Accept", "application/json")
+	resp, err := d.http.Do(r)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New("it answers " + resp.Status)
+	}
+	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+		return nil, errors.New("it is not JSON by its type")
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("it ended early")
+	case len(text) > maxDocument:
+		return nil, errors.New("it is longer than 10 KiB")
+	}
+	return readDocument(id, text)
+}
+
+// readDocument reads a client-id metadata document. It is somebody else's input.
+func readDocument(id string, text []byte) (*Client, error) {
+	var doc struct {
+		ID        string   `json:"client_id"`
+		Name      string   `json:"client_name"`
+		Redirects []string `json:"redirect_uris"`
+		Method    string   `json:"token_endpoint_auth_method"`
+		Secret    any      `json:"client_secret"`
+	}
+	switch {
+	case !utf8.Valid(text) || json.Unmarshal(text, &doc) != nil:
+		return nil, errors.New("it is not a JSON object of a client")
+	case doc.ID != id:
+		return nil, errors.New("its client_id is not its address")
+	case doc.Secret != nil:
+		return nil, errors.New("it has a client_secret, which everybody can read")
+	case doc.Method != "" && doc.Method != methodNone:
+		return nil, errors.New(`its token_endpoint_auth_method is not "none"`)
+	case len(doc.Redirects) == 0 || len(doc.Redirects) > maxRedirects:
+		return nil, errors.New("it has no redirect_uris, or more than 20")
+	}
+	for _, r := range doc.Redirects {
+		if !GoodRedirect(r) {
+			return nil, errors.New("one of its redirect_uris is not an https address, nor one of http on loopback")
+		}
+	}
+	if utf8.RuneCountInString(doc.Name) > maxClientName || strings.ContainsFunc(doc.Name, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return nil, errors.New("its client_name is longer than 100 characters, or has invisible ones")
+	}
+	return &Client{ID: id, Name: doc.Name, Redirects: doc.Redirects, Document: true}, nil
+}

@@ -1,0 +1,165 @@
+package authserver
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+const (
+	// codeLife is how long a code can be redeemed.
+	codeLife = time.Minute
+	// grace is how long the refresh token before the last is answered with the last: a client
+	// whose answer was lost, or that asks twice at once, is not a thief.
+	grace = 10 * time.Second
+
+	grantID     = 16
+	secretBytes = 32
+	codePrefix  = "cyc_"
+	freshPrefix = "cyr_"
+)
+
+// grant is what a person gave a client, and a row of the table, encrypted.
+type grant struct {
+	Client   string   `json:"client"`
+	Redirect string   `json:"redirect"`
+	Person   Person   `json:"person"`
+	Resource string   `json:"resource"`
+	Scopes   []string `json:"scopes"`
+	// Until is its end.
+	Until time.Time `json:"until"`
+	// Code is the digest of the code, which is valid until CodeUntil and was redeemed when
+	// Used says so.
+	Code      []byte    `json:"code"`
+	Challenge string    `json:"challenge"`
+	CodeUntil time.Time `json:"code_until"`
+	Used      bool      `json:"used,omitempty"`
+	// Serial counts the refresh tokens; Refresh is the digest of the last one, of Renewed.
+	Serial  uint64    `json:"serial,omitempty"`
+	Refresh []byte    `json:"refresh,omitempty"`
+	Renewed time.Time `json:"renewed,omitzero"`
+}
+
+// grants is the table.
+type grants struct {
+	rows *bus.Bucket
+	keys *credential.Keys
+}
+
+func (g *grants) place(id []byte) []string {
+	return []string{"authorization server", "grant", string(id)}
+}
+
+// create stores a grant under a new id, and returns the code.
+func (g *grants) create(ctx context.Context, one *grant) (code string, err error) {
+	raw := make([]byte, grantID+secretBytes)
+	_, _ = rand.Read(raw) // it never fails
+	one.Code = digest(raw)
+	sealed, err := g.seal(raw[:grantID], one)
+	if err != nil {
+		return "", err
+	}
+	_, err = g.rows.Create(ctx, hex.EncodeToString(raw[:grantID]), sealed)
+	return codePrefix + base64.RawURLEncoding.EncodeToString(raw), err
+}
+
+func (g *grants) seal(id []byte, one *grant) ([]byte, error) {
+	plain, err := json.Marshal(one)
+	if err != nil {
+		return nil, err
+	}
+	return g.keys.Seal(plain, g.place(id)...)
+}
+
+// get reads a grant; bus.ErrNotFound means that it has ended, or never was.
+func (g *grants) get(ctx context.Context, id []byte) (*grant, uint64, error) {
+	sealed, revision, err := g.rows.Fresh(ctx, hex.EncodeToString(id))
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err := g.keys.Open(sealed, g.place(id)...)
+	if err != nil {
+		return nil, 0, bus.ErrNotFound // its key is gone: nobody can use it
+	}
+	one := &grant{}
+	return one, revision, json.Unmarshal(plain, one)
+}
+
+// replace writes a grant over the one that was read; bus.ErrConflict means that another
+// process was first.
+func (g *grants) replace(ctx context.Context, id []byte, one *grant, revision uint64) error {
+	sealed, err := g.seal(id, one)
+	if err != nil {
+		return err
+	}
+	_, err = g.rows.Replace(ctx, hex.EncodeToString(id), sealed, revision)
+	return err
+}
+
+// end removes a grant, whatever happened to it meanwhile.
+func (g *grants) end(ctx context.Context, id []byte) error {
+	return g.rows.Delete(ctx, hex.EncodeToString(id))
+}
+
+func digest(raw []byte) []byte {
+	sum := sha256.Sum256(raw)
+	return sum[:]
+}
+
+// split reads a code: the id of its grant and all of it.
+func splitCode(code string) (id, raw []byte, ok bool) {
+	raw, ok = unprefixed(code, codePrefix, grantID+secretBytes)
+	if !ok {
+		return nil, nil, false
+	}
+	return raw[:grantID], raw, true
+}
+
+// A refresh token is the id of its grant, its serial number and a MAC of both. So the next one
+// is the same for all processes that are asked for it at once, and an old one is told from one
+// that was made up.
+const (
+	serialBytes  = 8
+	refreshBytes = grantID + serialBytes + sha256.Size
+)
+
+func makeRefresh(secret, id []byte, serial uint64) []byte {
+	raw := binary.BigEndian.AppendUint64(append([]byte{}, id...), serial)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(raw)
+	return mac.Sum(raw)
+}
+
+func splitRefresh(token string) (id []byte, serial uint64, raw []byte, ok bool) {
+	raw, ok = unprefixed(token, freshPrefix, refreshBytes)
+	if !ok {
+		return nil, 0, nil, false
+	}
+	return raw[:grantID], binary.BigEndian.Uint64(raw[grantID:]), raw, true
+}
+
+func unprefixed(text, prefix string, size int) ([]byte, bool) {
+	rest, ok := strings.CutPrefix(text, prefix)
+	if !ok {
+		return nil, false
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	return raw, err == nil && len(raw) == size
+}
+
+func same(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+
+// errReused means that a code or a refresh token was used before.
+var errReused = errors.New("it was used before")

@@ -1,0 +1,219 @@
+package authserver
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Approve stores what the person agreed to and returns where they are led.
+func (s *Server) Approve(ctx context.Context, r *Request, p *Person) (string, error) {
+	now := s.o.Now()
+	code, err := s.grants.create(ctx, &grant{
+		Client: r.Client.ID, Redirect: r.Redirect, Person: *p, Resource: r.Resource, Scopes: r.Scopes,
+		Until: now.Add(s.o.GrantLifetime), Challenge: r.Challenge, CodeUntil: now.Add(codeLife),
+	})
+	if err != nil {
+		return "", err
+	}
+	s.o.Log.Info("a person gave a program access", "name", p.Name, "client", r.Client.ID, "resource", r.Resource, "scopes", strings.Join(r.Scopes, " "))
+	return s.answer(r, "code", code), nil
+}
+
+// fault is an answer of the token endpoint.
+type fault struct{ code, reason string }
+
+func (f *fault) Error() string { return f.code + ": " + f.reason }
+
+// errNoGrant is the same for everything that is wrong with a code or a refresh token, so that
+// nothing can be found out by trying.
+var errNoGrant = &fault{badGrant, "the code or refresh token is not valid for this request"}
+
+// redemption is a request at the token endpoint.
+type redemption struct {
+	client, code, redirect, verifier, refresh, resource, scope string
+}
+
+// issued is what a grant gave.
+type issued struct {
+	grant   *grant
+	scopes  []string
+	refresh string
+}
+
+// redeem takes a code.
+func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
+	id, raw, ok := splitCode(r.code)
+	if !ok {
+		return nil, errNoGrant
+	}
+	ring, err := s.ring.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	one, revision, err := s.grants.get(ctx, id)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, errNoGrant
+	case err != nil:
+		return nil, err
+	case !same(one.Code, digest(raw)):
+		return nil, errNoGrant
+	case one.Used: // and now by somebody who is not the client, or the first one was not
+		return nil, s.reused(ctx, id, one, "an authorization code was used twice; its grant has ended")
+	case one.Client != r.client || one.Redirect != r.redirect || !s.o.Now().Before(one.CodeUntil) || !proves(one.Challenge, r.verifier):
+		return nil, errNoGrant
+	case r.resource != "" && r.resource != one.Resource:
+		return nil, &fault{badTarget, "resource is not the one of the authorization request"}
+	}
+	if _, ok := s.current(&one.Person); !ok {
+		return nil, errNoGrant
+	}
+	token := makeRefresh(ring.secret, id, 1)
+	one.Used, one.Serial, one.Refresh, one.Renewed = true, 1, digest(token), s.o.Now().UTC()
+	err = s.grants.replace(ctx, id, one, revision)
+	if errors.Is(err, bus.ErrConflict) {
+		return nil, s.reused(ctx, id, one, "an authorization code was used twice at once; its grant has ended")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &issued{one, one.Scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
+}
+
+// reused ends a grant of which something was used twice.
+func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string) error {
+	s.o.Log.Warn(what, "name", one.Person.Name, "client", one.Client)
+	if err := s.grants.end(ctx, id); err != nil {
+		return errors.Join(errReused, err)
+	}
+	return errNoGrant
+}
+
+// proves reports whether the verifier is the one of the challenge (RFC 7636).
+func proves(challenge, verifier string) bool {
+	if len(verifier) < 43 || len(verifier) > 128 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return same([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge))
+}
+
+// renew takes a refresh token.
+func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
+	id, serial, raw, ok := splitRefresh(r.refresh)
+	if !ok {
+		return nil, errNoGrant
+	}
+	ring, err := s.ring.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		one, revision, err := s.grants.get(ctx, id)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil, errNoGrant
+		}
+		if err != nil {
+			return nil, err
+		}
+		last := same(one.Refresh, digest(raw))
+		ours := last || hmac.Equal(raw, makeRefresh(ring.secret, id, serial))
+		now := s.o.Now()
+		if !ours || !one.Used || one.Client != r.client {
+			return nil, errNoGrant
+		}
+		person, ok := s.current(&one.Person)
+		if !ok || !now.Before(one.Until) {
+			return nil, errors.Join(errNoGrant, s.grants.end(ctx, id))
+		}
+		scopes, err := narrowed(one, r)
+		if err != nil {
+			return nil, err
+		}
+		one.Person = *person
+		switch {
+		case last:
+			token := makeRefresh(ring.secret, id, one.Serial+1)
+			one.Serial, one.Refresh, one.Renewed = one.Serial+1, digest(token), now.UTC()
+			err := s.grants.replace(ctx, id, one, revision)
+			if errors.Is(err, bus.ErrConflict) {
+				continue // another process was asked too: read what it wrote
+			}
+			if err != nil {
+				return nil, err
+			}
+		case serial+1 == one.Serial && now.Sub(one.Renewed) < grace:
+		default:
+			return nil, s.reused(ctx, id, one, "a refresh token was used twice; its grant has ended")
+		}
+		return &issued{one, scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(makeRefresh(ring.secret, id, one.Serial))}, nil
+	}
+}
+
+// narrowed are the scopes of the new access token: those of the grant, or fewer where the
+// client asks for fewer.
+func narrowed(one *grant, r *redemption) ([]string, error) {
+	if r.resource != "" && r.resource != one.Resource {
+		return nil, &fault{badTarget, "resource is not the one of the grant"}
+	}
+	asked := strings.Fields(r.scope)
+	if len(asked) == 0 {
+		return one.Scopes, nil
+	}
+	var list []string
+	for _, name := range asked {
+		if slices.Contains(one.Scopes, name) && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	if len(list) == 0 {
+		return nil, &fault{badScope, "the grant has none of the scopes; more of them require a new authorization"}
+	}
+	return list, nil
+}
+
+// revoke ends the grant of a refresh token of the client. Others change nothing.
+func (s *Server) revoke(ctx context.Context, client, token string) error {
+	id, serial, raw, ok := splitRefresh(token)
+	if !ok {
+		return nil
+	}
+	ring, err := s.ring.get(ctx)
+	if err != nil {
+		return err
+	}
+	one, _, err := s.grants.get(ctx, id)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case one.Client != client || !same(one.Refresh, digest(raw)) && !hmac.Equal(raw, makeRefresh(ring.secret, id, serial)):
+		return nil
+	}
+	return s.grants.end(ctx, id)
+}
+
+// tokenEnds is when an access token that is made now ends.
+func (s *Server) tokenEnds(one *grant, now time.Time) time.Time {
+	if ends := now.Add(s.o.TokenLifetime); ends.Before(one.Until) {
+		return ends
+	}
+	return one.Until
+}
+
+// current returns a person as they are now; false where they may not be let in any more.
+func (s *Server) current(p *Person) (*Person, bool) {
+	if s.o.Current == nil {
+		return p, true
+	}
+	return s.o.Current(p)
+}

@@ -1,0 +1,175 @@
+package authserver
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Errors of RFC 6749, 8707 and OpenID Connect that an answer has.
+const (
+	badRequest     = "invalid_request"
+	badResponse    = "unsupported_response_type"
+	badScope       = "invalid_scope"
+	badTarget      = "invalid_target"
+	badGrant       = "invalid_grant"
+	badGrantType   = "unsupported_grant_type"
+	badClient      = "invalid_client"
+	accessDenied   = "access_denied"
+	unavailableNow = "temporarily_unavailable"
+)
+
+// Request is an authorization request that was found valid.
+type Request struct {
+	Client *Client
+	// Redirect is where the person is led back; State goes with it.
+	Redirect, State string
+	Challenge       string
+	Resource        string
+	// Scopes are those that the person would grant.
+	Scopes []string
+}
+
+// Refusal is why a request cannot be granted. It is shown to the person.
+type Refusal struct {
+	Text string
+	// Back leads to the client and tells it; "" where the client is not known, or has not
+	// registered the address. A person has to follow it.
+	Back string
+}
+
+// Error is the text for the person.
+func (r *Refusal) Error() string { return r.Text }
+
+// parameters are those of an authorization request that count. Each may occur once.
+var parameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource", "response_mode", "request", "request_uri"}
+
+const (
+	maxState  = 1024
+	maxScopes = 50
+)
+
+// Ask reads an authorization request of a person. The error is a *Refusal where the request is
+// at fault, else a *schema.Error.
+func (s *Server) Ask(ctx context.Context, q url.Values, p *Person) (*Request, error) {
+	for _, name := range parameters {
+		if v := q[name]; len(v) > 1 || len(v) == 1 && !utf8.ValidString(v[0]) {
+			return nil, &Refusal{Text: "The program that sent you here gave the parameter " + name + " twice, or with characters that are not text."}
+		}
+	}
+	if q.Get("client_id") == "" {
+		return nil, &Refusal{Text: "The program that sent you here did not say who it is (client_id)."}
+	}
+	c, err := s.client(ctx, q.Get("client_id"))
+	if err != nil {
+		if schema.KindOf(err) == schema.KindInvalidRequest {
+			return nil, &Refusal{Text: schema.AsError(err).Detail}
+		}
+		return nil, err
+	}
+	r := &Request{Client: c, Redirect: q.Get("redirect_uri"), State: q.Get("state"), Challenge: q.Get("code_challenge"), Resource: q.Get("resource")}
+	if !c.allows(r.Redirect) {
+		return nil, &Refusal{Text: "The program that sent you here wants you to return to an address that it has not registered (redirect_uri)."}
+	}
+	if len(r.State) > maxState {
+		r.State = ""
+		return nil, s.refuse(r, badRequest, "state is longer than 1024 bytes")
+	}
+	for _, f := range []struct {
+		wrong        bool
+		code, reason string
+	}{
+		{q.Has("request") || q.Has("request_uri"), badRequest, "request objects are not supported"},
+		{q.Get("response_type") != "code", badResponse, "response_type must be code"},
+		{q.Has("response_mode") && q.Get("response_mode") != "query", badRequest, "response_mode must be query"},
+		{q.Get("code_challenge_method") != "S256", badRequest, "PKCE with code_challenge_method S256 is required"},
+		{!goodChallenge(r.Challenge), badRequest, "code_challenge is missing or not one of S256"},
+		{!s.protects(r.Resource), badTarget, "resource is missing, or not the address of an MCP endpoint of this installation"},
+	} {
+		if f.wrong {
+			return nil, s.refuse(r, f.code, f.reason)
+		}
+	}
+	if r.Scopes = s.grantable(q.Get("scope"), p); len(r.Scopes) == 0 {
+		return nil, s.refuse(r, badScope, "none of the requested scopes can be granted by you")
+	}
+	return r, nil
+}
+
+func (s *Server) refuse(r *Request, code, reason string) *Refusal {
+	return &Refusal{
+		Text: "The request of the program that sent you here cannot be granted: " + reason + ".",
+		Back: s.answer(r, "error", code, "error_description", reason),
+	}
+}
+
+// Deny returns where a person is led who does not agree.
+func (s *Server) Deny(r *Request) string {
+	return s.answer(r, "error", accessDenied, "error_description", "the person denied access")
+}
+
+// answer is the address that leads back to the client, with who answers (RFC 9207).
+func (s *Server) answer(r *Request, pairs ...string) string {
+	q := url.Values{"iss": {s.o.Issuer}}
+	if r.State != "" {
+		q.Set("state", r.State)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	mark := "?"
+	if strings.Contains(r.Redirect, "?") {
+		mark = "&"
+	}
+	return r.Redirect + mark + q.Encode()
+}
+
+// goodChallenge reports whether a challenge is a SHA-256 in base64url.
+func goodChallenge(c string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(c)
+	return err == nil && len(raw) == 32
+}
+
+// protects reports whether a resource is one of ours: a configured address, or a path below.
+func (s *Server) protects(resource string) bool {
+	if len(resource) > maxRedirect || strings.ContainsAny(resource, "?#%\\\"<>") || strings.ContainsFunc(resource, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return false
+	}
+	return slices.ContainsFunc(s.o.Resources, func(base string) bool {
+		if resource == base {
+			return true
+		}
+		path, below := strings.CutPrefix(resource, base+"/")
+		return below && !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "" || part == "." || part == ".." })
+	})
+}
+
+// usual are the scopes of a client that asks for none.
+const usual = scope.ReadTools + " " + scope.CallTools
+
+// grantable are those of the asked scopes that the person can grant, in the order in which
+// they were asked for. Others, such as offline_access, are left out: the answer with the token
+// says what was granted.
+func (s *Server) grantable(asked string, p *Person) []string {
+	if asked == "" {
+		asked = usual
+	}
+	admin := slices.ContainsFunc(p.Groups, func(g string) bool { return slices.Contains(s.o.AdminGroups, g) })
+	var list []string
+	for _, one := range strings.Fields(asked) {
+		if slices.Contains(list, one) || len(list) == maxScopes {
+			continue
+		}
+		set, err := scope.Parse([]string{one})
+		if err == nil && (set.Within(&s.scopes) || one == scope.Admin && admin) {
+			list = append(list, one)
+		}
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/store/oauthtable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Paths of the authorization server, below its issuer.
+const (
+	MetadataPath  = "/.well-known/oauth-authorization-server"
+	AuthorizePath = "/oauth/authorize"
+	TokenPath     = "/oauth/token"
+	RevokePath    = "/oauth/revoke"
+	KeysPath      = "/oauth/jwks"
+)
+
+// TenantClaim is the claim of an access token that names the tenant of its person. A front
+// door refuses a token that has it and whose issuer is not configured to read it.
+const TenantClaim = scope.TenantClaim
+
+// Options are what a server works on.
+type Options struct {
+	// Issuer is its address, without a path.
+	Issuer string
+	// Resources are the addresses of front doors. A token is for one of them, or for a path
+	// below one.
+	Resources []string
+	// Clients are those of the configuration. Hosts are those whose client-id metadata
+	// documents are read as well, "*" being every one with a public address.
+	Clients []Client
+	Hosts   []string
+	// Scopes can be granted by everybody, the scope admin by members of AdminGroups only.
+	Scopes      []string
+	AdminGroups []string
+	// TokenLifetime is that of an access token; a grant ends GrantLifetime after the person
+	// agreed.
+	TokenLifetime, GrantLifetime time.Duration
+	// Current returns a person as they are now, when a token is issued; false ends the grant.
+	// nil: people stay as they signed in.
+	Current func(*Person) (*Person, bool)
+	// Keys encrypt what is stored. Conn is where; both are the caller's.
+	Keys *credential.Keys
+	Conn *bus.Conn
+	Log  *slog.Logger
+	// Now is the clock; nil means time.Now. HTTP reads the metadata documents; nil: a client
+	// that reaches public addresses and Hosts only.
+	Now  func() time.Time
+	HTTP *http.Client
+}
+
+// Server is an authorization server. It is safe for concurrent use. Close ends its
+// connections.
+type Server struct {
+	o         Options
+	ring      *keyring
+	grants    *grants
+	documents *documents
+	scopes    scope.Set
+	metadata  []byte
+}
+
+// Person is somebody who signed in.
+type Person struct {
+	Name   string          `json:"name"`
+	Owner  string          `json:"owner,omitempty"`
+	Groups []string        `json:"groups,omitempty"`
+	Tenant schema.TenantID `json:"tenant,omitempty"`
+	// Key is the hash of the API key that they signed in with; "": they did at a provider.
+	Key string `json:"key,omitempty"`
+}
+
+// Open opens a server, and its tables in NATS.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	if o.Keys == nil || o.Conn == nil || o.Log == nil || o.Issuer == "" || len(o.Resources) == 0 {
+		return nil, errors.New("authserver: Issuer, Resources, Keys, Conn and Log are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.HTTP == nil {
+		o.HTTP = newDocumentClient(o.Hosts)
+	}
+	given, err := scope.Parse(o.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := oauthtable.OpenKeys(ctx, o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := oauthtable.OpenGrants(ctx, o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys}}
+	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now)
+	if _, err := s.ring.get(ctx); err != nil { // it fails at the start, not when the first person comes
+		return nil, err
+	}
+	s.metadata, err = json.Marshal(s.describe())
+	return s, err
+}
+
+// Close ends idle connections.
+func (s *Server) Close() {
+	if s != nil {
+		s.o.HTTP.CloseIdleConnections()
+	}
+}
+
+// describe is the metadata of RFC 8414.
+func (s *Server) describe() map[string]any {
+	methods := []string{methodNone}
+	if slices.ContainsFunc(s.o.Clients, func(c Client) bool { return c.SecretHash != "" }) {
+		methods = append(methods, methodBasic, methodPost)
+	}
+	scopes := slices.Clone(s.o.Scopes)
+	if len(s.o.AdminGroups) > 0 && !slices.Contains(scopes, scope.Admin) {
+		scopes = append(scopes, scope.Admin)
+	}
+	return map[string]any{
+		"issuer":                                         s.o.Issuer,
+		"authorization_endpoint":                         s.o.Issuer + AuthorizePath,
+		"token_endpoint":                                 s.o.Issuer + TokenPath,
+		"revocation_endpoint":                            s.o.Issuer + RevokePath,
+		"jwks_uri":                                       s.o.Issuer + KeysPath,
+		"scopes_supported":                               scopes,
+		"response_types_supported":                       []string{"code"},
+		"response_modes_supported":                       []string{"query"},
+		"grant_types_supported":                          []string{grantCode, grantRefresh},
+		"token_endpoint_auth_methods_supported":          methods,
+		"revocation_endpoint_auth_methods_supported":     methods,
+		"code_challenge_methods_supported":               []string{"S256"},
+		"authorization_response_iss_parameter_supported": true,
+		"client_id_metadata_document_supported":          len(s.o.Hosts) > 0,
+	}
+}
+
+// ServeMetadata answers with the metadata.
+func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) {
+	open(w, r)
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	_, _ = w.Write(s.metadata)
+}
+
+// ServeKeys answers with the public keys that verify access tokens.
+func (s *Server) ServeKeys(w http.ResponseWriter, r *http.Request) {
+	open(w, r)
+	ring, err := s.ring.get(r.Context())
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	_, _ = w.Write(ring.public)
+}
+
+// open lets programs in browsers read the answer: they have no credential here that a request
+// of theirs could carry along.
+func open(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, MCP-Protocol-Version")
+		h.Set("Access-Control-Max-Age", "3600")
+	}
+}
+
+// ServePreflight answers a browser that asks whether a page may send a request.
+func (s *Server) ServePreflight(w http.ResponseWriter, r *http.Request) {
+	open(w, r)
+	w.WriteHeader(http.StatusNoContent)
+}

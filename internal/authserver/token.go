@@ -1,0 +1,202 @@
+package authserver
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	grantCode       = "authorization_code"
+	grantRefresh    = "refresh_token"
+	accessTokenType = "at+jwt"
+	maxForm         = 16 << 10
+)
+
+// claims are those of an access token (RFC 9068).
+type claims struct {
+	Issuer   string   `json:"iss"`
+	Subject  string   `json:"sub"`
+	Audience string   `json:"aud"`
+	Client   string   `json:"client_id"`
+	Expires  int64    `json:"exp"`
+	Issued   int64    `json:"iat"`
+	ID       string   `json:"jti"`
+	Scope    string   `json:"scope"`
+	Owner    string   `json:"owner"`
+	Groups   []string `json:"groups,omitempty"`
+	Tenant   string   `json:"callyard_tenant,omitempty"` // TenantClaim
+}
+
+// sign makes an access token and returns it with the seconds for which it is valid.
+func (s *Server) sign(ring *ring, i *issued) (string, int64, error) {
+	now, p := s.o.Now(), &i.grant.Person
+	ends := s.tokenEnds(i.grant, now)
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // it never fails
+	c := claims{
+		Issuer: s.o.Issuer, Subject: p.Name, Audience: i.grant.Resource, Client: i.grant.Client, Expires: ends.Unix(), Issued: now.Unix(),
+		ID: base64.RawURLEncoding.EncodeToString(id), Scope: strings.Join(i.scopes, " "), Owner: p.Owner, Groups: p.Groups,
+	}
+	if c.Owner == "" {
+		c.Owner = p.Name
+	}
+	if !p.Tenant.Is(schema.DefaultTenant) {
+		c.Tenant = string(p.Tenant)
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", 0, err
+	}
+	signed, err := ring.signer.Sign(text)
+	if err != nil {
+		return "", 0, err
+	}
+	token, err := signed.CompactSerialize()
+	return token, max(0, int64(ends.Sub(now)/time.Second)), err
+}
+
+// answer is that of the token endpoint.
+type answer struct {
+	Access  string `json:"access_token"`
+	Type    string `json:"token_type"`
+	Expires int64  `json:"expires_in"`
+	Scope   string `json:"scope"`
+	Refresh string `json:"refresh_token"`
+}
+
+// ServeToken is the token endpoint.
+func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
+	secretly(w, r)
+	form, client, err := s.form(w, r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	q := redemption{
+		client: client, code: form.Get("code"), redirect: form.Get("redirect_uri"), verifier: form.Get("code_verifier"),
+		refresh: form.Get("refresh_token"), resource: form.Get("resource"), scope: form.Get("scope"),
+	}
+	var got *issued
+	switch form.Get("grant_type") {
+	case grantCode:
+		got, err = s.redeem(r.Context(), &q)
+	case grantRefresh:
+		got, err = s.renew(r.Context(), &q)
+	default:
+		err = &fault{badGrantType, "grant_type must be authorization_code or refresh_token"}
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	ring, err := s.ring.get(r.Context())
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	a := answer{Type: "Bearer", Scope: strings.Join(got.scopes, " "), Refresh: got.refresh}
+	if a.Access, a.Expires, err = s.sign(ring, got); err != nil {
+		s.fail(w, err)
+		return
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	_, _ = w.Write(text)
+}
+
+// ServeRevoke is the revocation endpoint (RFC 7009). Access tokens end by themselves.
+func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
+	secretly(w, r)
+	form, client, err := s.form(w, r)
+	if err == nil {
+		err = s.revoke(r.Context(), client, form.Get("token"))
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// secretly sets the headers of an answer that nobody may keep.
+func secretly(w http.ResponseWriter, r *http.Request) {
+	open(w, r)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Pragma", "no-cache")
+}
+
+// form reads a form and who sends it. What is in the query does not count.
+func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, string, error) {
+	bad := func(reason string) (url.Values, string, error) { return nil, "", &fault{badRequest, reason} }
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+		return bad("the request is not a form")
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	if err != nil {
+		return bad("the form is longer than 16 KiB, or incomplete")
+	}
+	form, err := url.ParseQuery(string(text))
+	if err != nil {
+		return bad("the form cannot be read")
+	}
+	for name, values := range form {
+		if len(values) != 1 || !utf8.ValidString(values[0]) {
+			return bad("the field " + strings.ToValidUTF8(name[:min(len(name), 40)], "?") + " occurs twice, or is not text")
+		}
+	}
+	id, secret := form.Get("client_id"), form.Get("client_secret")
+	if user, password, ok := r.BasicAuth(); ok {
+		// Both are encoded as in a form (RFC 6749, section 2.3.1).
+		u, err1 := url.QueryUnescape(user)
+		p, err2 := url.QueryUnescape(password)
+		if err1 != nil || err2 != nil || form.Has("client_secret") || id != "" && id != u {
+			return bad("the client authenticates in two ways")
+		}
+		id, secret = u, p
+	}
+	if id == "" {
+		return nil, "", &fault{badClient, "client_id is missing"}
+	}
+	c := s.configured(id)
+	if c == nil { // one with a document has no secret; what it redeems is bound to its id
+		c = &Client{ID: id}
+	}
+	if !c.proves(secret) {
+		return nil, "", &fault{badClient, "the client's secret is missing or wrong"}
+	}
+	return form, id, nil
+}
+
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, err error) {
+	status, f := http.StatusBadRequest, (*fault)(nil)
+	if !errors.As(err, &f) {
+		s.o.Log.Error("the authorization server failed", "error", err)
+		status, f = http.StatusServiceUnavailable, &fault{unavailableNow, "the authorization server cannot answer at the moment"}
+	}
+	if f.code == badClient {
+		status = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", `Basic realm="callyard"`)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	text, err := json.Marshal(map[string]string{"error": f.code, "error_description": f.reason})
+	if err != nil {
+		text = []byte(`{"error":"server_error"}`)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,33 @@
+// Package oauthtable keeps what the authorization server of the approver must remember: its
+// keys, and what people have granted to programs. It sees ciphertext only: what a row holds is
+// decided by package authserver. Rows are changed by compare-and-set and read from the leader,
+// so that of all who redeem one token at once one wins.
+package oauthtable
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// GrantsKept is how long a grant is kept after it was last used; none can be valid for longer.
+const GrantsKept = 90 * 24 * time.Hour
+
+var (
+	keys   = bus.TableSpec{Bucket: bus.BucketOAuthKeys, What: "keys of the authorization server"}
+	grants = bus.TableSpec{Bucket: bus.BucketOAuthGrants, What: "grants of the authorization server", Keep: GrantsKept}
+)
+
+// Specs are the tables, for [bus.Provision].
+func Specs() []bus.TableSpec { return []bus.TableSpec{keys, grants} }
+
+// OpenKeys opens the table of keys. It is kept for ever.
+func OpenKeys(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) {
+	return bus.OpenBucket(ctx, c, keys)
+}
+
+// OpenGrants opens the table of grants.
+func OpenGrants(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) {
+	return bus.OpenBucket(ctx, c, grants)
+}
