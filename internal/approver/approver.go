@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
@@ -60,6 +61,8 @@ type Options struct {
 	// Credentials are those of people at MCP servers, which they connect at the pages; nil:
 	// there are none. They are the caller's.
 	Credentials *credential.Book
+	// SealKeys encrypt what the authorization server stores; nil where there is none.
+	SealKeys *credential.Keys
 	// Tenants say where people of each are told of approvals; nil: everywhere.
 	Tenants *tenants.Book
 	// Traces makes the spans; nil: there are none.
@@ -81,18 +84,19 @@ type Options struct {
 
 // Approver is a running approver.
 type Approver struct {
-	o        Options
-	keys     *authn.Keys
-	pages    *web.Handler
-	people   *oidc.Provider   // nil where there is none
-	console  *console.Console // nil where there is none
-	channels channels
-	server   *http.Server
-	listener net.Listener
-	draining atomic.Bool
-	ctx      context.Context // ends with the tending
-	cancel   context.CancelFunc
-	wait     sync.WaitGroup
+	o             Options
+	keys          *authn.Keys
+	pages         *web.Handler
+	people        *oidc.Provider     // nil where there is none
+	console       *console.Console   // nil where there is none
+	authorization *authserver.Server // nil where there is none
+	channels      channels
+	server        *http.Server
+	listener      net.Listener
+	draining      atomic.Bool
+	ctx           context.Context // ends with the tending
+	cancel        context.CancelFunc
+	wait          sync.WaitGroup
 }
 
 // Start opens the approver. It serves when Start returns; ctx bounds the start only.
@@ -138,14 +142,17 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		}
 		a.people = oidc.New(c.OIDC, back, nil, o.Log)
 	}
-	if err := a.openPeople(ctx); err != nil {
+	if err = a.openAuthorization(ctx); err == nil {
+		err = a.openPeople(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.listener.Close())
 	}
 	if a.console, err = openConsole(o); err != nil {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials, Tenants: o.Tenants,
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials, Authorization: a.authorization, Tenants: o.Tenants,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
@@ -253,6 +260,7 @@ func (a *Approver) Stop(ctx context.Context) error {
 	err = errors.Join(err, a.closeChannels(grace))
 	a.cancel()
 	a.wait.Wait()
+	a.authorization.Close()
 	if a.people != nil {
 		a.people.Close()
 	}

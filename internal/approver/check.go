@@ -28,6 +28,7 @@ func Check(s *settings.File) []config.Fault {
 			}
 		}
 	}
+	faults = append(faults, checkAuthorization(s)...)
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 

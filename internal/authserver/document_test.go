@@ -95,10 +95,12 @@ func TestAClientCanDescribeItself(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]http.HandlerFunc{
-		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://x.example/", http.StatusFound) },
-		"an error":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
-		"a page":     func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") },
-		"an end":     func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://x.example/", http.StatusFound)
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
+		"a page":   func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") },
+		"an end":   func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
 	} {
 		w.pass(10 * time.Minute)
 		p.answers(f)

@@ -37,6 +37,8 @@ type Approver struct {
 	Notify Notify `yaml:"notify"`
 	// Console is which front door the web console shows, and to whom.
 	Console Console `yaml:"console"`
+	// AuthorizationServer issues access tokens to programs, where no other server does.
+	AuthorizationServer AuthorizationServer `yaml:"authorization_server"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
 	// ObserverGroups see every approval; all others see what they may decide and
@@ -59,7 +61,7 @@ type Approver struct {
 // ApproverDefaults returns the configuration of an approver that was told nothing.
 func ApproverDefaults() Approver {
 	return Approver{
-		Listen: "127.0.0.1:8081", OIDC: OIDCDefaults(), Slack: SlackDefaults(),
+		Listen: "127.0.0.1:8081", OIDC: OIDCDefaults(), Slack: SlackDefaults(), AuthorizationServer: AuthorizationServerDefaults(),
 		SessionLifetime: 8 * time.Hour, SessionIdle: time.Hour, FreshSignIn: 5 * time.Minute, ArgumentBytes: 1 << 20,
 		DrainDelay: time.Second, DrainGrace: 10 * time.Second,
 	}

@@ -22,7 +22,7 @@ var templates embed.FS
 //go:embed static/approver.css
 var static embed.FS
 
-var pageNames = []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect"}
+var pageNames = []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect", "consent"}
 
 func newPages() *ui.Pages {
 	funcs := template.FuncMap{

@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
@@ -40,6 +41,8 @@ type Options struct {
 	// Credentials are those of people at MCP servers, which they connect here; nil: there are
 	// none. They are the caller's.
 	Credentials *credential.Book
+	// Authorization lets people give programs access; nil: nobody can. It is the caller's.
+	Authorization *authserver.Server
 	// Tenants say which servers people of each may see; nil: all.
 	Tenants *tenants.Book
 	// Console is the console that is served next to the approvals; nil: there is none. It is
@@ -145,6 +148,7 @@ func New(o Options) (*Handler, error) {
 	signIn.register()
 	(&slackPages{site}).register()
 	(&connectPages{site}).register()
+	(&authorizePages{site, o.Authorization}).register(h.origin)
 	if o.Console != nil {
 		(&consolePages{site}).register()
 		for _, name := range []string{"console.css", "console.js"} {

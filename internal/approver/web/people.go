@@ -24,7 +24,7 @@ import (
 const flowAge = 10 * time.Minute
 
 // maxFlow is more than any sealed flow takes.
-const maxFlow = 3 << 10
+const maxFlow = 3900
 
 // passage is what lies in the sealed cookie.
 type passage struct {

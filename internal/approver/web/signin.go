@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/problem"
@@ -51,6 +52,11 @@ func next(text string) string {
 	}
 	if ofConsole(u.Path) {
 		return nextOfConsole(u)
+	}
+	if u.EscapedPath() == authserver.AuthorizePath {
+		if to, ok := nextOfAuthorize(u); ok {
+			return to
+		}
 	}
 	return "/"
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/ui"
@@ -162,6 +163,11 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, err
 	}
 	to := r.URL.Path
 	switch inConsole := ofConsole(to); {
+	case to == authserver.AuthorizePath && r.Method != http.MethodPost:
+		var ok bool
+		if to, ok = nextOfAuthorize(r.URL); !ok {
+			return v, false, schema.Errorf(schema.KindUnauthenticated, "The program that sent you here made a long request, which cannot wait for a sign-in. Sign in, and start again in the program.")
+		}
 	case inConsole && r.Method == http.MethodPost:
 		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and try again.")
 	case inConsole:

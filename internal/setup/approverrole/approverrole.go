@@ -4,8 +4,10 @@ package approverrole
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
@@ -45,6 +48,23 @@ func (s *Setup) Role() setup.RoleSetup {
 	}
 }
 
+// authorization returns the section of the approver with the resources of its authorization
+// server, and the keys that encrypt what that one stores; nil where there is none.
+func authorization(c *setup.Config) (settings.Approver, *credential.Keys, error) {
+	config := c.Approver
+	if !config.AuthorizationServer.Enabled {
+		return config, nil, nil
+	}
+	if public := strings.TrimRight(c.File.FrontDoor.PublicURL, "/"); len(config.AuthorizationServer.Resources) == 0 && public != "" {
+		config.AuthorizationServer.Resources = []string{public}
+	}
+	keys, err := credential.LoadKeys(c.File.Credentials.KeyFile)
+	if err != nil {
+		return config, nil, fmt.Errorf("credentials.key_file: %w", err)
+	}
+	return config, keys, nil
+}
+
 func (s *Setup) lostBefore() time.Time {
 	if s.LostBefore == nil {
 		return time.Time{}
@@ -69,6 +89,10 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			if err != nil {
 				return err
 			}
+			config, sealing, err := authorization(c)
+			if err != nil {
+				return err
+			}
 			if signer == nil {
 				log.Warn("warrants.key_file is not set: calls that people approve here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 			}
@@ -86,7 +110,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: config, SealKeys: sealing, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				people.Close()

@@ -1,0 +1,80 @@
+package approver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/settings"
+)
+
+// openAuthorization opens the authorization server, where the configuration has one.
+func (a *Approver) openAuthorization(ctx context.Context) error {
+	c := &a.o.Config.AuthorizationServer
+	if !c.Enabled {
+		return nil
+	}
+	if a.o.SealKeys == nil || a.o.Conn == nil || a.o.Config.PublicURL == "" || len(c.Resources) == 0 {
+		return errors.New("approver.authorization_server requires approver.public_url, front_door.public_url and credentials.key_file")
+	}
+	public, _ := a.o.Config.Public()
+	clients := make([]authserver.Client, len(c.Clients))
+	for i, e := range c.Clients {
+		clients[i] = authserver.Client{ID: e.ID, Name: e.Name, Redirects: e.RedirectURIs, SecretHash: e.SecretHash}
+	}
+	var err error
+	a.authorization, err = authserver.Open(ctx, authserver.Options{
+		Issuer: public.String(), Resources: c.Resources, Clients: clients, Hosts: c.ClientHosts, Scopes: c.Scopes, AdminGroups: c.AdminGroups,
+		TokenLifetime: c.TokenLifetime, GrantLifetime: c.GrantLifetime, Current: a.currentPerson, Keys: a.o.SealKeys, Conn: a.o.Conn, Log: a.o.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("approver.authorization_server: %w", err)
+	}
+	return nil
+}
+
+// currentPerson returns a person as they are now. Whoever signed in with an API key is out
+// when that key is removed, has expired or was replaced.
+func (a *Approver) currentPerson(p *authserver.Person) (*authserver.Person, bool) {
+	if p.Key == "" {
+		return p, a.people != nil
+	}
+	key, ok := a.keys.Find(p.Name)
+	if !ok || key.Hash != p.Key || !key.Expires.IsZero() && !time.Now().Before(key.Expires) {
+		return nil, false
+	}
+	who := key.Principal
+	return &authserver.Person{Name: who.Name, Owner: who.Owner, Groups: who.Groups, Tenant: who.Tenant, Key: p.Key}, true
+}
+
+// checkAuthorization returns the faults that depend on other sections.
+func checkAuthorization(s *settings.File) []config.Fault {
+	var faults config.Collector
+	c := &s.Approver.AuthorizationServer
+	for i := range c.Clients {
+		for n, r := range c.Clients[i].RedirectURIs {
+			if !authserver.GoodRedirect(r) {
+				faults.Addf(fmt.Sprintf("approver.authorization_server.clients[%d].redirect_uris[%d]", i, n), "must be an https URL, or one of http on loopback, without a fragment and without the parameters of an answer.")
+			}
+		}
+	}
+	if !c.Enabled {
+		return faults
+	}
+	if u, ok := settings.SafeAddress(s.Approver.PublicURL); !ok || u.Path != "" {
+		faults.Addf("approver.public_url", "is required with approver.authorization_server, as an https URL without a path: it is the issuer of the tokens. http is allowed for loopback only.")
+	}
+	if len(c.Resources) == 0 && s.FrontDoor.PublicURL == "" {
+		faults.Addf("approver.authorization_server.resources", "is missing: name the front_door.public_url of each front door.")
+	}
+	if s.Credentials.KeyFile == "" {
+		faults.Addf("credentials.key_file", "is required with approver.authorization_server: create it with `openssl rand -base64 32`, and keep it outside of NATS.")
+	}
+	if len(s.Approver.Keys) == 0 && !s.Approver.OIDC.Configured() {
+		faults.Addf("approver.authorization_server.enabled", "requires sign-in: add approver.oidc or approver.keys.")
+	}
+	return faults
+}

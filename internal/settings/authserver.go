@@ -1,0 +1,100 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/config"
+)
+
+// AuthorizationServer is the section approver.authorization_server: the approver issues access
+// tokens itself, to programs that people give access to on its pages.
+type AuthorizationServer struct {
+	Enabled bool `yaml:"enabled"`
+	// Resources are the addresses of front doors that tokens are for; empty:
+	// front_door.public_url.
+	Resources []string `yaml:"resources"`
+	// Clients are programs that are registered here. ClientHosts are hosts whose client-id
+	// metadata documents are read as well; "*" is every host with a public address.
+	Clients     []OAuthClient `yaml:"clients"`
+	ClientHosts []string      `yaml:"client_hosts"`
+	// Scopes can be granted by everybody who signs in, the scope admin by members of
+	// AdminGroups only.
+	Scopes      []string `yaml:"scopes"`
+	AdminGroups []string `yaml:"admin_groups"`
+	// TokenLifetime is that of an access token. After GrantLifetime a person has to agree
+	// again.
+	TokenLifetime time.Duration `yaml:"token_lifetime"`
+	GrantLifetime time.Duration `yaml:"grant_lifetime"`
+}
+
+// OAuthClient is one entry of approver.authorization_server.clients.
+type OAuthClient struct {
+	ID   string `yaml:"id"`
+	Name string `yaml:"name"`
+	// RedirectURIs are where people may be led back; the port of one on loopback may differ.
+	RedirectURIs []string `yaml:"redirect_uris"`
+	// SecretHash is that of the client's secret, as `callyard keys new` prints it; empty: a
+	// public client, which has PKCE only.
+	SecretHash string `yaml:"secret_hash"`
+}
+
+// Bounds of lifetimes.
+const (
+	maxTokenLifetime = time.Hour
+	maxGrantLifetime = 90 * 24 * time.Hour
+)
+
+// AuthorizationServerDefaults returns the section of an approver that was told nothing.
+func AuthorizationServerDefaults() AuthorizationServer {
+	return AuthorizationServer{
+		ClientHosts: []string{"*"}, Scopes: []string{scope.ReadTools, scope.CallTools, scope.ReadCalls},
+		TokenLifetime: 10 * time.Minute, GrantLifetime: 7 * 24 * time.Hour,
+	}
+}
+
+// Validate returns the settings that cannot be honoured; see package config.
+func (c AuthorizationServer) Validate() []config.Fault {
+	var faults config.Collector
+	for i, r := range c.Resources {
+		if u, ok := SafeAddress(r); !ok || u.RawQuery != "" || u.ForceQuery || strings.HasSuffix(r, "/") {
+			faults.Addf(fmt.Sprintf("resources[%d]", i), "must be the front_door.public_url of a front door: an https URL without a query and without a slash at its end; http is allowed for loopback only.")
+		}
+	}
+	ids := map[string]bool{}
+	for i := range c.Clients {
+		o, path := &c.Clients[i], fmt.Sprintf("clients[%d]", i)
+		switch {
+		case o.ID == "" || len(o.ID) > 200 || strings.ContainsFunc(o.ID, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
+			faults.Addf(path+".id", "must have 1 to 200 visible ASCII characters.")
+		case ids[o.ID]:
+			faults.Addf(path+".id", "%q occurs twice; remove one entry.", o.ID)
+		}
+		ids[o.ID] = true
+		if len(o.RedirectURIs) == 0 {
+			faults.Addf(path+".redirect_uris", "is missing: people are led back to registered addresses only.")
+		}
+		if hash, ok := strings.CutPrefix(o.SecretHash, "sha256:"); o.SecretHash != "" && (!ok || len(hash) != 64 || strings.Trim(hash, "0123456789abcdef") != "") {
+			faults.Addf(path+".secret_hash", "must be sha256: and 64 hex digits; callyard keys new prints a secret and its hash.")
+		}
+	}
+	for i, h := range c.ClientHosts {
+		if h == "" || strings.ContainsAny(h, ":/@ ") || h != "*" && strings.Contains(h, "*") || h != strings.ToLower(h) {
+			faults.Addf(fmt.Sprintf("client_hosts[%d]", i), "must be the name of a host in small letters, without a port, or \"*\" for every host with a public address.")
+		}
+	}
+	if _, err := scope.Parse(c.Scopes); err != nil {
+		faults.Addf("scopes", "%s", err)
+	} else if len(c.Scopes) == 0 {
+		faults.Addf("scopes", "is empty: tokens would allow nothing. Omit it for the default.")
+	}
+	if c.TokenLifetime < time.Minute || c.TokenLifetime > maxTokenLifetime {
+		faults.Addf("token_lifetime", "must be between 1m and 1h: an access token cannot be revoked.")
+	}
+	if c.GrantLifetime < c.TokenLifetime || c.GrantLifetime > maxGrantLifetime {
+		faults.Addf("grant_lifetime", "must be between token_lifetime and 2160h (90 days).")
+	}
+	return faults
+}
