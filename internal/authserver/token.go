@@ -35,7 +35,7 @@ type claims struct {
 	Scope    string   `json:"scope"`
 	Owner    string   `json:"owner"`
 	Groups   []string `json:"groups,omitempty"`
-	Tenant   string   `json:"callyard_tenant,omitempty"` // TenantClaim
+	Tenant   string   `json:"urn:callyard:tenant,omitempty"` // TenantClaim
 }
 
 // sign makes an access token and returns it with the seconds for which it is valid.

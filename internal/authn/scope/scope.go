@@ -33,7 +33,7 @@ const (
 
 // TenantClaim is the claim with which the authorization server of an approver names the tenant
 // of a person.
-const TenantClaim = "callyard_tenant"
+const TenantClaim = "urn:callyard:tenant"
 
 // All returns the scopes that are published.
 func All() []string {
