@@ -99,7 +99,7 @@ func (k *keyring) load(ctx context.Context, now time.Time) (*storedRing, error) 
 		if err != nil || !changed {
 			return stored, err
 		}
-		plain, err := json.Marshal(stored)
+		plain, err := json.Marshal(stored) //nolint:gosec // it is sealed before it is stored
 		if err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	case !same(one.Code, digest(raw)):
 		return nil, errNoGrant
 	case one.Used: // and now by somebody who is not the client, or the first one was not
-		return nil, s.reused(ctx, id, one, "an authorization code was used twice; its grant has ended")
+		return nil, s.reused(ctx, id, one, "an authorization code")
 	case one.Client != r.client || one.Redirect != r.redirect || !s.o.Now().Before(one.CodeUntil) || !proves(one.Challenge, r.verifier):
 		return nil, errNoGrant
 	case r.resource != "" && r.resource != one.Resource:
@@ -80,7 +80,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	one.Used, one.Serial, one.Refresh, one.Renewed = true, 1, digest(token), s.o.Now().UTC()
 	err = s.grants.replace(ctx, id, one, revision)
 	if errors.Is(err, bus.ErrConflict) {
-		return nil, s.reused(ctx, id, one, "an authorization code was used twice at once; its grant has ended")
+		return nil, s.reused(ctx, id, one, "an authorization code, at once")
 	}
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 
 // reused ends a grant of which something was used twice.
 func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string) error {
-	s.o.Log.Warn(what, "name", one.Person.Name, "client", one.Client)
+	s.o.Log.Warn("something of a grant was used twice; the grant has ended", "what", what, "name", one.Person.Name, "client", one.Client)
 	if err := s.grants.end(ctx, id); err != nil {
 		return errors.Join(errReused, err)
 	}
@@ -152,7 +152,7 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 			}
 		case serial+1 == one.Serial && now.Sub(one.Renewed) < grace:
 		default:
-			return nil, s.reused(ctx, id, one, "a refresh token was used twice; its grant has ended")
+			return nil, s.reused(ctx, id, one, "a refresh token")
 		}
 		return &issued{one, scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(makeRefresh(ring.secret, id, one.Serial))}, nil
 	}

@@ -20,7 +20,7 @@ import (
 const (
 	MetadataPath  = "/.well-known/oauth-authorization-server"
 	AuthorizePath = "/oauth/authorize"
-	TokenPath     = "/oauth/token"
+	TokenPath     = "/oauth/token" //nolint:gosec // no secret: a path
 	RevokePath    = "/oauth/revoke"
 	KeysPath      = "/oauth/jwks"
 )
