@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -145,6 +146,14 @@ func TestTheConformanceSuiteFindsNoFaultInTheAuthorizationServer(t *testing.T) {
 		line := lines.Text()
 		all.WriteString(line + "\n")
 		if strings.HasPrefix(line, o.issuer+"/oauth/authorize?") {
+			// The suite names the address before it listens for who returns.
+			eventually(t, clientSuiteWithin, "the suite listening", func() error {
+				c, err := net.Dial("tcp", "127.0.0.1:"+port)
+				if err == nil {
+					err = c.Close()
+				}
+				return err
+			})
 			o.page(t, o.person.Get, o.agree(t, line))
 		}
 	}

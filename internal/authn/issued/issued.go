@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ type Keys struct {
 	fault  error                  // why they were not open at the start
 	mu     sync.RWMutex
 	seen   map[string]*entry // by id, of the keys that were used here
+	sets   sets
 	asks   *rate.Limiter
 	asked  singleflight.Group // by id
 	stop   context.CancelFunc
@@ -202,7 +204,7 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 		return last
 	}
 	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Tenant: row.Tenant, Grant: &scope.Grant{
-		Scopes: scope.Of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID, Role: scope.Role(row.Role),
+		Scopes: k.sets.of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID, Role: scope.Role(row.Role),
 	}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,6 +213,31 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	}
 	k.seen[row.ID] = e
 	return e
+}
+
+// sets are sets of scopes that keys share: most keys have one of few, and each of its own would
+// take memory. It is safe for concurrent use.
+type sets struct {
+	mu sync.Mutex
+	by map[string]scope.Set
+}
+
+// maxSets bounds the sets that are kept; beyond it all are made again.
+const maxSets = 1000
+
+func (s *sets) of(list []string) scope.Set {
+	name := strings.Join(list, "\x00")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set, ok := s.by[name]
+	if !ok {
+		if s.by == nil || len(s.by) >= maxSets {
+			s.by = make(map[string]scope.Set)
+		}
+		set = scope.Of(list)
+		s.by[name] = set
+	}
+	return set
 }
 
 // ScopesOf returns the scopes of a key: those of its role, or those that are listed.
