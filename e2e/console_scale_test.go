@@ -99,14 +99,14 @@ func (c *crowded) time(t *testing.T) {
 	took := make(map[string][]time.Duration)
 	bytesOf := make(map[string]int)
 	for range rounds {
-		next := time.Now().Add(1100 * time.Millisecond)
+		next := time.After(1100 * time.Millisecond)
 		rand.Shuffle(len(pages), func(i, j int) { pages[i], pages[j] = pages[j], pages[i] })
 		for _, of := range pages {
 			began := time.Now()
 			a := c.look(t, of)
 			took[of.name], bytesOf[of.name] = append(took[of.name], time.Since(began)), len(a.body)
 		}
-		time.Sleep(time.Until(next))
+		<-next
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-22s %8s %8s %8s %8s\n", "page", "p50 ms", "p95 ms", "max ms", "KiB")
@@ -139,9 +139,9 @@ func (c *crowded) viewers(t *testing.T) {
 		return err
 	})
 	rate := func() float64 {
-		time.Sleep(turn / 4) // what came before fades
+		<-time.After(turn / 4) // what came before fades
 		before, began := l.calls.Load(), time.Now()
-		time.Sleep(turn)
+		<-time.After(turn)
 		return float64(l.calls.Load()-before) / time.Since(began).Seconds()
 	}
 	var ratios []float64

@@ -16,16 +16,23 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
+// pythonOfBFCL is a Python with bfcl-eval; scripts/test.sh installs it.
+func pythonOfBFCL(t *testing.T) string {
+	t.Helper()
+	python := os.Getenv("CALLYARD_TEST_BFCL")
+	if python == "" {
+		t.Skip("CALLYARD_TEST_BFCL names no Python with bfcl-eval")
+	}
+	return python
+}
+
 // TestConversationsOfBFCLHaveTheOfficialVerdict runs the labelled calls of BFCL's conversations at
 // the server of the official classes as answers of a model, and answers in which a turn has lost
 // its last call next to them. Both have the verdict of the official checker. It takes 2
 // conversations of each set, and all 800 with CALLYARD_EVAL_TURNS. CALLYARD_TEST_BFCL names a Python
 // with bfcl-eval; scripts/test.sh installs it.
 func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
-	python := os.Getenv("CALLYARD_TEST_BFCL")
-	if python == "" {
-		t.Skip("CALLYARD_TEST_BFCL names no Python with bfcl-eval")
-	}
+	python := pythonOfBFCL(t)
 	limit, wait := "2", 2*time.Minute
 	if os.Getenv("CALLYARD_EVAL_TURNS") != "" {
 		limit, wait = "0", time.Hour
@@ -69,10 +76,7 @@ func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
 // TestAModelIsAskedAConversationOfBFCL has a model that makes the labelled calls of a conversation,
 // in which it is told of a function only in a later turn.
 func TestAModelIsAskedAConversationOfBFCL(t *testing.T) {
-	python := os.Getenv("CALLYARD_TEST_BFCL")
-	if python == "" {
-		t.Skip("CALLYARD_TEST_BFCL names no Python with bfcl-eval")
-	}
+	python := pythonOfBFCL(t)
 	data, dir, command := withBFCL(t, python, 2*time.Minute)
 	read, err := os.ReadFile(filepath.Join(strings.TrimPrefix(data, "bfcl:"), "possible_answer", "BFCL_v4_multi_turn_miss_func.json"))
 	if err != nil || !bytes.HasPrefix(read, []byte(`{"id": "multi_turn_miss_func_0", "ground_truth": [["cd(folder='document')", "mkdir(dir_name='temp')", "mv(`)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/spreadsheet"
 )
 
 // usageDimensions and usageIntervals are the words of --by and --interval.
@@ -89,7 +90,7 @@ type usageColumn struct {
 func (q *usageQuery) columns() []usageColumn {
 	by := func(one string) bool { return slices.Contains(q.by, one) }
 	name := func(title string, text func(*callyard.UsageRow) string) usageColumn {
-		return usageColumn{strings.ToUpper(title), title, text, func(r *callyard.UsageRow) string { return spreadsheetText(oneLine(text(r))) }}
+		return usageColumn{strings.ToUpper(title), title, text, func(r *callyard.UsageRow) string { return spreadsheet.Text(oneLine(text(r))) }}
 	}
 	var all []usageColumn
 	if q.interval != "" {
@@ -178,13 +179,4 @@ func (q *usageQuery) print(c *client, u *callyard.UsageReport) error {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil
-}
-
-// spreadsheetText is a name for CSV: one that a spreadsheet would run as a formula begins
-// with a quotation mark.
-func spreadsheetText(name string) string {
-	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
-		return "'" + name
-	}
-	return name
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/spreadsheet"
 	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -220,7 +221,7 @@ func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) err
 		}
 		var line []string
 		for _, name := range u.Columns {
-			line = append(line, noFormula(unquoted(row[name])))
+			line = append(line, spreadsheet.Text(unquoted(row[name])))
 		}
 		for _, name := range usageCounts {
 			line = append(line, string(row[name]))
@@ -234,14 +235,6 @@ func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) err
 // unquoted is a text of JSON, "" for what is absent.
 func unquoted(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
-	return text
-}
-
-// noFormula is a text that no spreadsheet runs.
-func noFormula(text string) string {
-	if strings.IndexAny(text, "=+-@\t\r") == 0 {
-		return "'" + text
-	}
 	return text
 }
 

@@ -43,11 +43,11 @@ func (d *FrontDoor) reserved(name string) string {
 }
 
 // ownLimits returns the limits of the key of a principal.
-func (d *FrontDoor) ownLimits(principal string) scope.Limits {
-	if d.keys.Has(principal) {
-		return d.keys.Limits(principal)
+func (d *FrontDoor) ownLimits(p *schema.Principal) scope.Limits {
+	if d.keys.Has(p.Name) {
+		return d.keys.Limits(p.Name)
 	}
-	return d.issued.Limits(principal)
+	return d.issued.Limits(p)
 }
 
 // inSet reports whether a set of tools has a tool.

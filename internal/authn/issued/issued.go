@@ -63,6 +63,9 @@ type Keys struct {
 	work   sync.WaitGroup
 }
 
+// identity stands before the id of a key in the identity of its principal.
+const identity = "key\x00"
+
 // entry is whom a key stands for. But for the use it is never changed.
 type entry struct {
 	revision  uint64 // of the key from which it was made
@@ -204,7 +207,7 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 		return last
 	}
 	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Tenant: row.Tenant, Grant: &scope.Grant{
-		Scopes: k.sets.of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: "key\x00" + row.ID, Role: scope.Role(row.Role),
+		Scopes: k.sets.of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: identity + row.ID, Role: scope.Role(row.Role),
 	}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -305,12 +308,20 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	return true, nil
 }
 
-// Limits returns those of the key with that name.
-func (k *Keys) Limits(name string) (limits scope.Limits) {
+// Limits returns those of the key of a principal. It is asked for every call, so the id comes
+// from the grant where there is one, and not from the name each time.
+func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
 	if !k.Some() {
 		return limits
 	}
-	if row, ok := k.table().Get(keytable.Row(IDOf(name))); ok && row.Name == name {
+	id, ok := strings.CutPrefix(p.Identity(), identity)
+	switch {
+	case p.Grant == nil: // as of a call that waited
+		id = IDOf(p.Name)
+	case !ok: // it is no key that was made over the API
+		return limits
+	}
+	if row, ok := k.table().Get(keytable.Row(id)); ok && row.Name == p.Name {
 		limits = row.Bounds()
 	}
 	return limits

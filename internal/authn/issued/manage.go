@@ -382,7 +382,7 @@ func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	if !ok || !grant.Gives(&set, w.Tools) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot get scopes or tools that your own credential does not have.")
 	}
-	if !w.Limits.Within(k.Limits(by.Name)) {
+	if !w.Limits.Within(k.Limits(by)) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot get wider limits than your own credential has; give it limits within yours.")
 	}
 	// Credentials for servers and the rule of two persons go by the person.

@@ -24,7 +24,7 @@ type Options struct {
 	InFlight int
 	// Own returns the limits of the key of a principal, of which with those of the rules the
 	// tighter count. nil: keys have none.
-	Own func(principal string) scope.Limits
+	Own func(*schema.Principal) scope.Limits
 	// Redis shares the limits over the front doors; nil: each takes its share. It
 	// must last until Close has returned.
 	Redis redis.UniversalClient
@@ -47,7 +47,7 @@ type Quota struct {
 	shared              *shared // nil: there is no Redis
 	routers             func() int
 	held                func(principal string) int
-	own                 func(principal string) scope.Limits
+	own                 func(*schema.Principal) scope.Limits
 	doors               atomic.Int64
 	renewEvery          time.Duration
 
@@ -164,7 +164,7 @@ func (q *Quota) Serve(ctx context.Context, server schema.ServerID) (Pass, error)
 
 // principal returns what is known of a principal, nil where nothing limits it.
 func (q *Quota) principal(p *schema.Principal) *subject {
-	own := q.ownOf(p.Name)
+	own := q.ownOf(p)
 	if v, ok := q.byPrincipal.Load(p.Name); ok {
 		s := v.(*subject)
 		if was := s.own.Load(); slices.Equal(s.groups, p.Groups) && (was == nil && own.None() || was != nil && *was == own) {
@@ -193,9 +193,9 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 }
 
 // ownOf returns the limits of the key of a principal.
-func (q *Quota) ownOf(name string) (own scope.Limits) {
+func (q *Quota) ownOf(p *schema.Principal) (own scope.Limits) {
 	if q.own != nil {
-		own = q.own(name)
+		own = q.own(p)
 	}
 	return own
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/bfcl/bfcltest"
 	"github.com/callyard/callyard/internal/eval/dataset"
 )
 
@@ -32,15 +33,8 @@ type made struct {
 // them, and compares our verdicts with the official ones. CALLYARD_TEST_BFCL names a Python with
 // bfcl-eval, which has the data too; scripts/test.sh installs it.
 func TestTheOfficialCheckerAgrees(t *testing.T) {
-	python := os.Getenv("CALLYARD_TEST_BFCL")
-	if python == "" {
-		t.Skip("CALLYARD_TEST_BFCL names no Python with bfcl-eval")
-	}
-	where, err := exec.CommandContext(t.Context(), python, "-c", "import bfcl_eval; print(list(bfcl_eval.__path__)[0])").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	samples, err := dataset.Read("bfcl:"+strings.TrimSpace(string(where))+"/data", dataset.Options{})
+	python, data := bfcltest.Official(t)
+	samples, err := dataset.Read(data, dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

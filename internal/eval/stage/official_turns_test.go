@@ -10,10 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/eval/bfcl/bfcltest"
 	"github.com/callyard/callyard/internal/eval/dataset"
 )
 
@@ -26,15 +26,8 @@ const madeConversations = 400
 // the verdicts of scoring with the official ones. CALLYARD_TEST_BFCL names a Python with
 // bfcl-eval, which has the data too; scripts/test.sh installs it.
 func TestTheOfficialCheckerOfConversationsAgrees(t *testing.T) {
-	python := os.Getenv("CALLYARD_TEST_BFCL")
-	if python == "" {
-		t.Skip("CALLYARD_TEST_BFCL names no Python with bfcl-eval")
-	}
-	where, err := exec.CommandContext(t.Context(), python, "-c", "import bfcl_eval; print(list(bfcl_eval.__path__)[0])").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := dataset.Read("bfcl:"+strings.TrimSpace(string(where))+"/data", dataset.Options{Sets: dataset.BFCLTurnSets()})
+	python, data := bfcltest.Official(t)
+	read, err := dataset.Read(data, dataset.Options{Sets: dataset.BFCLTurnSets()})
 	if err != nil {
 		t.Fatal(err)
 	}
