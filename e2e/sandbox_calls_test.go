@@ -114,7 +114,7 @@ func TestAHungSandboxIsRemovedAfterItsDeadline(t *testing.T) {
 		t.Errorf("the caller is told %q", p.Detail)
 	}
 	for len(sandboxesOf(t, "", id)) > 0 {
-		if late := time.Since(began) - timeout; late > 2*time.Second {
+		if late := time.Since(began) - timeout; late > 20*time.Second { // far less than the tool would sleep
 			t.Fatalf("the container is there %v after the deadline", late)
 		}
 	}

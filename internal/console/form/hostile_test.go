@@ -56,4 +56,6 @@ var hostile = []string{
 	object(`"a":{"$ref":"https://evil.example/schema"},"b":{"$ref":"#/nowhere"},"c":{"$ref":"#/properties/a"},"d":{"$ref":"#/%"},"e":{"$ref":7},"f":{"$ref":"#anchor"}`), object(`"a":{"type":"array","prefixItems":[{"type":"string"}],"items":false},"b":{"type":"array","items":[{"type":"string"}]},"c":{"type":"array"},"d":{"type":"array","items":true}`),
 	object(`"a":{"not":{}},"b":{"if":{},"then":{"type":"string"}},"c":{"patternProperties":{"^x":{"type":"string"}}}`), object(`"a":{"allOf":[{"type":"string"},{"type":"integer"}]},"b":{"anyOf":[]},"c":{"oneOf":{}},"d":{"anyOf":[{"const":1},{"const":2,"title":"two"}]}`),
 	`{"type":"object","properties":{"a":{"type":"string"}`, `{"type":"object",}`, "\xff{}", `{"type":"object"} {}`, "  {\"type\" : \"object\" , \"properties\" : {\"a\" : {\"type\":\"string\"}}}  ",
+	// The last one: work without end, where only the references in a row had a bound.
+	`{"type":"object","allOf":[` + strings.Repeat(`{"$ref":"#"},`, 50) + `true]}`,
 }

@@ -42,7 +42,7 @@ type reader struct {
 
 const (
 	// maxSteps bounds the work, in schemas and in blocks of their text.
-	maxSteps = 50_000
+	maxSteps = 20_000
 	block    = 64
 	maxRefs  = 16
 )
