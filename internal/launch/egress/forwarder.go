@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,23 +20,14 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	line := newPipes(in, out, func() { in.Close(); out.Close() })
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	dialed := make(chan struct{}, 1)
 	transport := &http.Transport{
 		Protocols: &protocols, DisableCompression: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			select {
-			case dialed <- struct{}{}:
-				return line, nil
-			default:
-				return nil, errors.New("there is one pair of pipes")
-			}
-		},
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return line, nil },
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var work sync.WaitGroup
 	defer work.Wait()
-	defer transport.CloseIdleConnections()
 	defer func() { _ = line.Close() }() // it does not fail
 	work.Go(func() {
 		<-line.ended
@@ -49,7 +39,15 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	answer, err := transport.RoundTrip(ready)
+	// Not through the pool of the transport: there a connection is not yet known when its first
+	// request is answered, and the next request would ask for a second pair of pipes.
+	worker, err := transport.NewClientConn(ctx, "http", "worker:80")
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("opening the line to the worker: %w", err)
+	}
+	defer worker.Close()
+	answer, err := worker.RoundTrip(ready)
 	if err != nil {
 		l.Close()
 		return fmt.Errorf("greeting the worker: %w", err)
@@ -72,13 +70,13 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 		}
 		work.Go(func() {
 			defer func() { <-places }()
-			carry(ctx, transport, conn)
+			carry(ctx, worker, conn)
 		})
 	}
 }
 
 // carry is one connection.
-func carry(ctx context.Context, transport *http.Transport, conn net.Conn) {
+func carry(ctx context.Context, worker *http.ClientConn, conn net.Conn) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -88,7 +86,7 @@ func carry(ctx context.Context, transport *http.Transport, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	answer, err := transport.RoundTrip(request)
+	answer, err := worker.RoundTrip(request)
 	if err != nil {
 		return
 	}
