@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +51,7 @@ func TestPagesOfTheConsoleWithMuchData(t *testing.T) {
 	}
 	if consoleMeasured() {
 		c.time(t)
+		c.viewerTime(t)
 		c.viewers(t)
 	}
 }
@@ -121,6 +124,51 @@ func (c *crowded) time(t *testing.T) {
 		}
 	}
 	t.Logf("pages:\n%s", table.String())
+}
+
+// viewerTime is how much of the processors 50 open pages take. Where calls take all that there
+// is, it is the share of them that the pages cost.
+func (c *crowded) viewerTime(t *testing.T) {
+	const viewers, turn = 50, 10 * time.Second
+	spent := func() float64 {
+		before := processorTime(t, c.pid())
+		<-time.After(turn)
+		return (processorTime(t, c.pid()) - before).Seconds() / turn.Seconds() / float64(runtime.NumCPU())
+	}
+	wide := wideClient(t)
+	alone := spent()
+	ctx, stop := context.WithCancel(t.Context())
+	var views atomic.Int64
+	var all sync.WaitGroup
+	for range viewers {
+		all.Go(func() { c.view(ctx, wide, &views) })
+	}
+	watched := spent()
+	stop()
+	all.Wait()
+	t.Logf("%.2f %% of the processors alone, %.2f %% with %d viewers, who loaded %d pages", 100*alone, 100*watched, viewers, views.Load())
+	if views.Load() < 3*viewers || watched-alone > viewerCost {
+		t.Errorf("%d viewers cost %.1f %% of the processors, for %d pages", viewers, 100*(watched-alone), views.Load())
+	}
+}
+
+// processorTime is what a process has spent.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	var ticks int64
+	for _, field := range fields[11:13] { // user and system, in hundredths of a second: proc(5)
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // viewers compares the calls a second with 50 open pages and without, in turns. A page follows

@@ -146,7 +146,7 @@ func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.P
 	if err != nil {
 		return nil, err
 	}
-	if q.Arguments, err = v.o.Ledger.Arguments(ctx, id); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
+	if q.Arguments, err = v.o.Ledger.ArgumentsOf(ctx, q.Approval); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
 		q.Forgotten = schema.AsError(err).Detail
 	} else if err == nil {
 		err = v.addAsked(ctx, q)
@@ -154,7 +154,7 @@ func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.P
 	if err != nil && q.Forgotten == "" {
 		return nil, err
 	}
-	if q.Definition, err = v.o.Ledger.Definition(ctx, id); err != nil {
+	if q.Definition, err = v.o.Ledger.DefinitionOf(ctx, q.Approval); err != nil {
 		return nil, err
 	}
 	q.Change, err = v.change(ctx, q)

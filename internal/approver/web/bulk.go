@@ -1,11 +1,14 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -18,6 +21,8 @@ const (
 	// maxBulkBytes is how many bytes of arguments one page shows; the first
 	// call is always on it, whole.
 	maxBulkBytes = 4 << 20
+	// readAtOnce is how many calls are read side by side for a page.
+	readAtOnce = 8
 	// pickPrefix begins the name of a field that chooses a call; its value is the
 	// digest of the arguments that were shown.
 	pickPrefix = "pick."
@@ -84,16 +89,12 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 		return err
 	}
 	p := bulkPage{Token: g.site.access.formToken(v.cookie, "/review"), Presets: presets()}
-	left := maxBulkBytes
-	for i, id := range ids {
-		q, err := g.approvals.read(r.Context(), id, v.who)
-		if err != nil {
-			return err
-		}
-		if left -= len(q.Arguments) + len(q.Asked); len(p.Calls) == maxBulk || left < 0 && len(p.Calls) > 0 {
-			p.Left = len(ids) - i
-			break
-		}
+	shown, err := g.read(r.Context(), ids, v.who)
+	if err != nil {
+		return err
+	}
+	p.Left = len(ids) - len(shown)
+	for i, q := range shown {
 		d := newDetail(g.site.access, q, v)
 		d.Args.Label = fmt.Sprintf("Arguments of call %d", i+1)
 		d.Before.Label = fmt.Sprintf("Requested arguments of call %d", i+1)
@@ -106,6 +107,32 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	}
 	title := fmt.Sprintf("Review %d calls", len(p.Calls))
 	return g.site.render(w, http.StatusOK, "bulk", v, view{Title: title, Live: "page", Page: p})
+}
+
+// read reads the first of the approvals, as many as a page has room for. It reads some at once:
+// each takes several questions to the store, one after the other.
+func (g *bulkPages) read(ctx context.Context, ids []schema.ApprovalID, who schema.Principal) (shown []*approvalView, err error) {
+	left := maxBulkBytes
+	for some := range slices.Chunk(ids[:min(len(ids), maxBulk)], readAtOnce) {
+		read := make([]*approvalView, len(some))
+		all, ctx := errgroup.WithContext(ctx)
+		for i, id := range some {
+			all.Go(func() (err error) {
+				read[i], err = g.approvals.read(ctx, id, who)
+				return err
+			})
+		}
+		if err := all.Wait(); err != nil {
+			return nil, err
+		}
+		for _, q := range read {
+			if left -= len(q.Arguments) + len(q.Asked); left < 0 && len(shown) > 0 {
+				return shown, nil
+			}
+			shown = append(shown, q)
+		}
+	}
+	return shown, nil
 }
 
 // Choosable says that the one who looks may decide the call at all.

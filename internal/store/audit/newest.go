@@ -13,7 +13,10 @@ import (
 )
 
 const (
-	// windowMessages and windowBytes bound what is read at once on the way back.
+	// firstWindow is how many messages are read first on the way back, and windowMessages and
+	// windowBytes bound what is read at once later on: a message can hold many records, and a
+	// page without a filter needs few messages.
+	firstWindow    = 8
 	windowMessages = 256
 	windowBytes    = 4 << 20
 )
@@ -29,11 +32,11 @@ func (l *Reader) Newest(ctx context.Context, f Filter, cursor string) (found []R
 	if err != nil {
 		return nil, "", err
 	}
-	for looked := 0; high >= low; {
+	for looked, size := 0, uint64(firstWindow); high >= low; size = min(4*size, windowMessages) {
 		if looked >= readMessages {
 			return found, fmt.Sprintf("%d-0", high), nil
 		}
-		from := max(low, high-min(high, windowMessages-1), 1)
+		from := max(low, high-min(high, size-1), 1)
 		window, err := l.store.window(ctx, from, high)
 		if err != nil {
 			return nil, "", unreadable(err)

@@ -102,6 +102,11 @@ func (l *Ledger) Definition(ctx context.Context, id schema.ApprovalID) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
+	return l.DefinitionOf(ctx, a)
+}
+
+// DefinitionOf is [Ledger.Definition] for the approval as it was read.
+func (l *Ledger) DefinitionOf(ctx context.Context, a *Approval) ([]byte, error) {
 	b, err := l.opened(ctx, a, kindDefinition)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return nil, nil // the arguments lie in parts, and no definition was stored next to them
