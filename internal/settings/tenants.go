@@ -31,9 +31,18 @@ type Tenant struct {
 
 // TenantLimits are the limits of one tenant.
 type TenantLimits struct {
-	// Weight is the share of the slots while calls of several tenants wait; 0: 1.
+	// Nominal is the number of calls in flight that are the tenant's own: it gets them
+	// when it asks. Borrow is how many more it may use while other tenants leave theirs
+	// unused. The tenant has no limit where both are 0.
+	Nominal int `yaml:"nominal"`
+	Borrow  int `yaml:"borrow"`
+	// Weight is the share of the slots while calls of several tenants wait, and of what
+	// tenants borrow while several want to; 0: 1.
 	Weight int `yaml:"weight"`
 }
+
+// Limited reports whether the calls in flight of the tenant are limited.
+func (l TenantLimits) Limited() bool { return l.Nominal > 0 || l.Borrow > 0 }
 
 // TenantNotify says where people of one tenant are told of its approvals.
 type TenantNotify struct {
@@ -53,6 +62,14 @@ func (t Tenant) Validate() []config.Fault {
 	faults := config.Collector(patterns("servers", t.Servers))
 	if w := t.Limits.Weight; w < 0 || w > mostTenantWeight {
 		faults.Addf("limits.weight", "must be from 1 to %d; omit it for 1.", mostTenantWeight)
+	}
+	for _, limit := range []struct {
+		key string
+		n   int
+	}{{"nominal", t.Limits.Nominal}, {"borrow", t.Limits.Borrow}} {
+		if limit.n < 0 || limit.n > mostCount {
+			faults.Addf("limits."+limit.key, "must be a number of calls in flight from 1 to %d; omit it for 0.", mostCount)
+		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(t.Notify.SlackChannels)) {
 		if !slackChannel.MatchString(t.Notify.SlackChannels[group]) {
@@ -77,6 +94,9 @@ func (f File) Validate() []config.Fault {
 		if len(t.Servers) == 0 && !id.Is(schema.DefaultTenant) {
 			faults.Addf(path, "names no servers, so the tenant would see none: add servers: [\"*\"] for all of them, or patterns of those that it may see.")
 		}
+		if t.Limits.Borrow > 0 && !f.Tenants.lendTo(id) {
+			faults.Addf(path+".limits.borrow", "is calls of the nominal of other tenants, and no other tenant has one: set limits.nominal of the tenants that lend, or omit borrow.")
+		}
 		if t.Policy != "" && f.Policy == "" {
 			faults.Addf(path+".policy", "tightens the policy of the platform, and there is none: set policy as well.")
 		}
@@ -98,6 +118,16 @@ func (f File) Validate() []config.Fault {
 		}
 	}
 	return faults
+}
+
+// lendTo reports whether another tenant has calls of its own.
+func (t Tenants) lendTo(id schema.TenantID) bool {
+	for other, of := range t {
+		if other != id && of.Limits.Nominal > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Knows reports whether credentials of the tenant count: all do without the section, else

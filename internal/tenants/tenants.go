@@ -98,6 +98,20 @@ func (b *Book) SlackChannel(tenant schema.TenantID, group string, platform *sett
 	return cmp.Or(own.SlackChannels[group], own.SlackDefaultChannel)
 }
 
+// Limits returns the limits of the tenants whose calls in flight are limited.
+func (b *Book) Limits() map[schema.TenantID]settings.TenantLimits {
+	if b == nil {
+		return nil
+	}
+	all := make(map[schema.TenantID]settings.TenantLimits)
+	for id, t := range b.of {
+		if t.Limits.Limited() {
+			all[id.OrDefault()] = t.Limits
+		}
+	}
+	return all
+}
+
 // Weights returns Weight, nil where tenants are not kept apart.
 func (b *Book) Weights() func(schema.TenantID) int {
 	if b == nil {

@@ -33,6 +33,16 @@ func TestATenantSeesTheServersThatItsEntryNames(t *testing.T) {
 	}
 }
 
+func TestOnlyTenantsWithNominalOrBorrowHaveLimits(t *testing.T) {
+	b := tenants.New(settings.Tenants{"red": {Limits: settings.TenantLimits{Nominal: 2, Weight: 3}}, "blue": {Limits: settings.TenantLimits{Borrow: 1}}, "green": {Limits: settings.TenantLimits{Weight: 5}}})
+	if l := b.Limits(); len(l) != 2 || l["red"].Nominal != 2 || l["blue"].Borrow != 1 {
+		t.Errorf("%+v", l)
+	}
+	if l := (*tenants.Book)(nil).Limits(); l != nil {
+		t.Errorf("without the section: %+v", l)
+	}
+}
+
 func TestCallsAreAskedAboutInChannelsOfTheirTenantOnly(t *testing.T) {
 	platform := &settings.Slack{Channels: map[string]string{"ops": "C1"}, DefaultChannel: "C2"}
 	b := tenants.New(settings.Tenants{"red": {Notify: settings.TenantNotify{SlackChannels: map[string]string{"ops": "C3"}}}, "blue": {}})

@@ -22,6 +22,9 @@ type Options struct {
 	// InFlight is the in_flight of principals whose rule names none, or who match
 	// none; 0 sets no limit.
 	InFlight int
+	// Tenants are the limits of tenants; who is not in it, or has neither nominal nor
+	// borrow, has none.
+	Tenants map[schema.TenantID]settings.TenantLimits
 	// Own returns the limits of the key of a principal, of which with those of the rules the
 	// tighter count. nil: keys have none.
 	Own func(*schema.Principal) scope.Limits
@@ -44,6 +47,7 @@ type Options struct {
 // safe for concurrent use.
 type Quota struct {
 	principals, servers []rule
+	cohort              *cohort // nil: no tenant has limits
 	shared              *shared // nil: there is no Redis
 	routers             func() int
 	held                func(principal string) int
@@ -63,8 +67,9 @@ type Quota struct {
 // Open returns the limits, nil where none is set. Nothing is asked of Redis yet.
 func Open(o Options) *Quota {
 	q := &Quota{principals: principals(&o.Rules, o.InFlight), servers: servers(&o.Rules), routers: o.Routers, held: o.Held, own: o.Own, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
+	q.cohort = newCohort(q, o.Tenants)
 	set := func(r rule) bool { return !r.limits.none() }
-	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) && q.own == nil {
+	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) && q.own == nil && q.cohort == nil {
 		return nil
 	}
 	if q.renewEvery <= 0 {
@@ -108,37 +113,35 @@ const (
 )
 
 // Pass is the room that one call takes until it leaves. The zero Pass takes none.
-type Pass struct{ principal, server *subject }
+type Pass struct{ principal, tenant, server *subject }
+
+func (p *Pass) subjects() [3]*subject { return [3]*subject{p.principal, p.tenant, p.server} }
 
 // Leave gives the room back. It must be called once for each Pass.
 func (p Pass) Leave() {
-	if p.principal != nil {
-		p.principal.leave()
-	}
-	if p.server != nil {
-		p.server.leave()
+	for _, s := range p.subjects() {
+		if s != nil {
+			s.leave()
+		}
 	}
 }
 
-// Enter takes room for a call of the principal's that somebody waits for. The error is of
-// KindQuota, with the time after which to retry.
+// Enter takes room for a call of the principal's that somebody waits for. Where its tenant
+// has calls of its own left that others borrowed, it waits up to 30 s for the end of one of
+// these. The error is of KindQuota, with the time after which to retry, or of KindCanceled
+// where ctx ended meanwhile.
 func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil
 	}
-	for {
-		s := q.principal(p)
-		if s == nil || !s.terms().perCall() {
-			return Pass{}, nil
-		}
-		v := s.try(ctx, interactive, false)
-		switch {
-		case v.ok:
-			return Pass{principal: s}, nil
-		case !v.gone:
-			return Pass{}, s.refusal(v)
-		}
+	pass, refused, v := q.room(ctx, p, "", interactive, false)
+	switch {
+	case refused == nil:
+		return pass, nil
+	case v.lent:
+		return q.recall(ctx, p, refused.member)
 	}
+	return Pass{}, refused.refusal(v)
 }
 
 // Serve takes room at the server for a call that somebody waits for, once it is

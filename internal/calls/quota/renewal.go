@@ -45,6 +45,7 @@ func (q *Quota) each(f func(*subject)) {
 	}
 	q.byPrincipal.Range(visit)
 	q.byServer.Range(visit)
+	q.cohort.each(f)
 }
 
 // renewAll tells Redis what is used here of each limit, and gives back what is not.
@@ -105,8 +106,11 @@ func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 	}
 	close(s.asking)
 	s.asking = nil
+	if s.member != nil && ok {
+		s.member.cohort.free() // there may be more than before
+	}
 	if s.freed != nil && ok {
-		close(s.freed) // there may be more than before
+		close(s.freed) // likewise
 		s.freed = nil
 	}
 }
@@ -137,7 +141,7 @@ func (q *Quota) forget(now time.Time) {
 	q.each(func(s *subject) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if now.Sub(s.touched) < forgetAfter || s.slots.used > 0 || s.slots.held > 0 || s.backlog.active() || s.asking != nil {
+		if s.member != nil || now.Sub(s.touched) < forgetAfter || s.slots.used > 0 || s.slots.held > 0 || s.backlog.active() || s.asking != nil {
 			return
 		}
 		s.gone = true

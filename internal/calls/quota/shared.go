@@ -66,6 +66,7 @@ type shared struct {
 	client  redis.UniversalClient
 	limiter *redis_rate.Limiter
 	script  *redis.Script
+	parts   *redis.Script // of tenants
 	door    string
 	ttl     time.Duration
 	log     *slog.Logger
@@ -73,7 +74,7 @@ type shared struct {
 }
 
 func newShared(client redis.UniversalClient, door string, ttl time.Duration, log *slog.Logger) *shared {
-	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), door: door, ttl: ttl, log: log}
+	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), parts: redis.NewScript(partScript), door: door, ttl: ttl, log: log}
 }
 
 // up says that Redis is there and answers.
@@ -146,7 +147,8 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.Cmd, len(all))
 	for i, r := range all {
-		commands[i] = s.script.EvalSha(ctx, pipe, []string{prefix + r.key}, s.arguments(r.used, r.want, r.most)...)
+		script, arguments := s.ofRenewal(r)
+		commands[i] = script.EvalSha(ctx, pipe, []string{prefix + r.key}, arguments...)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	for i, r := range all {
@@ -154,13 +156,22 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 			continue
 		}
 		if redis.HasErrorPrefix(commands[i].Err(), "NOSCRIPT") { // it was restarted
-			r.lease, r.err = readLease(s.script.Run(ctx, s.client, []string{prefix + r.key}, s.arguments(r.used, r.want, r.most)...))
+			script, arguments := s.ofRenewal(r)
+			r.lease, r.err = readLease(script.Run(ctx, s.client, []string{prefix + r.key}, arguments...))
 		}
 		if r.err != nil {
 			return r.err
 		}
 	}
 	return nil
+}
+
+// ofRenewal returns what to run for a renewal.
+func (s *shared) ofRenewal(r *renewal) (*redis.Script, []any) {
+	if m := r.subject.member; m != nil {
+		return s.parts, s.partArguments(m, r.used, r.want, interactive)
+	}
+	return s.script, s.arguments(r.used, r.want, r.most)
 }
 
 // tokens draws n calls' worth from the bucket under the key: all or none.

@@ -16,6 +16,8 @@ type slots struct {
 	// denied is until when it is of no use to ask for more.
 	denied time.Time
 	asked  bool // more was wanted since the last renewal than there was
+	others int  // those that other front doors hold, as of the last answer
+	exact  bool // nothing is leased beyond the need
 }
 
 const (
@@ -51,7 +53,14 @@ func (s *slots) take() {
 }
 
 // want is how many slots to ask for, that many more than are used included.
-func (s *slots) want(more, most int) int { return min(s.used+more+most/spareOf, most) }
+func (s *slots) want(more, most int) int { return min(s.used+more+s.spare(most), most) }
+
+func (s *slots) spare(most int) int {
+	if s.exact {
+		return 0
+	}
+	return most / spareOf
+}
 
 // renewal is how many slots to ask for at a renewal.
 func (s *slots) renewal(most int) (used, want int) {
@@ -60,7 +69,7 @@ func (s *slots) renewal(most int) (used, want int) {
 		need++
 	}
 	if need > 0 {
-		need += most / spareOf
+		need += s.spare(most)
 	}
 	s.peak, s.asked = s.used, false
 	return s.used, min(need, most)
@@ -75,7 +84,7 @@ type lease struct{ granted, fair, others int }
 // leased takes in what was granted of want slots, of most that there are. It counts
 // from before it was asked for, so it has ended here before it is there.
 func (s *slots) leased(l lease, want, most int, sent, now time.Time, ttl time.Duration) {
-	s.held, s.fair = l.granted, l.fair
+	s.held, s.fair, s.others = l.granted, l.fair, l.others
 	s.till = sent.Add(ttl - ttl/leaseRenewals)
 	// Who asked for nothing, because nothing was under way, was denied nothing.
 	if s.used >= min(s.held, s.fair) && (s.held < want || s.used >= most) {

@@ -11,10 +11,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// subject is a principal or a server with what it uses of its limits here.
+// subject is a principal, a server or a tenant with what it uses of its limits here.
 type subject struct {
 	q        *Quota
 	isServer bool
+	member   *member // nil: it is no tenant
 	name     string
 	key      string   // in Redis
 	groups   []string // as the principal first came; only a shortcut
@@ -50,6 +51,8 @@ type verdict struct {
 	rate bool
 	// wait is the time until a retry: exact for a rate, a guess otherwise.
 	wait time.Duration
+	// lent says that the tenant has calls of its own left that others have borrowed.
+	lent bool
 	// freed is closed when a slot was given back here.
 	freed <-chan struct{}
 }
@@ -63,9 +66,13 @@ func (s *subject) try(ctx context.Context, c class, signal bool) verdict {
 			s.mu.Unlock()
 			return verdict{gone: true}
 		}
+		var freed <-chan struct{}
+		if signal && s.member != nil {
+			freed = s.member.cohort.wake()
+		}
 		v, need := s.takeLocked(time.Now(), c)
 		if need == nothing {
-			if signal && !v.ok && !v.rate {
+			if v.freed = freed; signal && s.member == nil && !v.ok && !v.rate {
 				if s.freed == nil {
 					s.freed = make(chan struct{})
 				}
@@ -109,6 +116,9 @@ func (s *subject) takeLocked(now time.Time, c class) (verdict, need) {
 	}
 	s.touched = now
 	remote, doors := s.q.shared.up(), int(s.q.doors.Load())
+	if s.member != nil {
+		return s.member.takeLocked(now, c, doors, remote)
+	}
 	if l.inFlight > 0 {
 		switch ok, ask := s.slots.look(now, c, l.inFlight, doors, remote); {
 		case ask:
@@ -145,7 +155,14 @@ func (s *subject) ask(n need, c class) {
 			most -= reserved(most)
 		}
 		sent := time.Now()
-		got, err := s.q.shared.lease(s.key, used, want, most)
+		var got lease
+		var err error
+		if s.member != nil {
+			most = l.inFlight
+			got, err = s.q.shared.leasePart(s.member, used, want, c)
+		} else {
+			got, err = s.q.shared.lease(s.key, used, want, most)
+		}
 		s.mu.Lock()
 		if err == nil {
 			s.slots.leased(got, want, most, sent, time.Now(), s.q.shared.ttl)
@@ -167,6 +184,9 @@ func (s *subject) ask(n need, c class) {
 func (s *subject) leave() {
 	s.mu.Lock()
 	s.slots.used--
+	if s.member != nil {
+		s.member.left()
+	}
 	if s.freed != nil {
 		close(s.freed)
 		s.freed = nil
@@ -192,6 +212,8 @@ func (s *subject) refusal(v verdict) error {
 	}
 	var e *schema.Error
 	switch {
+	case s.member != nil:
+		e = s.member.refusal(v)
 	case s.isServer && v.rate:
 		e = schema.Errorf(schema.KindUnavailable, "Server %q accepts %s calls per second here, and this limit is reached; the call did not start. Try again later.", s.name, perSecond(l.rate))
 	case s.isServer:

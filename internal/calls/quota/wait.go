@@ -44,13 +44,14 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	if isBulk {
 		c = bulk
 	}
-	if ps, ss := q.limiting(p, server); ps == nil && ss == nil {
+	if q.limiting(p, server) == (Pass{}) {
 		return Pass{}, nil
 	}
-	l, first := q.join(lineKey{p.Name, server, c})
-	defer q.leave(lineKey{p.Name, server, c})
+	k := lineKey{p.Name, server, c}
+	l, first := q.join(k)
+	defer q.leave(k)
 	if first {
-		if pass, refused, _ := q.both(ctx, p, server, c); refused == nil {
+		if pass, refused, _ := q.room(ctx, p, server, c, true); refused == nil {
 			return pass, nil
 		}
 	}
@@ -66,13 +67,27 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	case <-ctx.Done():
 		return Pass{}, errWaitEnded()
 	case <-late:
-		pass, refused, v := q.both(ctx, p, server, c)
+		pass, refused, v := q.room(ctx, p, server, c, true)
 		if refused == nil {
 			return pass, nil
 		}
 		return Pass{}, refused.refusal(v)
 	}
-	return q.await(ctx, p, server, c, late)
+	return q.await(ctx, p, server, c, late, false)
+}
+
+// recall is Enter for a call whose tenant has lent what it needs: it waits for the end of a
+// call that borrowed it. No more wait than the tenant has calls of its own left.
+func (q *Quota) recall(ctx context.Context, p *schema.Principal, m *member) (Pass, error) {
+	s := m.subject
+	waiting := m.recalls.Add(1)
+	defer m.recalls.Add(-1)
+	if !m.mayRecall(int(waiting)) {
+		return Pass{}, s.refusal(verdict{wait: guess})
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	return q.await(ctx, p, "", interactive, t.C, true)
 }
 
 // Limits says whether a call of the principal to the server can have to wait.
@@ -80,16 +95,39 @@ func (q *Quota) Limits(p *schema.Principal, server schema.ServerID) bool {
 	if q == nil {
 		return false
 	}
-	ps, ss := q.limiting(p, server)
-	return ps != nil || ss != nil
+	return q.limiting(p, server) != Pass{}
 }
 
-// await is Wait for the first of a line.
-func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, late <-chan time.Time) (Pass, error) {
+// await is Wait for the first of a line. recall says that it waits for what its tenant has
+// lent only. Of the lines that wait for one tenant only the first looks, too.
+func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, late <-chan time.Time, recall bool) (Pass, error) {
+	var turn chan struct{} // of the tenant; nil: this one does not wait for it
+	yield := func() {
+		if turn != nil {
+			<-turn
+			turn = nil
+		}
+	}
+	defer yield()
 	for {
-		pass, refused, v := q.both(ctx, p, server, c)
-		if refused == nil {
+		pass, refused, v := q.room(ctx, p, server, c, true)
+		switch {
+		case refused == nil:
 			return pass, nil
+		case recall && !v.lent:
+			return Pass{}, refused.refusal(v)
+		case refused.member == nil:
+			yield()
+		case turn == nil:
+			select {
+			case refused.member.turns[c] <- struct{}{}:
+				turn = refused.member.turns[c]
+				continue
+			case <-ctx.Done():
+				return Pass{}, errWaitEnded()
+			case <-late:
+				return Pass{}, refused.refusal(v)
+			}
 		}
 		wait := v.wait
 		if !v.rate {
@@ -110,42 +148,54 @@ func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.Se
 	}
 }
 
-// limiting returns what limits single calls, nil where nothing does.
-func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (ps, ss *subject) {
-	if ps = q.principal(p); ps != nil && !ps.terms().perCall() {
-		ps = nil
+// limiting returns what limits single calls of the principal, and to the server unless it
+// is "".
+func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (by Pass) {
+	if s := q.principal(p); s != nil && s.terms().perCall() {
+		by.principal = s
 	}
-	if ss = q.server(server); ss != nil && !ss.terms().perCall() {
-		ss = nil
+	by.tenant = q.cohort.of(p.Tenant)
+	if server == "" {
+		return by
 	}
-	return ps, ss
+	if s := q.server(server); s != nil && s.terms().perCall() {
+		by.server = s
+	}
+	return by
 }
 
-// both takes room at both, or at neither; then it says which refused.
-func (q *Quota) both(ctx context.Context, p *schema.Principal, server schema.ServerID, c class) (Pass, *subject, verdict) {
+// room takes room at all that limits the call, or at none; then it says which refused.
+func (q *Quota) room(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, signal bool) (Pass, *subject, verdict) {
 	for {
-		ps, ss := q.limiting(p, server)
-		if ps != nil {
-			if v := ps.try(ctx, c, true); v.gone {
-				continue
-			} else if !v.ok {
-				return Pass{}, ps, v
-			}
-		}
-		if ss == nil {
-			return Pass{principal: ps}, nil, verdict{}
-		}
-		v := ss.try(ctx, c, true)
-		if v.ok {
-			return Pass{ps, ss}, nil, v
-		}
-		if ps != nil {
-			ps.undo(c)
-		}
-		if !v.gone {
-			return Pass{}, ss, v
+		by := q.limiting(p, server)
+		refused, v := by.take(ctx, c, signal)
+		switch {
+		case refused == nil:
+			return by, nil, v
+		case !v.gone:
+			return Pass{}, refused, v
 		}
 	}
+}
+
+// take is room at what limits a call.
+func (p *Pass) take(ctx context.Context, c class, signal bool) (refused *subject, v verdict) {
+	all := p.subjects()
+	for i, s := range all {
+		if s == nil {
+			continue
+		}
+		if v = s.try(ctx, c, signal); v.ok {
+			continue
+		}
+		for _, before := range all[:i] {
+			if before != nil {
+				before.undo(c)
+			}
+		}
+		return s, v
+	}
+	return nil, verdict{ok: true}
 }
 
 // join steps into a line; first says that nobody was there before.

@@ -1,0 +1,84 @@
+package frontdoor_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait has two tenants call at two front
+// doors: one borrows all that the other has, which then wants it.
+func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	s := confirmtest.StartRedis(t, "", "")
+	red, redHash := authn.Generate()
+	blue, blueHash := authn.Generate()
+	o := frontdoor.Options{
+		Redis:   &confirm.RedisOptions{Addresses: []string{s.Address}},
+		Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"*"}, Limits: settings.TenantLimits{Nominal: 2, Borrow: 2}}, "blue": {Servers: []string{"*"}, Limits: settings.TenantLimits{Nominal: 3}}}),
+	}
+	o.Config.Keys = []authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: blueHash, Tenant: "blue"}}
+	a, b := openDoor(t, srv, o), openDoor(t, srv, o)
+	slow := func(d *door, key string, ended *atomic.Int64, all *sync.WaitGroup) {
+		all.Go(func() {
+			status, _, text := d.do("POST", "/servers/s/tools/slow", `{}`, "Authorization", "Bearer "+key)
+			if status != http.StatusOK {
+				t.Errorf("%d %s", status, text)
+			}
+			ended.Add(1)
+		})
+	}
+	var all sync.WaitGroup
+	var reds, blues atomic.Int64
+	for range 4 { // 2 of its own, and 2 of blue
+		slow(a, red, &reds, &all)
+	}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 4 })
+	if status, header, text := b.do("POST", "/servers/s/tools/read", `{}`, "Authorization", "Bearer "+red); status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || !strings.Contains(text, "limits.borrow") {
+		t.Errorf("a fifth call of red: %d %s", status, text)
+	}
+	if status, _, text := a.do("POST", "/servers/s/tools/read", `{}`); status != http.StatusOK {
+		t.Errorf("a tenant without limits: %d %s", status, text)
+	}
+	ran := h.runs.Load()
+	slow(b, blue, &blues, &all) // of its own, and nobody has borrowed it
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 5 })
+	slow(b, blue, &blues, &all) // these wait until red gives back
+	slow(b, blue, &blues, &all)
+
+	status, header, text := a.do("POST", "/batches", batchOf(3, "write", false), "Authorization", "Bearer "+red)
+	if status != http.StatusCreated {
+		t.Fatalf("a batch of red: %d %s", status, text)
+	}
+	if status, _, text := a.do("POST", "/calls", `{"server":"s","tool":"write"}`, "Authorization", "Bearer "+red, "Prefer", "respond-async"); status != http.StatusAccepted {
+		t.Errorf("a durable call of red: %d %s", status, text)
+	}
+	if n := h.runs.Load(); n != ran+1 {
+		t.Errorf("%d calls more ran than there were slots for", n-ran-1)
+	}
+	for i := range int64(2) { // a call ends, and one of blue begins
+		h.slow <- struct{}{}
+		confirmtest.Wait(t, func() bool { return h.now.Load() == 5 && h.runs.Load() == ran+2+i })
+	}
+	if h.most.Load() > 6 { // 5, and the call of a tenant without limits
+		t.Errorf("%d calls at once", h.most.Load())
+	}
+	h.let()
+	all.Wait()
+	confirmtest.Wait(t, func() bool { // what waited runs
+		_, _, text := a.do("GET", header.Get("Location"), "", "Authorization", "Bearer "+red)
+		return strings.Contains(text, `"succeeded":3`) && h.runs.Load() == ran+3+4
+	})
+}
