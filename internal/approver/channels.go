@@ -26,7 +26,7 @@ func (a *Approver) openPeople(ctx context.Context) (err error) {
 		return errors.New("approver: Slack and webhooks require a connection to NATS")
 	}
 	if c.Slack.Configured() {
-		a.channels.book, err = enrol.Open(ctx, enrol.Options{Conn: a.o.Conn, Keys: a.keys, SignInFor: c.Slack.SignInFor, Page: func() string { return a.URL("") + "slack" }})
+		a.channels.book, err = enrol.Open(ctx, enrol.Options{Conn: a.o.Conn, Keys: a.keys, SignInFor: c.Slack.SignInFor, Tenants: a.o.Tenants, Page: func() string { return a.URL("") + "slack" }})
 	}
 	return err
 }

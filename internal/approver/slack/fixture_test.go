@@ -21,6 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -65,6 +66,7 @@ type fixture struct {
 	app    *slack.App
 	log    *log
 	tenant schema.TenantID // of the calls that are held
+	of     settings.Tenants
 	http   *httptest.Server
 	client *http.Client
 	mu     sync.RWMutex
@@ -120,7 +122,7 @@ func (r *fixture) openBook(keys []authn.Key) *enrol.Book {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	b, err := enrol.Open(r.t.Context(), enrol.Options{Conn: r.conn, Keys: known, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
+	b, err := enrol.Open(r.t.Context(), enrol.Options{Conn: r.conn, Keys: known, SignInFor: time.Hour, Tenants: tenants.New(r.of), Page: func() string { return "http://page/slack" }})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func userOf(name string) string { return "U0" + strings.ToUpper(name) }
 
 func (r *fixture) connect(k authn.Key) {
 	r.t.Helper()
-	who := schema.Principal{Name: k.Name, Owner: k.Owner, Groups: k.Groups}
+	who := schema.Principal{Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant}
 	code, _, err := r.book.Code(r.t.Context(), who)
 	if err == nil {
 		err = r.book.Typed(r.t.Context(), code, enrol.User{Team: slacktest.Team, ID: userOf(k.Name), Name: k.Name})

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -420,5 +421,28 @@ func TestACallOfAnotherTenantIsAnsweredLikeNone(t *testing.T) {
 	r.told("bob", "does not exist, or you may not see it")
 	if views := r.slack.Views(); len(views) > 0 || r.now(a).State != ledger.Pending {
 		t.Errorf("%v, %s", views, r.now(a).State)
+	}
+}
+
+func TestAPersonOfARemovedTenantDecidesNothing(t *testing.T) {
+	r := open(t, nil)
+	rita := authn.Key{Name: "rita", Groups: []string{"ops"}, Tenant: "red"}
+	_, rita.Hash = authn.Generate()
+	r.keys = append(r.keys, rita)
+	r.of = settings.Tenants{"red": {}}
+	all := func(int) bool { return true }
+	r.swap(all)
+	r.connect(rita)
+	r.tenant = "red"
+	a, b := r.hold(2, `{"n":1}`, nil), r.hold(2, `{"n":2}`, nil)
+	m := r.card(channel, b, "", anyCard)
+	r.click("rita", r.card(channel, a, "", anyCard), "approve", 0)
+	r.card(channel, a, "that is approved", says("Approved"))
+	r.of = settings.Tenants{"blue": {}} // red was removed
+	r.swap(all)
+	r.click("rita", m, "approve", 0)
+	r.told("rita", "Your tenant is not configured")
+	if is := r.now(b); is.State != ledger.Pending || len(is.Decisions) != 0 {
+		t.Errorf("it counts: %+v", is.Decisions)
 	}
 }

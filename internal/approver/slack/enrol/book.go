@@ -8,7 +8,8 @@
 // promises that a code works once and for ten minutes; that names, addresses and
 // profiles of Slack count for nothing; that a link ends with the key it was made
 // with, and for people of a provider when their last sign-in is too old to vouch
-// for their groups; and that either side can end it.
+// for their groups; that it does not count while the tenant of its person is not
+// configured; and that either side can end it.
 //
 // It refuses to know what a principal may do.
 package enrol
@@ -27,6 +28,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/slacktable"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -74,6 +76,8 @@ type Options struct {
 	Keys *authn.Keys
 	// SignInFor is how long the groups of a sign-in at a provider count in Slack.
 	SignInFor time.Duration
+	// Tenants says which tenants there are; nil: they are not kept apart.
+	Tenants *tenants.Book
 	// Page is the address of the page where people connect.
 	Page func() string
 	// Now is the clock; nil means time.Now.
@@ -321,11 +325,20 @@ func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, err
 		if b.now().Sub(l.SignedIn) >= b.o.SignInFor {
 			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your last sign-in has expired, so your groups are unknown. Sign in at %s; then decide again.", b.o.Page())
 		}
-		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups, Tenant: l.Tenant}, nil
+		return b.inTenant(schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups, Tenant: l.Tenant})
 	}
 	key, ok := b.o.Keys.Find(l.Principal)
 	if !ok || l.Key != schema.Digest([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is no longer valid. Sign in at %s and connect it again.", b.o.Page())
 	}
-	return key.Principal, nil
+	return b.inTenant(key.Principal)
+}
+
+// inTenant returns the person, unless its tenant was removed from the configuration since the
+// account was connected.
+func (b *Book) inTenant(who schema.Principal) (schema.Principal, error) {
+	if err := b.o.Tenants.Check(who.Tenant); err != nil {
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your tenant is not configured, so your decisions do not count. Ask the operator to add it to the section tenants. (%w)", err)
+	}
+	return who, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -24,6 +26,7 @@ type desk struct {
 	mu   sync.Mutex
 	now  time.Time
 	keys []authn.Key
+	of   settings.Tenants
 }
 
 func open(t *testing.T) *desk {
@@ -48,7 +51,7 @@ func (d *desk) reopen() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.Book, err = enrol.Open(d.t.Context(), enrol.Options{Conn: d.conn, Keys: known, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }, Now: func() time.Time {
+	d.Book, err = enrol.Open(d.t.Context(), enrol.Options{Conn: d.conn, Keys: known, SignInFor: time.Hour, Tenants: tenants.New(d.of), Page: func() string { return "http://page/slack" }, Now: func() time.Time {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.now
@@ -228,6 +231,31 @@ func TestALinkEndsWithItsKeyAndWithASignInThatIsTooOld(t *testing.T) {
 	d.keys = d.keys[1:]
 	d.reopen()
 	_ = d.is("U1", "")
+}
+
+func TestALinkDoesNotCountWhileItsTenantIsNotConfigured(t *testing.T) {
+	d := open(t)
+	rita := grace()
+	rita.Tenant = "red"
+	d.keys[0].Tenant = "red"
+	d.reopen()
+	byKey := schema.Principal{Name: "ada", Tenant: "red"}
+	d.link(byKey, "U1")
+	d.link(rita, "U2")
+	for _, c := range []struct {
+		of     settings.Tenants
+		counts bool
+	}{{nil, true}, {settings.Tenants{"red": {}}, true}, {settings.Tenants{"blue": {}}, false}, {settings.Tenants{"red": {}, "blue": {}}, true}} {
+		d.of = c.of
+		d.reopen()
+		for user, name := range map[string]string{"U1": "ada", "U2": "oidc:grace@x"} {
+			if c.counts {
+				_ = d.is(user, name)
+			} else if err := d.is(user, ""); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "section tenants") {
+				t.Errorf("%s is told: %v", user, err)
+			}
+		}
+	}
 }
 
 func TestEitherSideEndsALinkAndThereIsOneForEach(t *testing.T) {
