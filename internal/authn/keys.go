@@ -42,6 +42,10 @@ type Key struct {
 // like that serves loopback only.
 const Local = "local"
 
+// Other is what usage names the principals that it does not tell apart: no principal has
+// that name.
+const Other = "(other)"
+
 // maxCredential is more than any key has; longer ones are not hashed.
 const maxCredential = 512
 
@@ -119,6 +123,8 @@ func tableOf(keys []Key) (*table, []Fault) {
 			fault("name", "must have 1 to 128 characters.")
 		case key.Name == Local:
 			fault("name", "%q is reserved for callers without a key; choose another name.", Local)
+		case key.Name == Other:
+			fault("name", "%q is reserved for what usage does not tell apart; choose another name.", Other)
 		case t.byName[key.Name] != nil:
 			fault("name", "%q is used by another key; names must be unique.", key.Name)
 		}

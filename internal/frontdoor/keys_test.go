@@ -73,6 +73,11 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, status, answer)
 		}
 	}
+	for _, name := range []string{"ci", "local", "(other)"} { // (other) is what usage does not tell apart
+		if status, _, answer := a.with(a.key, "POST", "/keys", `{"name":"`+name+`","scopes":["tools:read"]}`); status != 400 {
+			t.Errorf("a key named %s: %d %s", name, status, answer)
+		}
+	}
 	if status, _, answer := b.with(b.key, "POST", "/keys", `{"name":"nightly","scopes":["admin"]}`); status != 409 || !strings.Contains(answer, "rotate") {
 		t.Errorf("a second one with the name: %d %s", status, answer)
 	}

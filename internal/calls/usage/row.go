@@ -3,13 +3,14 @@ package usage
 import (
 	"encoding/json"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Other is the principal and tool of the row that has what is beyond the bound of an hour,
 // and its tenant where even the tenants are too many.
-const Other = "(other)"
+const Other = authn.Other
 
 // Row names what is counted together. The tenant is "" for the default one. The server is
 // "" for calls that named none that exists. The tool is the method of MCP for what is no
