@@ -2,11 +2,14 @@ package frontdoor_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -34,25 +37,28 @@ func (d *door) recorded(tool string) map[string]string {
 	return states
 }
 
+// hold has a call held and returns its id and its token.
+func (d *door) hold() (id, token string) {
+	d.t.Helper()
+	status, _, text := d.do("POST", "/servers/s/tools/write", `{}`)
+	var told struct {
+		CallID         string `json:"call_id"`
+		ConfirmationID string `json:"confirmation_id"`
+	}
+	if err := json.Unmarshal([]byte(text), &told); err != nil || status != 202 || told.CallID == "" || told.ConfirmationID == "" {
+		d.t.Fatalf("%d %s", status, text)
+	}
+	return told.CallID, told.ConfirmationID
+}
+
 // TestTheRecordOfAHeldCallEndsWithItsApproval denies one call and cancels another.
 func TestTheRecordOfAHeldCallEndsWithItsApproval(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")})
-	held := func() (id, token string) {
-		status, _, text := d.do("POST", "/servers/s/tools/write", `{}`)
-		var told struct {
-			CallID         string `json:"call_id"`
-			ConfirmationID string `json:"confirmation_id"`
-		}
-		if err := json.Unmarshal([]byte(text), &told); err != nil || status != 202 || told.CallID == "" || told.ConfirmationID == "" {
-			t.Fatalf("%d %s", status, text)
-		}
-		return told.CallID, told.ConfirmationID
-	}
-	denied, token := held()
-	canceled, _ := held()
-	waits, _ := held()
+	denied, token := d.hold()
+	canceled, _ := d.hold()
+	waits, _ := d.hold()
 	if status, _, text := d.do("POST", "/confirmations/"+token, `{"confirm":false}`); status/100 != 2 {
 		t.Fatalf("%d %s", status, text)
 	}
@@ -70,4 +76,49 @@ func TestTheRecordOfAHeldCallEndsWithItsApproval(t *testing.T) {
 	if _, _, text := d.do("GET", "/usage", ""); !strings.Contains(text, `"denied":1,`) || !strings.Contains(text, `"canceled":1,`) || !strings.Contains(text, `"held":3,`) {
 		t.Errorf("usage says %s", text)
 	}
+}
+
+func TestTheRecordOfAHeldCallSaysThatNobodyApprovedItInTime(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2, approval: {by: caller, expires: 1s}}\n")})
+	id, _ := d.hold()
+	if got := d.recorded("write"); got[id] != "held" {
+		t.Errorf("at first: %v", got)
+	}
+	inTime(t, 20*time.Second, "the end in the execution log", func() bool { return d.recorded("write")[id] == "expired" })
+	inTime(t, 20*time.Second, "the end in usage", func() bool {
+		_, _, text := d.do("GET", "/usage", "")
+		return strings.Contains(text, `"expired":1,`)
+	})
+}
+
+// TestAFrontDoorWritesTheEndsThatNoneSaw has calls expire while only an approver is there.
+func TestAFrontDoorWritesTheEndsThatNoneSaw(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	o := frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")}
+	var first, second string
+	t.Run("two calls are held", func(t *testing.T) {
+		d := openDoor(t, srv, o)
+		first, _ = d.hold()
+		second, _ = d.hold()
+		inTime(t, 20*time.Second, "two held calls", func() bool { return len(d.recorded("write")) == 2 })
+	})
+	l, err := ledger.Open(t.Context(), srv.Connect(t, "approver"), ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	desk := approval.New(approval.Options{Ledger: l, Now: func() time.Time { return time.Now().Add(11 * time.Minute) }, Log: slog.New(slog.DiscardHandler)})
+	if n, err := desk.Reconcile(t.Context(), func(string) bool { return false }); n != 2 || err != nil {
+		t.Fatalf("%d calls have expired: %v", n, err)
+	}
+	t.Run("a front door starts", func(t *testing.T) {
+		d := openDoor(t, srv, o)
+		inTime(t, 20*time.Second, "the ends in the execution log", func() bool {
+			got := d.recorded("write")
+			return got[first] == "expired" && got[second] == "expired"
+		})
+	})
 }

@@ -60,6 +60,13 @@ func (e *ends) add(a *ledger.Approval) {
 	}
 }
 
+// catchUp takes in the ends that no front door may have heard of.
+func (e *ends) catchUp(l *ledger.Ledger) {
+	for _, a := range l.Where(func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
+		e.add(a)
+	}
+}
+
 func (e *ends) keep(a *ledger.Approval) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

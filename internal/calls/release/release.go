@@ -81,9 +81,7 @@ func Start(o Options) *Runner {
 			}
 		}
 	})
-	for _, a := range o.Ledger.Where(func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
-		r.ends.add(a)
-	}
+	r.ends.catchUp(o.Ledger)
 	r.work.Go(r.reconcile)
 	r.work.Go(func() { r.ends.run(r.ctx) })
 	return r
