@@ -18,7 +18,7 @@ import (
 // are under way have ended. While several tenants want to borrow more, each borrows at most
 // its share by weight.
 //
-// With Redis the arithmetic of [cohort.room] is that of the script of cohort_shared.go.
+// With Redis the arithmetic of [cohort.allowed] is that of the script of cohort_shared.go.
 type cohort struct {
 	members map[schema.TenantID]*member // never changed
 
@@ -120,8 +120,8 @@ func (m *member) here(doors int) (nominal, borrow int) {
 	return nominal, borrow
 }
 
-// room is the number of slots that the tenant may have here if it wants that many.
-func (p *cohort) room(m *member, now time.Time, want, doors int) int {
+// allowed is the number of slots that the tenant may have here if it wants that many.
+func (p *cohort) allowed(m *member, now time.Time, want, doors int) int {
 	nominal, borrow := m.here(doors)
 	free, spare := nominal, nominal-min(nominal, want)
 	weights, contested := m.weight, false
@@ -143,11 +143,11 @@ func (p *cohort) room(m *member, now time.Time, want, doors int) int {
 			weights += o.weight
 		}
 	}
-	room := min(free, nominal+borrow)
+	allowed := min(free, nominal+borrow)
 	if contested {
-		room = min(room, nominal+max(1, spare*m.weight/weights))
+		allowed = min(allowed, nominal+max(1, spare*m.weight/weights))
 	}
-	return max(room, 0)
+	return max(allowed, 0)
 }
 
 // take takes a slot at a front door that does not know of the others.
@@ -155,11 +155,11 @@ func (p *cohort) take(m *member, now time.Time, c class, doors int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	used := int(m.used.Load())
-	room := p.room(m, now, used+1, doors)
+	allowed := p.allowed(m, now, used+1, doors)
 	if c == bulk {
-		room -= reserved(room)
+		allowed -= reserved(allowed)
 	}
-	if used < room {
+	if used < allowed {
 		m.used.Add(1)
 		return true
 	}

@@ -53,14 +53,14 @@ for _, o in pairs(tenants) do
   contested = contested or more
   if more or o.held > o.n then weights = weights + o.w end
 end
-local room = math.min(free, nominal + borrow)
-if contested then room = math.min(room, nominal + math.max(1, math.floor(spare * weight / weights))) end
-room = math.max(room, 0)
-if ARGV[10] == '1' and room > 1 then room = room - math.max(1, math.floor(room / 16)) end
-local granted = math.max(0, math.min(want, room - others))
+local allowed = math.min(free, nominal + borrow)
+if contested then allowed = math.min(allowed, nominal + math.max(1, math.floor(spare * weight / weights))) end
+allowed = math.max(allowed, 0)
+if ARGV[10] == '1' and allowed > 1 then allowed = allowed - math.max(1, math.floor(allowed / 16)) end
+local granted = math.max(0, math.min(want, allowed - others))
 local fair = granted
 if crowded then
-  fair = math.max(1, math.floor(room / doors))
+  fair = math.max(1, math.floor(allowed / doors))
   granted = math.min(granted, math.max(fair, used))
 end
 local holds = math.max(granted, used)

@@ -30,7 +30,7 @@ func of(tenant schema.TenantID) *schema.Principal {
 func takes(t testing.TB, q *Quota, tenant schema.TenantID, most int) (passes []Pass) {
 	t.Helper()
 	for range most {
-		pass, refused, _ := q.room(t.Context(), of(tenant), "", interactive, false)
+		pass, refused, _ := q.admit(t.Context(), of(tenant), "", interactive, false)
 		if refused != nil {
 			break
 		}

@@ -1,4 +1,4 @@
-// Package quota holds callers and servers to the limits that the operator set:
+// Package quota holds callers, tenants and servers to the limits that the operator set:
 // calls a second, calls at once, durable calls that wait, open batches.
 //
 // It promises that a limit holds over all front doors together. Where there is Redis they
@@ -12,6 +12,10 @@
 // It promises too that calls which somebody waits for are refused rather than kept, with
 // the time after which to retry, while calls of batches wait for their turn ([Quota.Wait])
 // and leave some room to the former.
+//
+// It promises that a tenant with limits has its nominal calls within the length of one call,
+// whoever borrowed them, and that all such tenants together have at most the sum of these;
+// see [cohort].
 //
 // Where no limit is set there is no [Quota], and a nil one costs nothing. It
 // refuses to judge: what is allowed at all is for internal/calls/admission.

@@ -134,7 +134,7 @@ func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil
 	}
-	pass, refused, v := q.room(ctx, p, "", interactive, false)
+	pass, refused, v := q.admit(ctx, p, "", interactive, false)
 	switch {
 	case refused == nil:
 		return pass, nil

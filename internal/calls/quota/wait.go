@@ -51,7 +51,7 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	l, first := q.join(k)
 	defer q.leave(k)
 	if first {
-		if pass, refused, _ := q.room(ctx, p, server, c, true); refused == nil {
+		if pass, refused, _ := q.admit(ctx, p, server, c, true); refused == nil {
 			return pass, nil
 		}
 	}
@@ -67,7 +67,7 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	case <-ctx.Done():
 		return Pass{}, errWaitEnded()
 	case <-late:
-		pass, refused, v := q.room(ctx, p, server, c, true)
+		pass, refused, v := q.admit(ctx, p, server, c, true)
 		if refused == nil {
 			return pass, nil
 		}
@@ -110,7 +110,7 @@ func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.Se
 	}
 	defer yield()
 	for {
-		pass, refused, v := q.room(ctx, p, server, c, true)
+		pass, refused, v := q.admit(ctx, p, server, c, true)
 		switch {
 		case refused == nil:
 			return pass, nil
@@ -164,8 +164,8 @@ func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (by Pass) 
 	return by
 }
 
-// room takes room at all that limits the call, or at none; then it says which refused.
-func (q *Quota) room(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, signal bool) (Pass, *subject, verdict) {
+// admit takes room at all that limits the call, or at none; then it says which refused.
+func (q *Quota) admit(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, signal bool) (Pass, *subject, verdict) {
 	for {
 		by := q.limiting(p, server)
 		refused, v := by.take(ctx, c, signal)
