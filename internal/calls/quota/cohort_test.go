@@ -419,6 +419,47 @@ func TestTwoFrontDoorsShareThePartsOfTenants(t *testing.T) {
 	})
 }
 
+// TestATenantHasItsNominalNextToAFloodAtAnotherFrontDoor has a tenant take again at once what
+// ends, at one front door, of the calls that another one wants back at the other.
+func TestATenantHasItsNominalNextToAFloodAtAnotherFrontDoor(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	limits := parts{"red": {Nominal: 5, Borrow: 15}, "blue": {Nominal: 15}}
+	a, b := tenantDoor(t, s, "a", limits), tenantDoor(t, s, "b", limits)
+	ctx, cancel := context.WithCancel(t.Context())
+	var flood sync.WaitGroup
+	for range 40 {
+		flood.Go(func() {
+			for ctx.Err() == nil {
+				if pass, err := a.Wait(ctx, of("red"), "s", true); err == nil {
+					hold(ctx, 20*time.Millisecond)
+					pass.Leave()
+				}
+			}
+		})
+	}
+	confirmtest.Wait(t, func() bool { return a.cohort.members["red"].used.Load() >= 17 })
+	began := time.Now()
+	in, refused, done := recalls(t, b, "blue", 15)
+	confirmtest.Wait(t, func() bool { return in.Load()+refused.Load() == 15 })
+	// A call of 20 ms and a renewal of 100 ms, and a machine that is busy.
+	if took := time.Since(began); refused.Load() > 0 || took > 4*time.Second {
+		t.Errorf("%d calls of blue are in after %s, %d were refused", in.Load(), took, refused.Load())
+	}
+	confirmtest.Wait(t, func() bool { return a.cohort.members["red"].used.Load() <= 5 })
+	cancel()
+	flood.Wait()
+	done.Wait()
+}
+
+func hold(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 func TestAFrontDoorWithOtherLimitsOfTenantsTakesNoMoreThanTheLargerPart(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	before := tenantDoor(t, s, "before", parts{"red": {Nominal: 10}, "blue": {Nominal: 10, Borrow: 20}})
