@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Backlog is what is stored and has not ended, over all principals and front doors.
@@ -43,4 +44,19 @@ func (c *Calls) Backlog() (b Backlog) {
 		b.LostRecords = c.o.Records.Stats().Lost
 	}
 	return b
+}
+
+// HeldByTenant returns how many calls of each tenant wait for an approval, by the stored id, as
+// this process sees it.
+func (c *Calls) HeldByTenant() map[schema.TenantID]int {
+	all := make(map[schema.TenantID]int)
+	if c.o.Ledger != nil {
+		c.o.Ledger.Count(func(a *ledger.Approval) bool {
+			if a.State == ledger.Pending {
+				all[a.Binding.Tenant.Stored()]++
+			}
+			return false
+		})
+	}
+	return all
 }

@@ -124,3 +124,34 @@ func (c *class) crowded(key lineKey, most int, w *weights) bool {
 	}
 	return own >= most/(others+1)
 }
+
+// Waiting returns how many calls of each tenant wait for a slot here, by the stored id. Calls
+// that avoid a worker after a failed attempt are not among them. Where tenants are not kept apart
+// all are of the default one. It is safe for concurrent use.
+func (r *Router) Waiting() map[schema.TenantID]int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make(map[schema.TenantID]int)
+	for _, rt := range r.routes {
+		rt.countTenants(all)
+	}
+	return all
+}
+
+// countTenants adds the calls that wait for the route.
+func (r *route) countTenants(all map[schema.TenantID]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.waiting.kinds {
+		r.waiting.kinds[i].countTenants(all)
+	}
+	for _, l := range r.lanes {
+		l.ahead.ready.countTenants(all)
+	}
+}
+
+func (c *class) countTenants(all map[schema.TenantID]int) {
+	for id, t := range c.towns {
+		all[id] += t.n
+	}
+}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,4 +81,28 @@ func TestAQuietTenantIsAdmittedToAFullQueue(t *testing.T) {
 		}
 		c.wg.Wait()
 	})
+}
+
+func TestCallsThatWaitAreCountedByTenant(t *testing.T) {
+	for _, apart := range []bool{true, false} {
+		o := Options{MaxQueue: 100, MaxWait: time.Hour}
+		want := map[schema.TenantID]int{"": 8}
+		if apart {
+			o.TenantWeight, want = equal, map[schema.TenantID]int{"": 3, "red": 5}
+		}
+		r := newRoute(o)
+		for i, who := range []schema.Principal{{Name: "a", Tenant: "red"}, {Name: "b", Tenant: "red"}, {Name: "a", Tenant: schema.DefaultTenant}} {
+			for n := range 3 {
+				if i == 1 && n == 2 {
+					break
+				}
+				r.waiting.push(&schema.Call{Principal: who, Bulk: n == 1}, new(waiter), o.weights())
+			}
+		}
+		got := map[schema.TenantID]int{}
+		r.countTenants(got)
+		if !maps.Equal(got, want) {
+			t.Errorf("apart %t: %v", apart, got)
+		}
+	}
 }

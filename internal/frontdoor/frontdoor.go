@@ -82,6 +82,8 @@ type Options struct {
 	Cache  settings.Cache
 	// Tenants say what each tenant sees, and its share; nil: they are not kept apart.
 	Tenants *tenants.Book
+	// Told is where people are told of approvals by the section approver; it is only shown.
+	Told tenants.Told
 	// Lost is what was lost with a damaged data folder.
 	Lost Lost
 	// NoListener says that the front door opens no address: its program calls

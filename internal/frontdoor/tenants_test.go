@@ -63,8 +63,9 @@ func openTown(t *testing.T) *town {
 		"/servers/": {"vault", "crypt"}, "/sets/": {"reds", "grey"},
 		"/calls/": w.made("/servers/vault/tools/write", `{}`, "/calls/"), "/batches/": w.made("/batches", `{"calls":[{"server":"vault","tool":"read"}]}`, "/batches/"),
 		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
+		"/tenants/": {"red", "tan"},
 	}
-	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"]}
+	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "TENANT": w.ids["/tenants/"]}
 	return w
 }
 
@@ -129,8 +130,8 @@ var naming = map[string][][2]string{
 	"convert-tools":     {{"", `{}`}},
 	"put-state":         {{"?dry_run=true", `{"format":"callyard-state/1","switches":[{"server":"SERVER","tool":"read"}]}`}},
 	"dry-run-policy":    {{"", `{"policy":"rules: [{name: one, match: {server: SERVER}, level: 1}]"}`}},
-	"get-usage":         {{"?by=server", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"", ""}}, "verify-audit": {{"", ""}},
-	"list-calls": {{"?server=SERVER", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
+	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}},
+	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
 	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "get-configuration": {{"", ""}},
 	"get-events": {}, // it does not end; see below
 }
@@ -162,7 +163,10 @@ func (w *town) answers(what, key, method, path, body string, header []string, wo
 		back := []string{}
 		for word, p := range words {
 			id := []string{p.foreign, p.unknown}[i]
-			fill, back = append(fill, word, id), append(back, id, word)
+			fill = append(fill, word, id)
+			if p != w.ids["/tenants/"] { // no answer has it, and "credential" has "red"
+				back = append(back, id, word)
+			}
 		}
 		f := strings.NewReplacer(fill...)
 		var h http.Header
@@ -230,7 +234,7 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 		t.Errorf("only %d requests were sent", asked)
 	}
 	// What is hidden is there: red sees it.
-	for _, path := range []string{"/servers/vault", "/sets/reds", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign} {
+	for _, path := range []string{"/servers/vault", "/sets/reds", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign, "/tenants/red"} {
 		if status, _, answer := w.with(w.red, "GET", path, ""); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}

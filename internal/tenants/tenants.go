@@ -9,6 +9,8 @@ package tenants
 
 import (
 	"cmp"
+	"maps"
+	"net/url"
 	"slices"
 
 	"github.com/callyard/callyard/internal/settings"
@@ -28,6 +30,28 @@ func New(of settings.Tenants) *Book {
 		return nil
 	}
 	return &Book{of}
+}
+
+// IDs are the tenants that there are: the default one, then those of the section by name.
+func (b *Book) IDs() []schema.TenantID {
+	all := []schema.TenantID{schema.DefaultTenant}
+	if b != nil {
+		for _, id := range slices.Sorted(maps.Keys(b.of)) {
+			if !id.Is(schema.DefaultTenant) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
+}
+
+// Servers are the patterns of the servers that the tenant sees, nil for every one. They are not to
+// be changed.
+func (b *Book) Servers(tenant schema.TenantID) []string {
+	if b == nil {
+		return nil
+	}
+	return b.of[tenant.OrDefault()].Servers
 }
 
 // Sees reports whether principals of the tenant see the server: its calls, its lists and its
@@ -110,6 +134,65 @@ func (b *Book) Limits() map[schema.TenantID]settings.TenantLimits {
 		}
 	}
 	return all
+}
+
+// Told is where people are told of approvals, without what a URL has in addition to its host.
+type Told struct {
+	Hosts         []string // of the receivers, with the port where one is given; each once
+	SlackChannels int
+}
+
+// ToldBy are the places of the section approver: those of the default tenant, and without the
+// section tenants of all.
+func ToldBy(a *settings.Approver) Told {
+	t := Told{Hosts: hostsOf(a.Notify.URLs)}
+	if a.Slack.Configured() {
+		t.SlackChannels = channelsOf(a.Slack.Channels, a.Slack.DefaultChannel)
+	}
+	return t
+}
+
+// Told are the places of the tenant; platform is what [ToldBy] returned. It goes by the rules of
+// [Book.Receivers] and [Book.SlackChannel].
+func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
+	if b == nil {
+		return platform
+	}
+	n := b.of[tenant.OrDefault()].Notify
+	own := Told{Hosts: hostsOf(n.URLs), SlackChannels: channelsOf(n.SlackChannels, n.SlackDefaultChannel)}
+	if tenant.Is(schema.DefaultTenant) {
+		if len(n.URLs) == 0 {
+			own.Hosts = platform.Hosts
+		}
+		if own.SlackChannels == 0 {
+			own.SlackChannels = platform.SlackChannels
+		}
+	}
+	return own
+}
+
+// hostsOf are the hosts of addresses, sorted. One that cannot be read has none: the approver does
+// not start with it.
+func hostsOf(urls []string) []string {
+	var all []string
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			all = append(all, u.Host)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// channelsOf is how many channels there are in Slack.
+func channelsOf(byGroup map[string]string, others string) int {
+	all := make(map[string]struct{}, len(byGroup)+1)
+	for _, id := range byGroup {
+		all[id] = struct{}{}
+	}
+	all[others] = struct{}{}
+	delete(all, "")
+	return len(all)
 }
 
 // Weights returns Weight, nil where tenants are not kept apart.

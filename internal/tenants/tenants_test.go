@@ -1,6 +1,8 @@
 package tenants_test
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/callyard/callyard/internal/settings"
@@ -56,5 +58,38 @@ func TestCallsAreAskedAboutInChannelsOfTheirTenantOnly(t *testing.T) {
 	}
 	if (*tenants.Book)(nil).SlackChannel("red", "ops", platform) != "C1" {
 		t.Error("without the section")
+	}
+}
+
+func TestWhatIsToldOfPlacesHasNoSecret(t *testing.T) {
+	platform := tenants.ToldBy(&settings.Approver{
+		Notify: settings.Notify{URLs: []string{"https://user:secret@hooks.example.com:8443/secret?token=secret#secret", "https://hooks.example.com:8443/other", "https://a.example.com"}},
+		Slack:  settings.Slack{BotTokenFile: "token", Channels: map[string]string{"ops": "C1", "dev": "C2"}, DefaultChannel: "C2"},
+	})
+	if want := (tenants.Told{Hosts: []string{"a.example.com", "hooks.example.com:8443"}, SlackChannels: 2}); !reflect.DeepEqual(platform, want) {
+		t.Errorf("%+v", platform)
+	}
+	if got := tenants.ToldBy(&settings.Approver{Slack: settings.Slack{Channels: map[string]string{"ops": "C1"}}}); got.SlackChannels != 0 {
+		t.Errorf("without an app: %+v", got)
+	}
+	b := tenants.New(settings.Tenants{"red": {Servers: []string{"r-*"}, Notify: settings.TenantNotify{URLs: []string{"https://red.example.com/x"}, SlackDefaultChannel: "C3"}}, "blue": {Servers: []string{"*"}}})
+	own := tenants.New(settings.Tenants{"default": {Servers: []string{"s"}, Notify: settings.TenantNotify{URLs: []string{"https://home.example.com"}}}})
+	for _, c := range []struct {
+		book   *tenants.Book
+		tenant schema.TenantID
+		want   tenants.Told
+	}{
+		{nil, "red", platform}, {b, "default", platform}, {b, "", platform}, {b, "blue", tenants.Told{}}, {b, "green", tenants.Told{}},
+		{b, "red", tenants.Told{Hosts: []string{"red.example.com"}, SlackChannels: 1}}, {own, "default", tenants.Told{Hosts: []string{"home.example.com"}, SlackChannels: 2}},
+	} {
+		if got := c.book.Told(c.tenant, platform); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q is told at %+v", c.tenant, got)
+		}
+	}
+	if !slices.Equal(b.IDs(), []schema.TenantID{"default", "blue", "red"}) || !slices.Equal(own.IDs(), []schema.TenantID{"default"}) || !slices.Equal((*tenants.Book)(nil).IDs(), []schema.TenantID{"default"}) {
+		t.Errorf("%v, %v", b.IDs(), own.IDs())
+	}
+	if b.Servers("default") != nil || !slices.Equal(b.Servers("red"), []string{"r-*"}) || !slices.Equal(own.Servers(""), []string{"s"}) || (*tenants.Book)(nil).Servers("red") != nil {
+		t.Error("the patterns")
 	}
 }

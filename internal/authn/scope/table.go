@@ -31,6 +31,7 @@ var (
 	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
 	// These concern only the tenant of whoever asks.
 	tenantAdmin = Need{Scopes: []string{Admin, AdminTenant}}
+	audits      = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
 )
 
 // operations is what each operation of the REST API requires, by its id. Calls are judged
@@ -55,7 +56,8 @@ var operations = map[string]Need{
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
-	"list-audit":   {Scopes: []string{Admin, AdminTenant, ReadAllCalls}}, // of the own tenant
+	"list-audit":   audits,                       // of the own tenant
+	"list-tenants": audits, "get-tenant": audits, // likewise; all for the default one
 	"verify-audit": {Scopes: []string{Admin, ReadAllCalls}, DefaultTenant: true},
 	"get-state":    admin, "put-state": admin,
 

@@ -26,12 +26,15 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/sets"
 	"github.com/callyard/callyard/internal/frontdoor/rest/state"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	resttenants "github.com/callyard/callyard/internal/frontdoor/rest/tenants"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/frontdoor/rest/usage"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/waits"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -88,6 +91,10 @@ type Options struct {
 	Audit *audit.Reader
 	// Policy returns the version and the text of the policy, to export it; nil: there is none.
 	Policy func() (version, text string)
+	// Tenants, Told and Policies are of the operations on tenants; see [resttenants.Options].
+	Tenants  *tenants.Book
+	Told     tenants.Told
+	Policies *risk.Holder
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -165,6 +172,7 @@ func New(o Options) (*API, error) {
 	auditlog.Register(a.doc, o.Audit)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)
+	resttenants.Register(a.doc, resttenants.Options{Catalog: o.Catalog, Calls: o.Calls, Router: o.Router, Book: o.Tenants, Told: o.Told, Policy: o.Policies, Issued: o.Issued})
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{
 			Batches: o.Batches, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Draining: o.Draining, Heartbeat: o.Heartbeat,

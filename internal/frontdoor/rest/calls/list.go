@@ -18,8 +18,20 @@ const anyPrincipal = "*"
 
 // whose returns whose calls are listed: of these tenants those of the principals, nil for all.
 // Auditors and administrators of a tenant see its calls, and those of the default tenant, who
-// operate the installation, the calls of all.
-func whose(who *schema.Principal, asked string) (of schema.Tenants, principals []string, err error) {
+// operate the installation, the calls of all. tenant narrows it to one, "" to none; one of which
+// who sees no calls has none.
+func whose(who *schema.Principal, asked, tenant string) (of schema.Tenants, principals []string, err error) {
+	if of, principals, err = seenBy(who, asked); err != nil || tenant == "" {
+		return of, principals, err
+	}
+	if id := schema.TenantID(tenant); of.Include(id) {
+		return schema.OnlyTenant(id), principals, nil
+	}
+	return schema.Tenants{}, principals, nil
+}
+
+// seenBy is whose without a tenant that is asked for.
+func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals []string, err error) {
 	of = schema.OnlyTenant(who.Tenant)
 	if asked == "" || asked == who.Name {
 		return of, []string{who.Name}, nil
@@ -40,7 +52,7 @@ func whose(who *schema.Principal, asked string) (of schema.Tenants, principals [
 // others; see [whose].
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
-	of, principals, err := whose(&x.Principal, values.Get("principal"))
+	of, principals, err := whose(&x.Principal, values.Get("principal"), values.Get("tenant"))
 	if err != nil {
 		return page, err
 	}
@@ -62,6 +74,7 @@ func opListCalls() huma.Operation {
 		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
 		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
 		openapi.QueryParam("principal", "Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.", openapi.String()),
+		openapi.QueryParam("tenant", "Only calls of this tenant. A tenant that you may not see is answered like one without calls.", openapi.String()),
 		openapi.QueryParam("batch", "Only calls of this batch.", openapi.String()), openapi.QueryParam("since", "Only calls admitted at or after this time.", openapi.Time()),
 		openapi.QueryParam("until", "Only calls admitted before this time.", openapi.Time()), openapi.QueryParam("limit", "The maximum number of calls on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)),
 		openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),

@@ -29,9 +29,30 @@ func TestCallsOfOthersAreThoseOfTheTenant(t *testing.T) {
 		{schema.Principal{Name: "ann", Grant: grant(scope.AdminTenant)}, "*", home, nil},
 		{schema.Principal{Name: "ann", Grant: grant(scope.CallTools)}, "*", schema.Tenants{}, nil},
 	} {
-		of, principals, err := whose(&c.who, c.asked)
+		of, principals, err := whose(&c.who, c.asked, "")
 		if of != c.of || !slices.Equal(principals, c.exactly) || (err == nil) != (c.of != schema.Tenants{}) || err != nil && schema.KindOf(err) != schema.KindForbidden {
 			t.Errorf("%+v asks for %q: %+v, %q, %v", c.who, c.asked, of, principals, err)
+		}
+	}
+}
+
+func TestCallsOfATenantAreOfThoseThatAreSeen(t *testing.T) {
+	auditor := &scope.Grant{Scopes: scope.Of([]string{scope.ReadAllCalls})}
+	for _, c := range []struct {
+		who           schema.Principal
+		asked, tenant string
+		of            schema.Tenants
+	}{
+		{schema.Principal{Name: "ann", Grant: auditor}, "*", "red", schema.OnlyTenant("red")},
+		{schema.Principal{Name: "ann", Grant: auditor}, "*", "default", schema.OnlyTenant("")},
+		{schema.Principal{Name: "ann", Grant: auditor}, "", "red", schema.Tenants{}}, // its own calls are of the default one
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "red", schema.OnlyTenant("red")},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "blue", schema.Tenants{}},
+		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "default", schema.Tenants{}},
+		{schema.Principal{Name: "ann", Tenant: "red"}, "", "red", schema.OnlyTenant("red")},
+	} {
+		if of, _, err := whose(&c.who, c.asked, c.tenant); of != c.of || err != nil {
+			t.Errorf("%+v asks for %q of %q: %+v, %v", c.who, c.asked, c.tenant, of, err)
 		}
 	}
 }

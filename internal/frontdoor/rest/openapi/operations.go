@@ -17,6 +17,7 @@ const (
 	TagBatches = "Batches"
 	TagKeys    = "Keys"
 	TagUsage   = "Usage"
+	TagTenants = "Tenants"
 	TagAudit   = "Audit"
 )
 

@@ -1,0 +1,31 @@
+package tenants
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+)
+
+func opList() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/tenants", "list-tenants", openapi.TagTenants, "List the tenants",
+		"The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	return openapi.Answers(op, "The tenants that you may see.", map[string]any{"tenants": []any{example()}})
+}
+
+func opGet() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/tenants/{tenant}", "get-tenant", openapi.TagTenants, "Show a tenant",
+		"What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	return openapi.Answers(op, "The tenant.", example())
+}
+
+func example() map[string]any {
+	return map[string]any{
+		"id": "billing", "servers": map[string]any{"patterns": []string{"ledger", "invoices-*"}, "seen": 4}, "sets": []string{"research"}, "policy": map[string]any{"own": true, "rules": 2}, "limits": map[string]any{"weight": 2},
+		"receivers": map[string]any{"hosts": []string{"hooks.example.com"}, "slack_channels": 0}, "keys": 3, "held": 1, "waiting": 0,
+		"usage": map[string]any{"from": "2026-01-02T03:00:00Z", "to": "2026-01-03T04:00:00Z", "complete": true, "calls": 120, "failed": 2, "tool_errors": 1, "denied": 4, "expired": 0, "unknown": 0, "held": 5, "unfinished": 1},
+	}
+}
