@@ -84,6 +84,7 @@ func (b *besieged) know(t testing.TB) {
 		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
 		"/keys/{id}": id(key.ID), "PATCH /keys/{id}": id(key.ID), "/keys/{id}/rotate": id(key.ID), "DELETE /keys/{id}": id("nobody"),
+		"/tenants/{tenant}": {"tenant": "default"},
 		"/sets/{name}": {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/calls/{id}/replay": id(call), "/confirmations/{id}": id(h.ID),
 	}

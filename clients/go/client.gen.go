@@ -3858,6 +3858,134 @@ type SwitchRequest struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
+// Tenant defines model for Tenant.
+type Tenant struct {
+	// Held The calls that wait for an approval now.
+	//
+	// Examples: 0
+	Held int64 `json:"held"`
+
+	// ID Examples: billing
+	ID string `json:"id"`
+
+	// Keys The API keys of the tenant that were made with POST /keys.
+	//
+	// Examples: 3
+	Keys      int64           `json:"keys"`
+	Limits    TenantLimits    `json:"limits"`
+	Policy    TenantPolicy    `json:"policy"`
+	Receivers TenantReceivers `json:"receivers"`
+	Servers   TenantServers   `json:"servers"`
+
+	// Sets The sets of tools that it sees now: those of which it sees every server.
+	//
+	// Examples: ["research"]
+	Sets  []string     `json:"sets"`
+	Usage *TenantUsage `json:"usage,omitempty"`
+
+	// Waiting The calls that wait for a slot of a server at this front door now; absent without the section tenants: then all share slots as if they were one tenant.
+	//
+	// Examples: 0
+	Waiting *int64 `json:"waiting,omitempty"`
+}
+
+// TenantLimits defines model for TenantLimits.
+type TenantLimits struct {
+	// Weight Its share of the slots while calls of several tenants wait.
+	//
+	// Examples: 1
+	Weight int64 `json:"weight"`
+}
+
+// TenantList defines model for TenantList.
+type TenantList struct {
+	// Tenants The default tenant, then the others by name.
+	Tenants []Tenant `json:"tenants"`
+}
+
+// TenantPolicy defines model for TenantPolicy.
+type TenantPolicy struct {
+	// Own Whether the tenant has a policy that tightens that of the platform.
+	Own bool `json:"own"`
+
+	// Rules The rules of this policy; 0 without one.
+	//
+	// Examples: 2
+	Rules int64 `json:"rules"`
+}
+
+// TenantReceivers defines model for TenantReceivers.
+type TenantReceivers struct {
+	// Hosts The hosts of the webhooks, without the rest of their addresses.
+	//
+	// Examples: ["hooks.example.com"]
+	Hosts []string `json:"hosts"`
+
+	// SlackChannels The number of channels in Slack.
+	//
+	// Examples: 0
+	SlackChannels int64 `json:"slack_channels"`
+}
+
+// TenantServers defines model for TenantServers.
+type TenantServers struct {
+	// Patterns Patterns of the servers that it sees, with * and ?. Absent: it sees every server.
+	//
+	// Examples: ["ledger","invoices-*"]
+	Patterns []string `json:"patterns,omitempty"`
+
+	// Seen The servers of the fleet that it sees now.
+	//
+	// Examples: 4
+	Seen int64 `json:"seen"`
+}
+
+// TenantUsage defines model for TenantUsage.
+type TenantUsage struct {
+	// Calls Examples: 120
+	Calls int64 `json:"calls"`
+
+	// Complete Whether every record is counted that was stored when the request came.
+	Complete bool `json:"complete"`
+
+	// Denied Calls that the policy, a scope or a person denied.
+	//
+	// Examples: 4
+	Denied int64 `json:"denied"`
+
+	// Expired Examples: 0
+	Expired int64 `json:"expired"`
+
+	// Failed Examples: 2
+	Failed int64 `json:"failed"`
+
+	// From The start of the first hour.
+	From time.Time `json:"from"`
+
+	// Held Calls that waited for an approval, or ran with one.
+	//
+	// Examples: 5
+	Held int64 `json:"held"`
+
+	// To The end of the last hour.
+	To time.Time `json:"to"`
+
+	// ToolErrors Calls whose result is an error of the tool.
+	//
+	// Examples: 1
+	ToolErrors int64 `json:"tool_errors"`
+
+	// Unfinished Calls that are held, wait or run.
+	//
+	// Examples: 0
+	Unfinished int64 `json:"unfinished"`
+
+	// Unknown Calls whose outcome is not known.
+	//
+	// Examples: 0
+	Unknown int64 `json:"unknown"`
+}
+
 // ToolCallItem defines model for ToolCallItem.
 type ToolCallItem struct {
 	// Arguments The parsed arguments, for calls that were extracted from a text.
@@ -4550,6 +4678,9 @@ type ListCallsParams struct {
 
 	// Principal Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
+
+	// Tenant Only calls of this tenant. A tenant that you may not see is answered like one without calls.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
 
 	// Batch Only calls of this batch.
 	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
@@ -7097,6 +7228,20 @@ type ClientInterface interface {
 	// Corresponds with PUT /state (the `PutState` operationId).
 	PutState(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListTenants List the tenants
+	//
+	// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+	//
+	// Corresponds with GET /tenants (the `ListTenants` operationId).
+	ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetTenant Show a tenant
+	//
+	// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+	//
+	// Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
+	GetTenant(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateToolCallsWithBody Run the tool calls of a model
 	//
 	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
@@ -8504,6 +8649,40 @@ func (c *Client) PutState(ctx context.Context, params *PutStateParams, body PutS
 	return c.Client.Do(req)
 }
 
+// ListTenants List the tenants
+//
+// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+//
+// Corresponds with GET /tenants (the `ListTenants` operationId).
+func (c *Client) ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTenantsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetTenant Show a tenant
+//
+// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+//
+// Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
+func (c *Client) GetTenant(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetTenantRequest(c.Server, tenant)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreateToolCallsWithBody Run the tool calls of a model
 //
 // The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model, and {"tool_call":{"server_id":…,"tool_name":…,"parameters":{…}}} is read as such a text. A name is matched without regard to letter case and separators if that is unambiguous.
@@ -9488,6 +9667,18 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 		if params.Principal != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "principal", *params.Principal, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tenant != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tenant", *params.Tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -11960,6 +12151,67 @@ func NewPutStateRequestWithBody(server string, params *PutStateParams, contentTy
 	return req, nil
 }
 
+// NewListTenantsRequest constructs an http.Request for the ListTenants method
+func NewListTenantsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tenants")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetTenantRequest constructs an http.Request for the GetTenant method
+func NewGetTenantRequest(server string, tenant string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "tenant", tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tenants/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewCreateToolCallsRequest calls the generic CreateToolCalls builder with application/json body
 func NewCreateToolCallsRequest(server string, params *CreateToolCallsParams, body CreateToolCallsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -13325,6 +13577,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /state (the `PutState` operationId).
 	PutStateWithResponse(ctx context.Context, params *PutStateParams, body PutStateJSONRequestBody, reqEditors ...RequestEditorFn) (*PutStateResponse, error)
+
+	// ListTenantsWithResponse List the tenants
+	//
+	// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tenants (the `ListTenants` operationId).
+	ListTenantsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTenantsResponse, error)
+
+	// GetTenantWithResponse Show a tenant
+	//
+	// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
+	GetTenantWithResponse(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*GetTenantResponse, error)
 
 	// CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 	//
@@ -19608,6 +19878,193 @@ func (r PutStateResponse) ContentType() string {
 	return ""
 }
 
+// ListTenantsResponse401Headers the declared response headers of an HTTP 401 response for ListTenants
+type ListTenantsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListTenantsResponse503Headers the declared response headers of an HTTP 503 response for ListTenants
+type ListTenantsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ListTenantsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TenantList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListTenantsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListTenantsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTenantsResponse) GetJSON200() *TenantList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTenantsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTenantsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTenantsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTenantsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetTenantResponse401Headers the declared response headers of an HTTP 401 response for GetTenant
+type GetTenantResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetTenantResponse503Headers the declared response headers of an HTTP 503 response for GetTenant
+type GetTenantResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetTenantResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Tenant
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetTenantResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetTenantResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetTenantResponse) GetJSON200() *Tenant {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetTenantResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetTenantResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetTenantResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetTenantResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateToolCallsResponse202Headers the declared response headers of an HTTP 202 response for CreateToolCalls
 type CreateToolCallsResponse202Headers struct {
 	Location *string
@@ -21450,6 +21907,36 @@ func (c *ClientWithResponses) PutStateWithResponse(ctx context.Context, params *
 		return nil, err
 	}
 	return ParsePutStateResponse(rsp)
+}
+
+// ListTenantsWithResponse List the tenants
+//
+// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tenants (the `ListTenants` operationId).
+func (c *ClientWithResponses) ListTenantsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTenantsResponse, error) {
+	rsp, err := c.ListTenants(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTenantsResponse(rsp)
+}
+
+// GetTenantWithResponse Show a tenant
+//
+// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
+func (c *ClientWithResponses) GetTenantWithResponse(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*GetTenantResponse, error) {
+	rsp, err := c.GetTenant(ctx, tenant, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetTenantResponse(rsp)
 }
 
 // CreateToolCallsWithBodyWithResponse Run the tool calls of a model
@@ -27644,6 +28131,181 @@ func ParsePutStateResponse(rsp *http.Response) (*PutStateResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListTenantsResponse parses an HTTP response from a ListTenantsWithResponse call
+func ParseListTenantsResponse(rsp *http.Response) (*ListTenantsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTenantsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TenantList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListTenantsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListTenantsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetTenantResponse parses an HTTP response from a GetTenantWithResponse call
+func ParseGetTenantResponse(rsp *http.Response) (*GetTenantResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetTenantResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Tenant
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetTenantResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetTenantResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

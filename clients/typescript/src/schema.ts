@@ -952,6 +952,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the tenants
+         * @description The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+         */
+        get: operations["list-tenants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a tenant
+         * @description What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+         */
+        get: operations["get-tenant"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tool-calls": {
         parameters: {
             query?: never;
@@ -3129,6 +3169,154 @@ export interface components {
              */
             reason?: string;
         };
+        Tenant: {
+            /**
+             * Format: int64
+             * @description The calls that wait for an approval now.
+             * @example 0
+             */
+            held: number;
+            /** @example billing */
+            id: string;
+            /**
+             * Format: int64
+             * @description The API keys of the tenant that were made with POST /keys.
+             * @example 3
+             */
+            keys: number;
+            limits: components["schemas"]["TenantLimits"];
+            policy: components["schemas"]["TenantPolicy"];
+            /** @description Where people are told of approvals of the tenant, as the configuration of this front door has it. */
+            receivers: components["schemas"]["TenantReceivers"];
+            servers: components["schemas"]["TenantServers"];
+            /**
+             * @description The sets of tools that it sees now: those of which it sees every server.
+             * @example [
+             *       "research"
+             *     ]
+             */
+            sets: string[];
+            /** @description The calls of the last 24 hours; absent if usage cannot be read now. */
+            usage?: components["schemas"]["TenantUsage"];
+            /**
+             * Format: int64
+             * @description The calls that wait for a slot of a server at this front door now; absent without the section tenants: then all share slots as if they were one tenant.
+             * @example 0
+             */
+            waiting?: number;
+        };
+        TenantLimits: {
+            /**
+             * Format: int64
+             * @description Its share of the slots while calls of several tenants wait.
+             * @example 1
+             */
+            weight: number;
+        };
+        TenantList: {
+            /** @description The default tenant, then the others by name. */
+            tenants: components["schemas"]["Tenant"][];
+        };
+        TenantPolicy: {
+            /** @description Whether the tenant has a policy that tightens that of the platform. */
+            own: boolean;
+            /**
+             * Format: int64
+             * @description The rules of this policy; 0 without one.
+             * @example 2
+             */
+            rules: number;
+        };
+        TenantReceivers: {
+            /**
+             * @description The hosts of the webhooks, without the rest of their addresses.
+             * @example [
+             *       "hooks.example.com"
+             *     ]
+             */
+            hosts: string[];
+            /**
+             * Format: int64
+             * @description The number of channels in Slack.
+             * @example 0
+             */
+            slack_channels: number;
+        };
+        TenantServers: {
+            /**
+             * @description Patterns of the servers that it sees, with * and ?. Absent: it sees every server.
+             * @example [
+             *       "ledger",
+             *       "invoices-*"
+             *     ]
+             */
+            patterns?: string[];
+            /**
+             * Format: int64
+             * @description The servers of the fleet that it sees now.
+             * @example 4
+             */
+            seen: number;
+        };
+        TenantUsage: {
+            /**
+             * Format: int64
+             * @example 120
+             */
+            calls: number;
+            /** @description Whether every record is counted that was stored when the request came. */
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description Calls that the policy, a scope or a person denied.
+             * @example 4
+             */
+            denied: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            expired: number;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            failed: number;
+            /**
+             * Format: date-time
+             * @description The start of the first hour.
+             */
+            from: string;
+            /**
+             * Format: int64
+             * @description Calls that waited for an approval, or ran with one.
+             * @example 5
+             */
+            held: number;
+            /**
+             * Format: date-time
+             * @description The end of the last hour.
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description Calls whose result is an error of the tool.
+             * @example 1
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Calls that are held, wait or run.
+             * @example 0
+             */
+            unfinished: number;
+            /**
+             * Format: int64
+             * @description Calls whose outcome is not known.
+             * @example 0
+             */
+            unknown: number;
+        };
         ToolCallItem: {
             /** @description The parsed arguments, for calls that were extracted from a text. */
             arguments?: {
@@ -4330,6 +4518,8 @@ export interface operations {
                 state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
                 /** @description Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin. */
                 principal?: string;
+                /** @description Only calls of this tenant. A tenant that you may not see is answered like one without calls. */
+                tenant?: string;
                 /** @description Only calls of this batch. */
                 batch?: string;
                 /** @description Only calls admitted at or after this time. */
@@ -6862,6 +7052,152 @@ export interface operations {
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             428: components["responses"]["Problem428"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tenants that you may see. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tenants": [
+                     *         {
+                     *           "held": 1,
+                     *           "id": "billing",
+                     *           "keys": 3,
+                     *           "limits": {
+                     *             "weight": 2
+                     *           },
+                     *           "policy": {
+                     *             "own": true,
+                     *             "rules": 2
+                     *           },
+                     *           "receivers": {
+                     *             "hosts": [
+                     *               "hooks.example.com"
+                     *             ],
+                     *             "slack_channels": 0
+                     *           },
+                     *           "servers": {
+                     *             "patterns": [
+                     *               "ledger",
+                     *               "invoices-*"
+                     *             ],
+                     *             "seen": 4
+                     *           },
+                     *           "sets": [
+                     *             "research"
+                     *           ],
+                     *           "usage": {
+                     *             "calls": 120,
+                     *             "complete": true,
+                     *             "denied": 4,
+                     *             "expired": 0,
+                     *             "failed": 2,
+                     *             "from": "2026-01-02T03:00:00Z",
+                     *             "held": 5,
+                     *             "to": "2026-01-03T04:00:00Z",
+                     *             "tool_errors": 1,
+                     *             "unfinished": 1,
+                     *             "unknown": 0
+                     *           },
+                     *           "waiting": 0
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TenantList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-tenant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a tenant. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "held": 1,
+                     *       "id": "billing",
+                     *       "keys": 3,
+                     *       "limits": {
+                     *         "weight": 2
+                     *       },
+                     *       "policy": {
+                     *         "own": true,
+                     *         "rules": 2
+                     *       },
+                     *       "receivers": {
+                     *         "hosts": [
+                     *           "hooks.example.com"
+                     *         ],
+                     *         "slack_channels": 0
+                     *       },
+                     *       "servers": {
+                     *         "patterns": [
+                     *           "ledger",
+                     *           "invoices-*"
+                     *         ],
+                     *         "seen": 4
+                     *       },
+                     *       "sets": [
+                     *         "research"
+                     *       ],
+                     *       "usage": {
+                     *         "calls": 120,
+                     *         "complete": true,
+                     *         "denied": 4,
+                     *         "expired": 0,
+                     *         "failed": 2,
+                     *         "from": "2026-01-02T03:00:00Z",
+                     *         "held": 5,
+                     *         "to": "2026-01-03T04:00:00Z",
+                     *         "tool_errors": 1,
+                     *         "unfinished": 1,
+                     *         "unknown": 0
+                     *       },
+                     *       "waiting": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

@@ -12,7 +12,7 @@ import (
 // exist are values of path parameters, and bodies about servers that exist.
 func exist() openapitest.Known {
 	return openapitest.Known{
-		Path: map[string]string{"id": "demo", "tool": "echo", "name": "greet", "uri": "demo://resource/1"},
+		Path: map[string]string{"id": "demo", "tenant": "default", "tool": "echo", "name": "greet", "uri": "demo://resource/1"},
 		Bodies: map[string]string{
 			"POST /calls":   `{"server":"demo","tool":"echo","arguments":{"message":"x"}}`,
 			"POST /batches": `{"calls":[{"custom_id":"a","server":"demo","tool":"echo","arguments":{"message":"x"}}]}`,

@@ -199,6 +199,13 @@ from .status_status import StatusStatus
 from .switch import Switch
 from .switch_list import SwitchList
 from .switch_request import SwitchRequest
+from .tenant import Tenant
+from .tenant_limits import TenantLimits
+from .tenant_list import TenantList
+from .tenant_policy import TenantPolicy
+from .tenant_receivers import TenantReceivers
+from .tenant_servers import TenantServers
+from .tenant_usage import TenantUsage
 from .tool_call_item import ToolCallItem
 from .tool_call_item_arguments import ToolCallItemArguments
 from .tool_call_item_state import ToolCallItemState
@@ -437,6 +444,13 @@ __all__ = (
     "Switch",
     "SwitchList",
     "SwitchRequest",
+    "Tenant",
+    "TenantLimits",
+    "TenantList",
+    "TenantPolicy",
+    "TenantReceivers",
+    "TenantServers",
+    "TenantUsage",
     "ToolCallItem",
     "ToolCallItemArguments",
     "ToolCallItemState",

@@ -22,6 +22,7 @@ def _get_kwargs(
     tool: str | Unset = UNSET,
     state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
     batch: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
@@ -45,6 +46,8 @@ def _get_kwargs(
     params["state"] = json_state
 
     params["principal"] = principal
+
+    params["tenant"] = tenant
 
     params["batch"] = batch
 
@@ -120,6 +123,7 @@ def sync_detailed(
     tool: str | Unset = UNSET,
     state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
     batch: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
@@ -137,6 +141,7 @@ def sync_detailed(
         tool (str | Unset):
         state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
+        tenant (str | Unset):
         batch (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
@@ -156,6 +161,7 @@ def sync_detailed(
         tool=tool,
         state=state,
         principal=principal,
+        tenant=tenant,
         batch=batch,
         since=since,
         until=until,
@@ -177,6 +183,7 @@ def sync(
     tool: str | Unset = UNSET,
     state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
     batch: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
@@ -194,6 +201,7 @@ def sync(
         tool (str | Unset):
         state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
+        tenant (str | Unset):
         batch (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
@@ -214,6 +222,7 @@ def sync(
         tool=tool,
         state=state,
         principal=principal,
+        tenant=tenant,
         batch=batch,
         since=since,
         until=until,
@@ -229,6 +238,7 @@ async def asyncio_detailed(
     tool: str | Unset = UNSET,
     state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
     batch: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
@@ -246,6 +256,7 @@ async def asyncio_detailed(
         tool (str | Unset):
         state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
+        tenant (str | Unset):
         batch (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
@@ -265,6 +276,7 @@ async def asyncio_detailed(
         tool=tool,
         state=state,
         principal=principal,
+        tenant=tenant,
         batch=batch,
         since=since,
         until=until,
@@ -284,6 +296,7 @@ async def asyncio(
     tool: str | Unset = UNSET,
     state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
     batch: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
@@ -301,6 +314,7 @@ async def asyncio(
         tool (str | Unset):
         state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
+        tenant (str | Unset):
         batch (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
@@ -322,6 +336,7 @@ async def asyncio(
             tool=tool,
             state=state,
             principal=principal,
+            tenant=tenant,
             batch=batch,
             since=since,
             until=until,
