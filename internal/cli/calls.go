@@ -33,6 +33,7 @@ func callsCommand() *cobra.Command {
 	flags.StringVar(&q.since, "since", "", "only calls since this time: an age such as 90s, 15m, 2h or 7d, or a time such as 2026-01-02T15:04:05Z")
 	flags.StringVar(&q.until, "until", "", "only calls before this time, in the same formats")
 	flags.StringVar(&q.principal, "principal", "", "principal whose calls are listed")
+	flags.StringVar(&q.tenant, "tenant", "", "tenant whose calls are listed, with --principal '*' those of all its principals")
 	flags.StringVar(&q.batch, "batch", "", "batch whose calls are listed")
 	flags.IntVar(&q.limit, "limit", 50, "maximum number to list")
 	cmd.ValidArgsFunction = completing(callIDs)
@@ -56,15 +57,15 @@ func callsCommand() *cobra.Command {
 
 // callsQuery is what the flags say.
 type callsQuery struct {
-	server, tool, state, since, until, principal, batch string
-	limit                                               int
+	server, tool, state, since, until, principal, tenant, batch string
+	limit                                                       int
 }
 
 func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	if q.limit < 1 {
 		return nil, fail(exitUsage, "--limit must be at least 1.")
 	}
-	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Batch: given(q.batch)}
+	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Tenant: given(q.tenant), Batch: given(q.batch)}
 	for _, state := range strings.Split(q.state, ",") {
 		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is not a state of a call; see `callyard calls --help`.", oneLine(state))

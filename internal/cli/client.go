@@ -21,7 +21,7 @@ import (
 // --url, --key and --output, and end with an [exitError] when they fail.
 func clientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		callCommand(), agentCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), stateCommand(),
+		callCommand(), agentCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), tenantsCommand(), stateCommand(),
 	}
 }
 

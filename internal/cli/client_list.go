@@ -32,6 +32,7 @@ type page struct {
 	Tools       []json.RawMessage `json:"tools"`
 	Sets        []json.RawMessage `json:"sets"`
 	Keys        []json.RawMessage `json:"keys"`
+	Tenants     []json.RawMessage `json:"tenants"`
 	Records     []json.RawMessage `json:"records"`
 	Next        string            `json:"next"`
 	NextCursor  string            `json:"next_cursor"`
@@ -73,7 +74,7 @@ func readList[T any](ctx context.Context, c *client, limit int, ask func(most in
 		if _, err := c.report(ctx, ask(most, l.next), &p); err != nil {
 			return nil, err
 		}
-		for _, raw := range slices.Concat(p.Calls, p.Batches, p.Approvals, p.Permissions, p.Tools, p.Sets, p.Keys, p.Records) {
+		for _, raw := range slices.Concat(p.Calls, p.Batches, p.Approvals, p.Permissions, p.Tools, p.Sets, p.Keys, p.Tenants, p.Records) {
 			var item T
 			if err := json.Unmarshal(raw, &item); err != nil {
 				return nil, c.foreign()

@@ -158,10 +158,8 @@ func (q *usageQuery) print(c *client, u *callyard.UsageReport) error {
 			rows[i] = append(rows[i], cell{text: text(&u.Rows[i])})
 		}
 	}
-	if !u.Complete {
-		if err := c.note.text("The newest records are not counted yet; repeat the command in some seconds.\n"); err != nil {
-			return err
-		}
+	if err := c.noteCounted(u.Complete); err != nil {
+		return err
 	}
 	if !q.csv {
 		return c.out.table(header, rows)
@@ -179,4 +177,12 @@ func (q *usageQuery) print(c *client, u *callyard.UsageReport) error {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil
+}
+
+// noteCounted says below a report that it is not complete.
+func (c *client) noteCounted(complete bool) error {
+	if complete {
+		return nil
+	}
+	return c.note.text("The newest records are not counted yet; repeat the command in some seconds.\n")
 }

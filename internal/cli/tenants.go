@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// tenantsCommand lists the tenants of a running Callyard.
+func tenantsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tenants",
+		Short: "List the tenants with what each sees and uses",
+		Long: "tenants lists the tenants of the configuration: the servers and sets that each sees, its policy, weight and API keys, its calls of the last 24 hours, and the calls that wait now. " +
+			"Administrators and auditors of the default tenant see all tenants, those of another one see their own.",
+		Example: "  callyard tenants\n  callyard tenants show billing",
+		Args:    takes(0, 0),
+		RunE:    withClient(listTenants),
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "show TENANT", Short: "Show a tenant", Args: takes(1, 1), ValidArgsFunction: completing(tenantIDs), RunE: withClient(showTenant)},
+	)
+	return cmd
+}
+
+func readTenants(ctx context.Context, c *client) (*list[callyard.Tenant], error) {
+	return readList[callyard.Tenant](ctx, c, 0, func(int, string) request { return c.api.ListTenants })
+}
+
+func tenantIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	all, err := readTenants(ctx, c)
+	return namesOf(all, err, func(one *callyard.Tenant) string { return one.ID })
+}
+
+func listTenants(ctx context.Context, c *client, _ []string) error {
+	all, err := readTenants(ctx, c)
+	if err != nil {
+		return err
+	}
+	return all.print(c, "tenants", []string{"TENANT", "SERVERS", "CALLS 24H", "FAILED", "DENIED", "HELD NOW", "WAITING", "KEYS", "SETS", "RULES", "WEIGHT", "RECEIVERS"}, func(t *callyard.Tenant) []cell {
+		row := cells(t.ID, whole(t.Servers.Seen), "", "", "", whole(t.Held), "", whole(t.Keys), whole(len(t.Sets)), "", whole(t.Limits.Weight), receiversOf(t))
+		if u := t.Usage; u != nil {
+			row[2].text, row[3].text, row[4].text = whole(u.Calls), whole(u.Failed), whole(u.Denied)
+		}
+		if t.Waiting != nil {
+			row[6].text = whole(*t.Waiting)
+		}
+		if t.Policy.Own {
+			row[9].text = whole(t.Policy.Rules)
+		}
+		return row
+	}, "")
+}
+
+// whole is a number without a fraction.
+func whole[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+// receiversOf are the places where people of the tenant are told of approvals.
+func receiversOf(t *callyard.Tenant) string {
+	all := append([]string{}, t.Receivers.Hosts...)
+	switch n := t.Receivers.SlackChannels; n {
+	case 0:
+	case 1:
+		all = append(all, "1 channel in Slack")
+	default:
+		all = append(all, fmt.Sprintf("%d channels in Slack", n))
+	}
+	return strings.Join(all, ", ")
+}
+
+func showTenant(ctx context.Context, c *client, args []string) error {
+	ask := func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.GetTenant(ctx, args[0], edit...)
+	}
+	return show(ctx, c, ask, func(t *callyard.Tenant) error {
+		policy := "that of the platform"
+		if t.Policy.Own {
+			policy = fmt.Sprintf("that of the platform, and its own (rules: %d)", t.Policy.Rules)
+		}
+		rows := [][]cell{
+			cells("tenant", t.ID), cells("servers", cmp.Or(strings.Join(t.Servers.Patterns, " "), "all")), cells("sees now", whole(t.Servers.Seen)+" servers"), cells("sets", strings.Join(t.Sets, " ")),
+			cells("policy", policy), cells("weight", whole(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", whole(t.Keys)+" made at run time"),
+			cells("held now", whole(t.Held)),
+		}
+		if t.Waiting != nil {
+			rows = append(rows, cells("waiting", whole(*t.Waiting)))
+		}
+		if u := t.Usage; u != nil {
+			rows = append(rows, cells("calls 24h", fmt.Sprintf("%d: %d failed, %d denied, %d expired, %d unknown, %d not ended; %d tool errors, %d held", u.Calls, u.Failed, u.Denied, u.Expired, u.Unknown, u.Unfinished, u.ToolErrors, u.Held)))
+			if err := c.noteCounted(u.Complete); err != nil {
+				return err
+			}
+		} else {
+			rows = append(rows, cells("calls 24h", "usage cannot be read now"))
+		}
+		return c.out.sheet(rows...)
+	})
+}

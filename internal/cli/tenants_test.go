@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	homeTenant = `{"id":"default","servers":{"seen":5},"sets":["all","reds"],"policy":{"own":false,"rules":0},"limits":{"weight":1},"receivers":{"hosts":[],"slack_channels":0},"keys":2,"held":0}`
+	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["reds\u001b[2J"],"policy":{"own":true,"rules":2},"limits":{"weight":3},"receivers":{"hosts":["hooks.example.com","x\u001b[2J.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":0,` +
+		`"usage":{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","complete":false,"calls":120,"failed":7,"tool_errors":1,"denied":5,"expired":0,"unknown":0,"held":9,"unfinished":4}}`
+)
+
+func tenantsDoor(t *testing.T) {
+	t.Helper()
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{
+		"GET /tenants": jsonAnswer(`{"tenants":[` + homeTenant + `,` + redTenant + `]}`), "GET /tenants/red": jsonAnswer(redTenant), "GET /tenants/default": jsonAnswer(homeTenant),
+		"GET /tenants/green": problemAnswer(http.StatusNotFound, `{"type":"/problems/not-found","title":"Not found","status":404,"detail":"There is no tenant with this id.","error":"","retryable":false}`),
+	})
+	t.Setenv("CALLYARD_URL", d.URL)
+}
+
+func TestTenantsAreListedForPeopleAndForPrograms(t *testing.T) {
+	tenantsDoor(t)
+	out, note, code := typed(t, "", "tenants")
+	want := `
+TENANT   SERVERS  CALLS 24H  FAILED  DENIED  HELD NOW  WAITING  KEYS  SETS  RULES  WEIGHT  RECEIVERS
+default  5        -          -       -       0         -        2     2     -      1
+red      3        120        7       5       4         0        1     1     2      3       hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
+`
+	if code != exitOK || note != "" || out != strings.TrimPrefix(want, "\n") {
+		t.Errorf("%d %s\n%s", code, note, out)
+	}
+	if out, _, code = typed(t, "", "tenants", "--json"); code != exitOK || out != `{"tenants":[`+homeTenant+`,`+redTenant+`]}`+"\n" {
+		t.Errorf("%d %s", code, out)
+	}
+	if out, _, code = typed(t, "", "tenants", "--output", "yaml"); code != exitOK || !strings.Contains(out, "- ledger") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func TestATenantIsShown(t *testing.T) {
+	tenantsDoor(t)
+	out, note, code := typed(t, "", "tenants", "show", "red")
+	want := `
+tenant     red
+servers    ledger red-*
+sees now   3 servers
+sets       reds\x1b[2J
+policy     that of the platform, and its own (rules: 2)
+weight     3
+receivers  hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
+API keys   1 made at run time
+held now   4
+waiting    0
+calls 24h  120: 7 failed, 5 denied, 0 expired, 0 unknown, 4 not ended; 1 tool errors, 9 held
+`
+	if code != exitOK || !strings.Contains(note, "not counted yet") || out != strings.TrimPrefix(want, "\n") {
+		t.Errorf("%d %s\n%s", code, note, out)
+	}
+	out, note, code = typed(t, "", "tenants", "show", "default")
+	if code != exitOK || note != "" || !strings.Contains(out, "servers    all\n") || !strings.Contains(out, "usage cannot be read now") || strings.Contains(out, "waiting") || strings.Contains(out, "receivers") {
+		t.Errorf("%d %s\n%s", code, note, out)
+	}
+	if out, _, code = typed(t, "", "tenants", "show", "red", "--json"); code != exitOK || out != redTenant+"\n" {
+		t.Errorf("%d %s", code, out)
+	}
+	if _, note, code = typed(t, "", "tenants", "show", "green"); code != exitRefused || !strings.Contains(note, "no tenant") {
+		t.Errorf("%d %s", code, note)
+	}
+	for _, bad := range [][]string{{"red"}, {"show"}, {"show", "a", "b"}} {
+		if _, note, code = typed(t, "", append([]string{"tenants"}, bad...)...); code != exitUsage {
+			t.Errorf("%v: %d %s", bad, code, note)
+		}
+	}
+}
+
+func TestTenantsFitNarrowTerminals(t *testing.T) {
+	d := openDoor(t, map[string]answer{"GET /tenants": jsonAnswer(`{"tenants":[` + homeTenant + `,` + redTenant + `]}`)})
+	for _, width := range []int{120, 80, 40} {
+		var b bytes.Buffer
+		c := clientOf(t, d, &b, &b)
+		c.out.width = width
+		if err := listTenants(t.Context(), c, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), "default") || !strings.Contains(b.String(), "hooks") {
+			t.Errorf("%d columns:\n%s", width, b.String())
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := columnsOf(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("a line of %d columns on a terminal of %d:\n%s", n, width, b.String())
+			}
+		}
+	}
+}
