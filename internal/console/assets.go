@@ -26,7 +26,7 @@ func Static(name string) (content []byte, media string, ok bool) {
 	return content, ui.MediaType(name), err == nil
 }
 
-var pageNames = []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage", "evaluations", "environments", "environment"}
+var pageNames = []string{"overview", "key", "servers", "server", "fleet", "tools", "tool", "calls", "call", "batches", "batch", "policy", "sets", "keys", "newkey", "apikey", "secret", "audit", "state", "usage", "tenants", "tenant", "evaluations", "environments", "environment"}
 
 func newPages() *ui.Pages {
 	funcs := template.FuncMap{

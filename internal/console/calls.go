@@ -31,36 +31,48 @@ const timeRefusal = "Write a time as 2026-11-26T15:04, in UTC."
 type callPages struct{ *Console }
 
 type callsPage struct {
-	Server, Tool, State, Batch, Since, Until string
-	States                                   []string
-	Calls                                    []callyard.CallRecord
-	Older                                    string // the address of the next page
-	First                                    bool   // it is the newest page
-	Refusal                                  string
+	Server, Tool, State, Tenant, Batch, Since, Until string
+	States                                           []string
+	Calls                                            []callyard.CallRecord
+	Others                                           bool   // calls of other principals are among them
+	Older                                            string // the address of the next page
+	First                                            bool   // it is the newest page
+	Refusal                                          string
 }
 
-// calls is the list of calls, the newest first. It has those of the person's key.
+// calls is the list of calls, the newest first: those of the person's key, or with a tenant all of
+// the tenant as far as the key may see them.
 func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if id := strings.TrimSpace(q.Get("id")); id != "" {
 		http.Redirect(w, r, at(Root+"/call", "id", id), http.StatusSeeOther)
 		return nil
 	}
-	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
+	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
 	limit := callRows
-	params := callyard.ListCallsParams{Server: given(page.Server), Tool: given(page.Tool), Batch: given(page.Batch), Cursor: given(q.Get("cursor")), Limit: &limit}
+	params := callyard.ListCallsParams{Server: given(page.Server), Tool: given(page.Tool), Tenant: given(page.Tenant), Batch: given(page.Batch), Cursor: given(q.Get("cursor")), Limit: &limit}
 	if slices.Contains(callStates, page.State) {
 		params.State = []callyard.ListCallsParamsState{callyard.ListCallsParamsState(page.State)}
 	}
 	params.Since, params.Until, page.Refusal = periodOf(page.Since, page.Until)
-	list, err := get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListCalls(ctx, &params)
-	})
+	list := func() (callyard.CallList, error) {
+		return get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListCalls(ctx, &params)
+		})
+	}
+	if page.Others = page.Tenant != ""; page.Others {
+		params.Principal = given("*")
+	}
+	found, err := list()
+	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
+		page.Others, params.Principal = false, nil
+		found, err = list()
+	}
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page.Calls = list.Calls
-	page.Older = older(Root+"/calls", q, list.Next)
+	page.Calls = found.Calls
+	page.Older = older(Root+"/calls", q, found.Next)
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
 }
 

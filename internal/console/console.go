@@ -129,6 +129,8 @@ func (c *Console) Routes() []Route {
 		{"GET " + oneKeyPath, keyPages{c}.show},
 		{"POST " + oneKeyPath, keyPages{c}.act},
 		{"GET " + auditPath, c.audit},
+		{"GET " + tenantsPath, c.tenants},
+		{"GET " + tenantPath, c.tenant},
 		{"GET " + usagePath, c.usage},
 		{"GET " + usageFilePath, c.usageFile},
 		{"GET " + statePath, c.state},
@@ -150,7 +152,7 @@ func (c *Console) Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
-		{To: keysPath, Label: "Keys"}, {To: usagePath, Label: "Usage"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
+		{To: keysPath, Label: "Keys"}, {To: tenantsPath, Label: "Tenants"}, {To: usagePath, Label: "Usage"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
 	}
 	if c.o.Environments != "" {
 		links = append(links, ui.Link{To: environmentsPath, Label: "Environments"})

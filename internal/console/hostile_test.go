@@ -111,6 +111,8 @@ var everything = map[string]string{
 		{"writer":"x","seq":2,"prev":"x","hash":"x","kind":"x","at":"2026-11-26T02:00:00Z","server":"x","tool":"x"}],"next":"x"}`,
 	"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":3,"writers":1,"fault_count":1,"faults":[{"writer":"x","seq":3,"kind":"x","what":"x"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
 	"GET /usage":              `{"from":"2026-11-25T02:00:00Z","to":"2026-11-26T03:00:00Z","complete":false,"total":{},"rows":[{"start":"2026-11-26T02:00:00Z","tenant":"x","key":"x","server":"x","tool":"x","calls":3,"succeeded":1,"failed":2,"held":1,"took_ms":5,"bytes_in":2000,"bytes_out":3000000}]}`,
+	"GET /tenants":            `{"tenants":[` + oneTenant + `]}`,
+	"GET /tenants/r":          oneTenant,
 	"GET /environments":       `{"since":"2026-11-26T02:00:00Z","environments":[` + oneEnvironment + `]}`,
 	"GET /e/episodes": `{"since":"2026-11-26T02:00:00Z","environment":` + oneEnvironment + `,"curve":[{"from":"2026-11-26T02:00:00Z","to":"2026-11-26T02:00:00Z","episodes":1,"mean":-1},{"from":"2026-11-26T02:00:00Z","to":"2026-11-26T03:00:00Z","episodes":1,"mean":1}],
 		"in_progress":[{"id":"x","task":"x","principal":"x","steps":1,"began":"2026-11-26T02:00:00Z"}],"recent":[{"id":"x","task":"x","principal":"x","steps":1,"began":"2026-11-26T02:00:00Z","outcome":"x","reason":"x","reward":1,"ended":"2026-11-26T02:00:00Z"}]}`,
@@ -124,11 +126,14 @@ var everything = map[string]string{
 // oneEnvironment is an environment with all that is told of one.
 const oneEnvironment = `{"name":"x","isolation":"x","running":2,"limit":3,"ended":1,"outcomes":{"x":1},"masked":{"x":1},"rewards":2,"mean_reward":0,"least_reward":-1,"most_reward":1}`
 
+// oneTenant is a tenant with all that is told of one.
+const oneTenant = `{"id":"x","servers":{"patterns":["x"],"seen":2},"sets":["x"],"policy":{"own":true,"rules":2},"limits":{"weight":2},"receivers":{"hosts":["x"],"slack_channels":1},"keys":3,"held":1,"waiting":4,"usage":{"from":"2026-11-25T02:00:00Z","to":"2026-11-26T03:00:00Z","complete":false,"calls":9,"failed":1,"tool_errors":1,"denied":1,"expired":1,"unknown":1,"held":1,"unfinished":1}}`
+
 // oneKey is an API key with all that is told of one.
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
 // sights are all pages, and what stands in the address of some.
-var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
+var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/tenants", "/console/tenant?id=r", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 	folder := t.TempDir()
@@ -161,7 +166,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		k := openDesk(t, d, func(o *console.Options) { o.Environments, o.Evaluations = d.url, runs.New(folder) })
 		k.key = "cy_secret"
 		seen := 0
-		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/usage?by=tool&from=2026-11-25&key=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {
+		for _, path := range slices.Concat(sights, []string{"/console/tools?server=" + url.QueryEscape(attack), "/console/calls?server=" + url.QueryEscape(attack), "/console/calls?tenant=" + url.QueryEscape(attack), "/console/keys?tenant=" + url.QueryEscape(attack), "/console/tenants?q=" + url.QueryEscape(attack), "/console/servers?q=" + url.QueryEscape(attack), "/console/usage?by=tool&from=2026-11-25&key=" + url.QueryEscape(attack), "/console/key?next=" + url.QueryEscape(attack)}) {
 			p := k.get(path)
 			if p.status != 200 {
 				t.Errorf("%s: %d %.200s", path, p.status, p.body)

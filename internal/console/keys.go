@@ -51,6 +51,7 @@ type keysPage struct {
 	Rows       []keyRow
 	All, Found int
 	Query      string
+	Tenant     string // the filter; default for the keys that name none
 	Cut        bool
 	Done       string
 }
@@ -63,9 +64,10 @@ func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := keysPage{All: len(all.Keys), Query: strings.TrimSpace(r.URL.Query().Get("q")), Done: doneOf(r)}
+	q := r.URL.Query()
+	page := keysPage{All: len(all.Keys), Query: strings.TrimSpace(q.Get("q")), Tenant: strings.TrimSpace(q.Get("tenant")), Done: doneOf(r)}
 	for _, k := range all.Keys {
-		if has(page.Query, k.Name, k.ID, text(k.Owner), text(k.Tenant)) {
+		if (page.Tenant == "" || schema.TenantID(page.Tenant).Is(schema.TenantID(text(k.Tenant)))) && has(page.Query, k.Name, k.ID, text(k.Owner), text(k.Tenant)) {
 			page.Rows = append(page.Rows, c.row(k))
 		}
 	}

@@ -1,0 +1,116 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/ui"
+)
+
+const (
+	tenantsPath = Root + "/tenants"
+	tenantPath  = Root + "/tenant"
+)
+
+// tenantRow is a tenant with the addresses of what is filtered by it.
+type tenantRow struct {
+	T                         callyard.Tenant
+	Wrong                     int64 // calls that failed, were denied or expired, or whose outcome is unknown
+	Usage, Keys, Audit, Calls string
+}
+
+func rowOfTenant(t *callyard.Tenant) tenantRow {
+	r := tenantRow{
+		T:     *t,
+		Usage: at(usagePath, "tenant", t.ID, "by", "key", "period", usagePeriods[0].Name),
+		Keys:  at(keysPath, "tenant", t.ID), Audit: at(auditPath, "tenant", t.ID), Calls: at(Root+"/calls", "tenant", t.ID),
+	}
+	if u := t.Usage; u != nil {
+		r.Wrong = u.Failed + u.Denied + u.Expired + u.Unknown
+	}
+	return r
+}
+
+type tenantsPage struct {
+	Rows       []tenantRow
+	All, Found int
+	Query      string
+	Cut        bool // there are more than are shown
+	Incomplete bool // the newest calls are not counted yet
+}
+
+// tenants is the page of the tenants that the person's key may see.
+func (c *Console) tenants(w http.ResponseWriter, r *http.Request, v Visit) error {
+	list, err := cached(c.cache, v, "tenants", func() (callyard.TenantList, error) {
+		return get[callyard.TenantList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListTenants(ctx)
+		})
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := tenantsPage{All: len(list.Tenants), Query: strings.TrimSpace(r.URL.Query().Get("q"))}
+	for i := range list.Tenants {
+		t := &list.Tenants[i]
+		page.Incomplete = page.Incomplete || t.Usage != nil && !t.Usage.Complete
+		if !has(page.Query, t.ID) {
+			continue
+		}
+		if page.Found++; len(page.Rows) < maxRows {
+			page.Rows = append(page.Rows, rowOfTenant(t))
+		}
+	}
+	page.Cut = page.Found > len(page.Rows)
+	return c.render(w, v, http.StatusOK, "tenants", view{Title: "Tenants", Here: tenantsPath, Page: page})
+}
+
+type tenantPage struct {
+	tenantRow
+	Figures []figure
+}
+
+// tenant is the page of one tenant.
+func (c *Console) tenant(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		http.Redirect(w, r, tenantsPath, http.StatusSeeOther)
+		return nil
+	}
+	t, err := get[callyard.Tenant](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetTenant(ctx, id)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	page := tenantPage{tenantRow: rowOfTenant(&t)}
+	page.fill()
+	return c.render(w, v, http.StatusOK, "tenant", view{Title: "Tenant " + t.ID, Here: tenantsPath, Page: page})
+}
+
+// fill adds the figures; what is not known says so.
+func (p *tenantPage) fill() {
+	u, number := p.T.Usage, func(label string, of func(*callyard.TenantUsage) int64, note string) figure {
+		f := figure{Label: label, Unknown: p.T.Usage == nil, Note: note}
+		if p.T.Usage != nil {
+			f.Value = ui.Number(of(p.T.Usage))
+		}
+		return f
+	}
+	p.Figures = []figure{
+		number("Calls", func(u *callyard.TenantUsage) int64 { return u.Calls }, "last 24 hours"),
+		number("Without a result", func(*callyard.TenantUsage) int64 { return p.Wrong }, "failed, denied, expired or unknown"),
+		number("Denied", func(u *callyard.TenantUsage) int64 { return u.Denied }, "part of these"),
+		number("Tool errors", func(u *callyard.TenantUsage) int64 { return u.ToolErrors }, ""),
+		number("Held for approval", func(u *callyard.TenantUsage) int64 { return u.Held }, "last 24 hours"),
+		{Label: "Held now", Value: ui.Number(p.T.Held)},
+		{Label: "Waiting for a slot now", Unknown: p.T.Waiting == nil},
+	}
+	if p.T.Waiting != nil {
+		p.Figures[6].Value = ui.Number(*p.T.Waiting)
+	}
+	if p.Wrong > 0 && u != nil {
+		p.Figures[1].Tone = "danger"
+	}
+}

@@ -1,0 +1,97 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/kit/ui"
+)
+
+const (
+	homeTenant = `{"id":"default","servers":{"seen":5},"sets":[],"policy":{"own":false,"rules":0},"limits":{"weight":1},"receivers":{"hosts":[],"slack_channels":0},"keys":2,"held":0}`
+	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["reds"],"policy":{"own":true,"rules":1},"limits":{"weight":7},"receivers":{"hosts":["hooks.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":6,` +
+		`"usage":{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","complete":false,"calls":1234,"failed":30,"tool_errors":1,"denied":5,"expired":1,"unknown":1,"held":9,"unfinished":4}}`
+)
+
+func tenantsDesk(t *testing.T) (*desk, *door) {
+	t.Helper()
+	d := openDoor(t, map[string]string{"GET /tenants": `{"tenants":[` + homeTenant + `,` + redTenant + `]}`, "GET /tenants/red": redTenant, "GET /tenants/default": homeTenant})
+	return openDesk(t, d, nil), d
+}
+
+func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
+	k, _ := tenantsDesk(t)
+	p := k.get("/console/tenants")
+	p.says(t, `href="/console/tenant?id=default"`, `href="/console/tenant?id=red"`, ">1,234<", ">37<", "Own, 1 rule<", `href="/console/keys?tenant=red"`, `href="/console/calls?tenant=red"`, "not counted yet", "unknown")
+	p = k.get("/console/tenants?q=RE")
+	p.says(t, `href="/console/tenant?id=red"`)
+	p.hides(t, `href="/console/tenant?id=default"`)
+	k.get("/console/tenants?q=nobody").says(t, "No tenants match")
+	p = k.get("/console/tenant?id=red")
+	p.says(t, "red-*", "3 of the fleet do now", `href="/console/sets?name=reds"`, "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now",
+		`href="/console/usage?by=key&amp;period=24h&amp;tenant=red"`, `href="/console/calls?tenant=red"`, `href="/console/keys?tenant=red"`, `href="/console/audit?tenant=red"`)
+	p = k.get("/console/tenant?id=default")
+	p.says(t, "sees every server", "sees no sets now", "cannot be read now", `>unknown</span></span>Calls`, `<span class="muted">none</span>`)
+	if p = k.get("/console/tenant"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/tenants" {
+		t.Errorf("without an id: %d", p.status)
+	}
+	if p = k.get("/console/tenant?id=green"); p.status != http.StatusNotFound {
+		t.Errorf("an unknown one: %d", p.status)
+	}
+}
+
+func TestTenantsAreShownOnlyToThoseWhoMaySeeThem(t *testing.T) {
+	k, d := tenantsDesk(t)
+	d.answers["GET /tenants"], d.answers["GET /tenants/red"] = "!forbidden You may not.", "!forbidden You may not."
+	for _, path := range []string{"/console/tenants", "/console/tenant?id=red"} {
+		if p := k.get(path); p.status != http.StatusForbidden || strings.Contains(p.body, "ledger") {
+			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+	d.key = "another"
+	if p := k.get("/console/tenant?id=red"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole%2Ftenant%3Fid%3Dred" {
+		t.Errorf("without a key: %d %v", p.status, p.header)
+	}
+	var here []ui.Link
+	for _, l := range k.c.Links("/console/tenants") {
+		if l.Current {
+			here = append(here, l)
+		}
+	}
+	if len(here) != 1 || here[0].Label != "Tenants" {
+		t.Errorf("the navigation: %+v", here)
+	}
+}
+
+func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
+	const call = `{"calls":[{"id":"call_1","state":"succeeded","server":"s","tool":"t","method":"tools/call","principal":"theirs","arguments_digest":"x","arguments_bytes":1,"created":"2026-11-26T02:00:00Z","front_door":"f"}]}`
+	d := openDoor(t, map[string]string{
+		"GET /keys":  `{"keys":[{"id":"k1","name":"first","tenant":"red","scopes":[],"origin":"api"},{"id":"k2","name":"second","scopes":[],"origin":"api"},{"id":"k3","name":"third","tenant":"reddish","scopes":[],"origin":"api"}]}`,
+		"GET /calls": call,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/keys?tenant=red")
+	p.says(t, "first", `name="tenant" value="red"`)
+	p.hides(t, "second", "third")
+	p = k.get("/console/keys?tenant=default")
+	p.says(t, "second")
+	p.hides(t, "first", "third")
+
+	p = k.get("/console/calls?tenant=red&state=failed")
+	p.says(t, "theirs", "all callers of the tenant", `href="/console/audit?call=call_1"`, `name="tenant" value="red"`)
+	if q := d.last("GET /calls").query; !strings.Contains(q, "principal=%2A") || !strings.Contains(q, "tenant=red") || !strings.Contains(q, "state=failed") {
+		t.Errorf("asked %s", q)
+	}
+	// Whoever sees only its own calls gets those, and is told.
+	d.answers["GET /calls"] = "!forbidden You can list only your own calls."
+	d.answers["GET /calls?tenant=red&limit=50"] = call
+	p = k.get("/console/calls?tenant=red")
+	p.says(t, "It does not see those of other callers", `href="/console/call?id=call_1"`)
+	if p = k.get("/console/calls?tenant=blue"); p.status != http.StatusForbidden {
+		t.Errorf("%d", p.status)
+	}
+	if q := d.last("GET /calls").query; strings.Contains(q, "principal") {
+		t.Errorf("asked %s", q)
+	}
+}
