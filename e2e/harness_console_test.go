@@ -39,6 +39,16 @@ rules:
     level: 1
 `
 
+// crowdTenants is a section of 50 tenants, each of which sees a tenth of the servers. The calls are
+// those of the default one.
+func crowdTenants() string {
+	text := "tenants:\n"
+	for i := range 50 {
+		text += fmt.Sprintf("  team-%d: {servers: ['server-*%d']}\n", i, i%10)
+	}
+	return text
+}
+
 // calculator is a server that is built in: its calls cost least, so that they show best what
 // else costs something. It is one more than the amounts say.
 const calculator = "calculator"
@@ -55,7 +65,7 @@ func fillConsole(t testing.TB, of amounts) *crowded {
 	write(t, policy, crowdPolicy)
 	d := startUp(t, setup{
 		servers: endpoints(t, of.servers, of.tools/of.servers),
-		env:     []string{quickStop}, flags: []string{"--policy", policy, "--approver-listen", "127.0.0.1:0"},
+		env:     []string{quickStop}, flags: []string{"--policy", policy, "--approver-listen", "127.0.0.1:0"}, config: crowdTenants(),
 	})
 	c := &crowded{door: d, size: of, pages: d.says(t, `approvals\s+(http://\S+)`)[1], http: client(t)}
 	c.eventually(t, startWithin, "all servers", func() error {
@@ -203,7 +213,7 @@ func (c *crowded) addresses() []address {
 		{"fleet", "/console/fleet"}, {"tools", "/console/tools"}, {"tools, last page", "/console/tools?cursor=" + q(base64.RawURLEncoding.EncodeToString([]byte(serverName(c.size.servers-3)+"\x00"+toolName(0))))}, {"tools, searched", "/console/tools?q=what+is+said"}, {"tools of a server", "/console/tools?server=" + one},
 		{"tool", "/console/tool?server=" + one + "&tool=tool-3"}, {"calls", "/console/calls"}, {"calls of a server", "/console/calls?server=" + one}, {"calls that failed", "/console/calls?state=failed"},
 		{"calls running", "/console/calls?state=running"}, {"call", "/console/call?id=" + q(c.call)}, {"batches", "/console/batches"}, {"batch", "/console/batch?id=" + q(c.batch)},
-		{"policy", "/console/policy?tools=" + q(one+"/tool-1 "+one+"/tool-9")}, {"sets", "/console/sets"}, {"keys", "/console/keys"}, {"audit", "/console/audit"}, {"state", "/console/state"},
+		{"policy", "/console/policy?tools=" + q(one+"/tool-1 "+one+"/tool-9")}, {"sets", "/console/sets"}, {"keys", "/console/keys"}, {"tenants", "/console/tenants"}, {"tenant", "/console/tenant?id=team-7"}, {"audit", "/console/audit"}, {"state", "/console/state"},
 		{"approvals", "/"}, {"history", "/history"}, {"history, pending", "/history?state=pending"}, {"approval", "/a/" + c.approval}, {"permissions", "/permissions"}, {"review", c.review},
 	}
 }

@@ -91,26 +91,23 @@ func (c *Console) tenant(w http.ResponseWriter, r *http.Request, v Visit) error 
 
 // fill adds the figures; what is not known says so.
 func (p *tenantPage) fill() {
-	u, number := p.T.Usage, func(label string, of func(*callyard.TenantUsage) int64, note string) figure {
-		f := figure{Label: label, Unknown: p.T.Usage == nil, Note: note}
-		if p.T.Usage != nil {
-			f.Value = ui.Number(of(p.T.Usage))
+	counted := func(label, note string, of func(*callyard.TenantUsage) int64) figure {
+		if p.T.Usage == nil {
+			return figure{Label: label, Note: note, Unknown: true}
 		}
-		return f
+		return figure{Label: label, Note: note, Value: ui.Number(of(p.T.Usage))}
+	}
+	wrong := counted("Without a result", "failed, denied, expired or unknown", func(*callyard.TenantUsage) int64 { return p.Wrong })
+	if p.Wrong > 0 {
+		wrong.Tone = "danger"
+	}
+	waiting := figure{Label: "Waiting for a slot now", Unknown: p.T.Waiting == nil}
+	if !waiting.Unknown {
+		waiting.Value = ui.Number(*p.T.Waiting)
 	}
 	p.Figures = []figure{
-		number("Calls", func(u *callyard.TenantUsage) int64 { return u.Calls }, "last 24 hours"),
-		number("Without a result", func(*callyard.TenantUsage) int64 { return p.Wrong }, "failed, denied, expired or unknown"),
-		number("Denied", func(u *callyard.TenantUsage) int64 { return u.Denied }, "part of these"),
-		number("Tool errors", func(u *callyard.TenantUsage) int64 { return u.ToolErrors }, ""),
-		number("Held for approval", func(u *callyard.TenantUsage) int64 { return u.Held }, "last 24 hours"),
-		{Label: "Held now", Value: ui.Number(p.T.Held)},
-		{Label: "Waiting for a slot now", Unknown: p.T.Waiting == nil},
-	}
-	if p.T.Waiting != nil {
-		p.Figures[6].Value = ui.Number(*p.T.Waiting)
-	}
-	if p.Wrong > 0 && u != nil {
-		p.Figures[1].Tone = "danger"
+		counted("Calls", "last 24 hours", func(u *callyard.TenantUsage) int64 { return u.Calls }), wrong,
+		counted("Denied", "", func(u *callyard.TenantUsage) int64 { return u.Denied }), counted("Tool errors", "", func(u *callyard.TenantUsage) int64 { return u.ToolErrors }),
+		counted("Held for approval", "", func(u *callyard.TenantUsage) int64 { return u.Held }), {Label: "Held now", Value: ui.Number(p.T.Held)}, waiting,
 	}
 }
