@@ -214,7 +214,7 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 	v.ask(t, v.front, "POST", "/batches", `{"server":"crm","tool":"digest","arguments":{}}`, callers[0], ndjsonType)
 	wrong := v.fresh("wrong API key")
 	v.ask(t, v.front, "GET", "/servers", "", "X-API-Key: "+wrong)
-	for _, path := range []string{"/servers", "/calls", "/metrics", "/audit", "/usage", "/keys", "/servers/crm", "/servers/refused", "/servers/unread", "/calls?limit=500"} {
+	for _, path := range []string{"/servers", "/calls", "/metrics", "/audit", "/usage", "/keys", "/tenants", "/servers/crm", "/servers/refused", "/servers/unread", "/calls?limit=500"} {
 		v.ask(t, v.front, "GET", path, "", callers[0])
 	}
 }

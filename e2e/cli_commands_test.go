@@ -64,6 +64,7 @@ func TestTheShellCompletesWhatIsThere(t *testing.T) {
 		{asks, "tools|show|demo|", "echo\t", ""},
 		{asks, "tools|disable|de", "demo\t", ""},
 		{asks, "servers|show|", "demo\t", ""},
+		{asks, "tenants|show|", "default\n", ""},
 		{asks, "calls|", "call_", ""},
 		{asks, "calls|--server|", "demo\t", ""},
 		{asks, "calls|--state|", "held", ""},

@@ -33,6 +33,8 @@ func TestEveryCommandPrintsJSONWhereThatIsAskedFor(t *testing.T) {
 		{"servers", 0, `"demo"`},
 		{"servers|show|demo", 0, `"demo"`},
 		{"workers", 0, `"worker`},
+		{"tenants", 0, `{"tenants":[{"id":"default",`},
+		{"tenants|show|default", 0, `"weight":1`},
 		{"batch|" + calls + "|--new", 0, `"state":"completed"`},
 		{"batches", 0, `"batches":[`},
 		{"batches|show|" + id, 0, id},

@@ -13,6 +13,8 @@ type Backlog struct {
 	// them was held; zero: there are none.
 	Approvals      int
 	OldestApproval time.Time
+	// ByTenant is the number of Approvals of each tenant, by its stored id.
+	ByTenant map[schema.TenantID]int
 	// Held are the calls that wait for an approval or run after one, and HeldBytes the
 	// bytes of their arguments.
 	Held      int
@@ -26,9 +28,11 @@ type Backlog struct {
 
 // Backlog returns what is stored and has not ended, as this process sees it.
 func (c *Calls) Backlog() (b Backlog) {
+	b.ByTenant = make(map[schema.TenantID]int)
 	if c.o.Ledger != nil {
 		c.o.Ledger.Where(func(a *ledger.Approval) bool {
 			if a.State == ledger.Pending {
+				b.ByTenant[a.Binding.Tenant.Stored()]++
 				if b.Approvals++; b.OldestApproval.IsZero() || a.Created.Before(b.OldestApproval) {
 					b.OldestApproval = a.Created
 				}
@@ -44,19 +48,4 @@ func (c *Calls) Backlog() (b Backlog) {
 		b.LostRecords = c.o.Records.Stats().Lost
 	}
 	return b
-}
-
-// HeldByTenant returns how many calls of each tenant wait for an approval, by the stored id, as
-// this process sees it.
-func (c *Calls) HeldByTenant() map[schema.TenantID]int {
-	all := make(map[schema.TenantID]int)
-	if c.o.Ledger != nil {
-		c.o.Ledger.Count(func(a *ledger.Approval) bool {
-			if a.State == ledger.Pending {
-				all[a.Binding.Tenant.Stored()]++
-			}
-			return false
-		})
-	}
-	return all
 }

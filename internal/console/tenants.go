@@ -14,6 +14,9 @@ const (
 	tenantPath  = Root + "/tenant"
 )
 
+// tenantPages are the pages of tenants.
+type tenantPages struct{ *Console }
+
 // tenantRow is a tenant with the addresses of what is filtered by it.
 type tenantRow struct {
 	T                         callyard.Tenant
@@ -41,10 +44,10 @@ type tenantsPage struct {
 	Incomplete bool // the newest calls are not counted yet
 }
 
-// tenants is the page of the tenants that the person's key may see.
-func (c *Console) tenants(w http.ResponseWriter, r *http.Request, v Visit) error {
+// list is the page of the tenants that the person's key may see.
+func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	list, err := cached(c.cache, v, "tenants", func() (callyard.TenantList, error) {
-		return get[callyard.TenantList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return get[callyard.TenantList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.ListTenants(ctx)
 		})
 	})
@@ -71,14 +74,14 @@ type tenantPage struct {
 	Figures []figure
 }
 
-// tenant is the page of one tenant.
-func (c *Console) tenant(w http.ResponseWriter, r *http.Request, v Visit) error {
+// one is the page of one tenant.
+func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
 		http.Redirect(w, r, tenantsPath, http.StatusSeeOther)
 		return nil
 	}
-	t, err := get[callyard.Tenant](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	t, err := get[callyard.Tenant](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetTenant(ctx, id)
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 		return nil, err
 	}
 	seen, keys := catalog.TenantsOf(h.o.Catalog), h.keys()
-	servers, held, waiting := h.o.Catalog.Servers(), h.o.Calls.HeldByTenant(), h.o.Router.Waiting()
+	servers, held, waiting := h.o.Catalog.Servers(), h.o.Calls.Backlog().ByTenant, h.o.Router.Waiting()
 	all := make([]Tenant, 0, len(ids))
 	for _, id := range ids {
 		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{h.o.Book.Weight(id)}, Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
