@@ -3891,7 +3891,17 @@ type Tenant struct {
 
 // TenantLimits defines model for TenantLimits.
 type TenantLimits struct {
-	// Weight Its share of the slots while calls of several tenants wait.
+	// Borrow How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited.
+	//
+	// Examples: 20
+	Borrow *int64 `json:"borrow,omitempty"`
+
+	// Nominal The calls in flight that are its own. Absent: its calls in flight are not limited.
+	//
+	// Examples: 40
+	Nominal *int64 `json:"nominal,omitempty"`
+
+	// Weight Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to.
 	//
 	// Examples: 1
 	Weight int64 `json:"weight"`

@@ -89,6 +89,9 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 			cells("policy", policy), cells("weight", whole(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", whole(t.Keys)+" made at run time"),
 			cells("held now", whole(t.Held)),
 		}
+		if n, b := t.Limits.Nominal, t.Limits.Borrow; n != nil && b != nil {
+			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", whole(*n), whole(*b))))
+		}
 		if t.Waiting != nil {
 			rows = append(rows, cells("waiting", whole(*t.Waiting)))
 		}

@@ -33,7 +33,7 @@ type toldTenant struct {
 		Own   bool
 		Rules int
 	}
-	Limits    struct{ Weight int }
+	Limits    struct{ Weight, Nominal, Borrow int }
 	Receivers struct {
 		Hosts         []string
 		SlackChannels int `json:"slack_channels"`
@@ -70,7 +70,7 @@ func openTenants(t *testing.T) (d *door, keys map[string]string) {
 		"red": rules("rules: [{name: one, match: {tool: fail}, deny: No.}, {name: two, match: {server: none}, level: 1}]"),
 	})
 	o := frontdoor.Options{Policy: holder, Told: tenants.Told{Hosts: []string{"platform.example.com"}, SlackChannels: 2}, Tenants: tenants.New(settings.Tenants{
-		"red":  {Servers: []string{"s", "va*"}, Limits: settings.TenantLimits{Weight: 3}, Notify: settings.TenantNotify{URLs: []string{"https://user:hidden@red.example.com/hidden?hidden=1"}}},
+		"red":  {Servers: []string{"s", "va*"}, Limits: settings.TenantLimits{Weight: 3, Nominal: 5, Borrow: 2}, Notify: settings.TenantNotify{URLs: []string{"https://user:hidden@red.example.com/hidden?hidden=1"}}},
 		"blue": {Servers: []string{"s"}},
 	})}
 	o.Config.Sets = []toolset.Set{{Name: "reds", Include: []toolset.Selector{{Server: "vault", Tool: "read"}}}, {Name: "all", Include: []toolset.Selector{{Server: "s", Tool: "read"}}}}
@@ -115,7 +115,7 @@ func TestTenantsAreListedWithWhatTheySeeAndUse(t *testing.T) {
 	want[0].Receivers.Hosts, want[0].Receivers.SlackChannels = []string{"platform.example.com"}, 2
 	want[1].Servers.Patterns, want[1].Servers.Seen, want[1].Sets = []string{"s"}, 1, []string{"all"}
 	red := &want[2]
-	red.Servers.Patterns, red.Limits.Weight, red.Keys, red.Held, red.Receivers.Hosts = []string{"s", "va*"}, 3, 1, 1, []string{"red.example.com"}
+	red.Servers.Patterns, red.Limits.Weight, red.Limits.Nominal, red.Limits.Borrow, red.Keys, red.Held, red.Receivers.Hosts = []string{"s", "va*"}, 3, 5, 2, 1, 1, []string{"red.example.com"}
 	red.Policy.Own, red.Policy.Rules = true, 2
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Error(diff)

@@ -3208,7 +3208,19 @@ export interface components {
         TenantLimits: {
             /**
              * Format: int64
-             * @description Its share of the slots while calls of several tenants wait.
+             * @description How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited.
+             * @example 20
+             */
+            borrow?: number;
+            /**
+             * Format: int64
+             * @description The calls in flight that are its own. Absent: its calls in flight are not limited.
+             * @example 40
+             */
+            nominal?: number;
+            /**
+             * Format: int64
+             * @description Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to.
              * @example 1
              */
             weight: number;

@@ -33,9 +33,11 @@ type TenantPolicy struct {
 	Rules int  `json:"rules" doc:"The rules of this policy; 0 without one." example:"2"`
 }
 
-// TenantLimits are what a tenant gets where calls wait.
+// TenantLimits are the limits of a tenant, and what it gets where calls wait.
 type TenantLimits struct {
-	Weight int `json:"weight" doc:"Its share of the slots while calls of several tenants wait." example:"1"`
+	Weight  int  `json:"weight" doc:"Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to." example:"1"`
+	Nominal *int `json:"nominal,omitempty" doc:"The calls in flight that are its own. Absent: its calls in flight are not limited." example:"40"`
+	Borrow  *int `json:"borrow,omitempty" doc:"How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited." example:"20"`
 }
 
 // TenantReceivers are where people of a tenant are told of approvals.

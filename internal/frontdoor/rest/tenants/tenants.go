@@ -80,10 +80,14 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 		return nil, err
 	}
 	seen, keys := catalog.TenantsOf(h.o.Catalog), h.keys()
+	limits := h.o.Book.Limits()
 	servers, held, waiting := h.o.Catalog.Servers(), h.o.Calls.Backlog().ByTenant, h.o.Router.Waiting()
 	all := make([]Tenant, 0, len(ids))
 	for _, id := range ids {
-		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{h.o.Book.Weight(id)}, Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
+		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{Weight: h.o.Book.Weight(id)}, Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
+		if l, limited := limits[id.OrDefault()]; limited {
+			t.Limits.Nominal, t.Limits.Borrow = &l.Nominal, &l.Borrow
+		}
 		for i := range servers {
 			if seen.Sees(id, servers[i].ID) {
 				t.Servers.Seen++

@@ -8,6 +8,8 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..types import UNSET, Unset
+
 
 T = TypeVar("T", bound="TenantLimits")
 
@@ -16,14 +18,24 @@ T = TypeVar("T", bound="TenantLimits")
 class TenantLimits:
     """
     Attributes:
-        weight (int): Its share of the slots while calls of several tenants wait.
+        weight (int): Its share of the slots while calls of several tenants wait, and of what tenants borrow while
+            several want to.
+        borrow (int | Unset): How many more calls it may have while other tenants leave theirs unused. Absent: its calls
+            in flight are not limited.
+        nominal (int | Unset): The calls in flight that are its own. Absent: its calls in flight are not limited.
     """
 
     weight: int
+    borrow: int | Unset = UNSET
+    nominal: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         weight = self.weight
+
+        borrow = self.borrow
+
+        nominal = self.nominal
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -32,6 +44,10 @@ class TenantLimits:
                 "weight": weight,
             }
         )
+        if borrow is not UNSET:
+            field_dict["borrow"] = borrow
+        if nominal is not UNSET:
+            field_dict["nominal"] = nominal
 
         return field_dict
 
@@ -40,8 +56,14 @@ class TenantLimits:
         d = dict(src_dict)
         weight = d.pop("weight")
 
+        borrow = d.pop("borrow", UNSET)
+
+        nominal = d.pop("nominal", UNSET)
+
         tenant_limits = cls(
             weight=weight,
+            borrow=borrow,
+            nominal=nominal,
         )
 
         tenant_limits.additional_properties = d
