@@ -46,7 +46,7 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 		l.Close()
 		return fmt.Errorf("opening the line to the worker: %w", err)
 	}
-	defer worker.Close()
+	defer func() { _ = worker.Close() }() // the pipes close with line
 	answer, err := worker.RoundTrip(ready)
 	if err != nil {
 		l.Close()
