@@ -47,11 +47,11 @@ func (d *door) figuresOfMetrics() (figures, error) {
 func (c *crowded) figureOf(t testing.TB, label string) string {
 	t.Helper()
 	body := string(c.look(t, address{"overview", "/console"}).body)
-	found := regexp.MustCompile(`figure-label">` + label + `</span>\s*<span class="figure-value[^"]*">(?:<span[^>]*>)?([^<]*)<`).FindStringSubmatch(body)
-	if found == nil {
+	found := figureIn(body, label)
+	if found == "" {
 		t.Fatalf("the overview has no %q: %s", label, body)
 	}
-	return found[1]
+	return found
 }
 
 // TestFiguresOfPagesAPIAndMetricsAgree makes calls whose outcomes are known, and compares what

@@ -2817,6 +2817,63 @@ type FoundToolDecision string
 // FoundToolRisk The risk of a call without arguments; the arguments of a call can change it.
 type FoundToolRisk string
 
+// FrontDoorItem defines model for FrontDoorItem.
+type FrontDoorItem struct {
+	// Draining Whether the front door is draining: it finishes its calls and accepts no new ones.
+	Draining bool `json:"draining"`
+
+	// ID The id of this run of the process.
+	//
+	// Examples: frontdoor_7f3k2a
+	ID   string         `json:"id"`
+	Load *FrontDoorLoad `json:"load,omitempty"`
+
+	// Region Examples: north
+	Region  *string    `json:"region,omitempty"`
+	Started *time.Time `json:"started,omitempty"`
+
+	// Version Absent if the front door is of a version that does not announce it.
+	//
+	// Examples: 0.1.0
+	Version *string `json:"version,omitempty"`
+}
+
+// FrontDoorList defines model for FrontDoorList.
+type FrontDoorList struct {
+	// FrontDoors The answering one is first; its counts are those of now, and the others announced theirs within the last second or so.
+	FrontDoors []FrontDoorItem `json:"front_doors"`
+}
+
+// FrontDoorLoad defines model for FrontDoorLoad.
+type FrontDoorLoad struct {
+	// Ended The calls that ended since the front door started, as callyard_calls_total counts them.
+	Ended int64 `json:"ended"`
+
+	// Failed Of these, the calls that ended with a problem: failed, denied or canceled.
+	Failed int64 `json:"failed"`
+
+	// InFlight The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them.
+	InFlight int64 `json:"in_flight"`
+
+	// Times The calls that ended by the time from admission to the end, in ascending order.
+	Times []FrontDoorTime `json:"times"`
+
+	// ToolErrors Of these, the calls whose result reports an error.
+	ToolErrors int64 `json:"tool_errors"`
+
+	// Waiting Of these, the calls that wait for a slot.
+	Waiting int64 `json:"waiting"`
+}
+
+// FrontDoorTime defines model for FrontDoorTime.
+type FrontDoorTime struct {
+	// AtMost The longest time, in seconds; absent in the last element, which has no upper bound.
+	//
+	// Examples: 0.025
+	AtMost *float64 `json:"at_most,omitempty"`
+	Calls  int64    `json:"calls"`
+}
+
 // GetPromptResult The prompt, exactly as the server sent it.
 type GetPromptResult struct {
 	// Description The description of the prompt.
@@ -6872,6 +6929,13 @@ type ClientInterface interface {
 	// Corresponds with GET /events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListFrontDoors List front doors and their load
+	//
+	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+	//
+	// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
+	ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetHealth Health summary
 	//
 	// The uptime of the front door and the servers that it knows.
@@ -7823,6 +7887,23 @@ func (c *Client) ConvertTools(ctx context.Context, body ConvertToolsJSONRequestB
 // Corresponds with GET /events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFrontDoors List front doors and their load
+//
+// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+//
+// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
+func (c *Client) ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFrontDoorsRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -10429,6 +10510,33 @@ func NewGetEventsRequest(server string, params *GetEventsParams) (*http.Request,
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListFrontDoorsRequest constructs an http.Request for the ListFrontDoors method
+func NewListFrontDoorsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/front-doors")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -13173,6 +13281,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
 	GetEventsWithResponse(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*GetEventsResponse, error)
+
+	// ListFrontDoorsWithResponse List front doors and their load
+	//
+	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
+	ListFrontDoorsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListFrontDoorsResponse, error)
 
 	// GetHealthWithResponse Health summary
 	//
@@ -16159,6 +16276,82 @@ func (r GetEventsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetEventsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListFrontDoorsResponse401Headers the declared response headers of an HTTP 401 response for ListFrontDoors
+type ListFrontDoorsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type ListFrontDoorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FrontDoorList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListFrontDoorsResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListFrontDoorsResponse) GetJSON200() *FrontDoorList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListFrontDoorsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFrontDoorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFrontDoorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListFrontDoorsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -21229,6 +21422,21 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params 
 	return ParseGetEventsResponse(rsp)
 }
 
+// ListFrontDoorsWithResponse List front doors and their load
+//
+// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
+func (c *ClientWithResponses) ListFrontDoorsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListFrontDoorsResponse, error) {
+	rsp, err := c.ListFrontDoors(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFrontDoorsResponse(rsp)
+}
+
 // GetHealthWithResponse Health summary
 //
 // The uptime of the front door and the servers that it knows.
@@ -24541,6 +24749,73 @@ func ParseGetEventsResponse(rsp *http.Response) (*GetEventsResponse, error) {
 			headers.RetryAfter = &value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListFrontDoorsResponse parses an HTTP response from a ListFrontDoorsWithResponse call
+func ParseListFrontDoorsResponse(rsp *http.Response) (*ListFrontDoorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFrontDoorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FrontDoorList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListFrontDoorsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
 	}
 
 	return response, nil

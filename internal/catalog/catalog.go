@@ -113,7 +113,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	opened.Store(true)
 	c.addedChanged()
 	c.openPins(ctx)
-	if c.presence, err = conn.WatchPresence(c.worker, func(id string, inForce []schema.InForce) { router.SetRouters(c.peers.sawRouter(id, inForce)) }); err != nil {
+	if c.presence, err = conn.WatchPresence(c.worker, func(d *schema.FrontDoor) { router.SetRouters(c.peers.sawRouter(d)) }); err != nil {
 		c.closeTables()
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *Catalog) follow(ctx context.Context) {
 	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
 	for {
-		if err := c.conn.AnnounceRouter(c.peers.id, c.peers.own()); err != nil {
+		if err := c.conn.AnnounceRouter(c.peers.own()); err != nil {
 			c.log.Debug("announcing the router failed", "error", err)
 		}
 		select {

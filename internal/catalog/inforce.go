@@ -7,9 +7,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Announce sets the function that returns the configuration in force here, which the other
-// front doors are told.
-func (c *Catalog) Announce(inForce func() []schema.InForce) { c.peers.said.Store(&inForce) }
+// Announce sets the function that returns what the other front doors are told of this one: its
+// configuration and how much it does. The id is filled in. It is called from several goroutines.
+func (c *Catalog) Announce(is func() schema.FrontDoor) { c.peers.said.Store(&is) }
 
 // The roles of a [Process].
 const (
@@ -23,6 +23,8 @@ type Process struct {
 	ID      string
 	Role    string // RoleFrontDoor, RoleApprover or RoleWorker
 	InForce []schema.InForce
+	// Door is what a front door announced; nil for other roles.
+	Door *schema.FrontDoor
 }
 
 // Processes returns the live front doors, approvers and workers, this front door first.
@@ -30,7 +32,7 @@ func (c *Catalog) Processes() []Process {
 	all := c.peers.processes()
 	for _, w := range c.Workers() {
 		if !w.Draining {
-			all = append(all, Process{string(w.ID), RoleWorker, w.InForce})
+			all = append(all, Process{ID: string(w.ID), Role: RoleWorker, InForce: w.InForce})
 		}
 	}
 	return all

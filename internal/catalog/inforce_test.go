@@ -12,8 +12,8 @@ import (
 func TestAnApproverThatLagsIsSeen(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	c.Announce(func() []schema.InForce {
-		return []schema.InForce{{Part: schema.PartPolicy, Version: "new"}, {Part: schema.PartKeys, Version: "of callers"}}
+	c.Announce(func() schema.FrontDoor {
+		return schema.FrontDoor{InForce: []schema.InForce{{Part: schema.PartPolicy, Version: "new"}, {Part: schema.PartKeys, Version: "of callers"}}}
 	})
 	approver := srv.Connect(t, "approver")
 	announced := func(id, policy string) func() bool {

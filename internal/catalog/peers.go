@@ -14,7 +14,7 @@ import (
 // concurrent use.
 type peers struct {
 	id   string
-	said atomic.Pointer[func() []schema.InForce] // the configuration in force here; nil: not known
+	said atomic.Pointer[func() schema.FrontDoor] // what is announced of this front door; nil: only its id
 
 	mu        sync.RWMutex
 	routers   map[string]peer
@@ -24,6 +24,7 @@ type peers struct {
 // peer is the last announcement of a process.
 type peer struct {
 	inForce []schema.InForce
+	door    *schema.FrontDoor // nil for an approver
 	seen    time.Time
 }
 
@@ -31,28 +32,30 @@ func newPeers(id string) *peers {
 	return &peers{id: id, routers: make(map[string]peer), approvers: make(map[string]peer)}
 }
 
-// own is what is in force here and concerns front doors: in a process that is a worker as
-// well, the worker announces its servers.
-func (p *peers) own() []schema.InForce {
-	f := p.said.Load()
-	if f == nil {
-		return nil
+// own is this front door, with the configuration that concerns front doors: in a process that is
+// a worker as well, the worker announces its servers.
+func (p *peers) own() *schema.FrontDoor {
+	var d schema.FrontDoor
+	if f := p.said.Load(); f != nil {
+		d = (*f)()
 	}
-	return slices.DeleteFunc((*f)(), func(in schema.InForce) bool { return in.Part == schema.PartServers })
+	d.ID = p.id
+	d.InForce = slices.DeleteFunc(d.InForce, func(in schema.InForce) bool { return in.Part == schema.PartServers })
+	return &d
 }
 
 // sawRouter takes in an announcement of a front door and returns the number of them.
-func (p *peers) sawRouter(id string, inForce []schema.InForce) int {
+func (p *peers) sawRouter(d *schema.FrontDoor) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.routers[id] = peer{inForce, time.Now()}
+	p.routers[d.ID] = peer{d.InForce, d, time.Now()}
 	return len(p.routers)
 }
 
 func (p *peers) sawApprover(id string, inForce []schema.InForce) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.approvers[id] = peer{inForce, time.Now()}
+	p.approvers[id] = peer{inForce: inForce, seen: time.Now()}
 }
 
 // expire drops processes that fell silent and returns the number of front doors. While our
@@ -93,16 +96,17 @@ func (p *peers) routerAlive(id string) bool {
 
 // processes returns the front doors, this one first, and the approvers.
 func (p *peers) processes() []Process {
-	all := []Process{{p.id, RoleFrontDoor, p.own()}}
+	own := p.own()
+	all := []Process{{p.id, RoleFrontDoor, own.InForce, own}}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, id := range slices.Sorted(maps.Keys(p.routers)) {
 		if id != p.id {
-			all = append(all, Process{id, RoleFrontDoor, p.routers[id].inForce})
+			all = append(all, Process{id, RoleFrontDoor, p.routers[id].inForce, p.routers[id].door})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.approvers)) {
-		all = append(all, Process{id, RoleApprover, p.approvers[id].inForce})
+		all = append(all, Process{ID: id, Role: RoleApprover, InForce: p.approvers[id].inForce})
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func New(o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{now: o.Now}, closed: make(chan struct{})}
+	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{}, closed: make(chan struct{})}
 	if o.Transport == nil {
 		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 30 * time.Second}
 		c.o.Transport = c.own

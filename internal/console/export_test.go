@@ -11,7 +11,7 @@ func Pretty(raw string) string { return string(pretty([]byte(raw))) }
 // ReadMetrics reads metrics twice, and takes figures between them.
 func ReadMetrics(text []byte) {
 	c := readCounters(text)
-	quantile(nil, c.buckets, 0.99)
+	quantile(nil, c.own.buckets, 0.99)
 }
 
 // Copies are the commands and programs of a call.

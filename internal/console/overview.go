@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/ui"
 )
 
-// figure is a number of the overview. Each has one source: the metrics of the front door, or
-// a list of its API.
+// figure is a number of the overview. Each has one source: the sum of what the front doors count,
+// a metric that all of them have alike, or a list of the API.
 type figure struct {
 	Label, Value string
 	Unknown      bool
@@ -25,6 +25,8 @@ type figure struct {
 type overviewPage struct {
 	FrontDoor string
 	Figures   []figure
+	Doors     int    // the number of front doors whose calls the figures have; 0: only those of FrontDoor
+	Silent    int    // the number of front doors whose calls they lack
 	Over      string // how long the rates are taken over; empty while nothing is known
 	Trouble   []callyard.ServerItem
 	Changed   []callyard.ServerItem // servers with definitions that nobody accepted
@@ -59,7 +61,10 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := overviewPage{FrontDoor: c.o.FrontDoor(), Servers: len(servers), Now: c.o.Now()}
+	page := overviewPage{FrontDoor: c.o.FrontDoor(), Servers: len(servers), Silent: m.silent, Now: c.o.Now()}
+	if !m.alone {
+		page.Doors = len(m.doors)
+	}
 	for _, s := range servers {
 		if inTrouble(s) {
 			page.Trouble = append(page.Trouble, s)
@@ -73,7 +78,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	if rates.Over > 0 {
 		page.Over = fmt.Sprintf("%d s", int(rates.Over.Seconds()+0.5))
 	}
-	page.Figures = append(ratesOf(rates), statesOf(m, len(page.Trouble), len(servers))...)
+	page.Figures = append(ratesOf(rates), statesOf(&m, len(page.Trouble), len(servers))...)
 	return c.render(w, v, http.StatusOK, "overview", view{Title: "Overview", Here: Root, Live: true, Page: page})
 }
 
@@ -106,7 +111,7 @@ func ratesOf(r rates) []figure {
 }
 
 // statesOf returns the figures of now.
-func statesOf(m counters, trouble, servers int) []figure {
+func statesOf(m *measured, trouble, servers int) []figure {
 	gauge := func(label string, value float64, to string) figure {
 		if value < 0 {
 			return figure{Label: label, Unknown: true, Note: "not reported", To: to}
@@ -120,9 +125,10 @@ func statesOf(m counters, trouble, servers int) []figure {
 			held.Note = "the oldest for " + time.Duration(m.oldestHeld*float64(time.Second)).Round(time.Second).String()
 		}
 	}
-	flight := gauge("In flight", m.inFlight, Root+"/calls?state=running")
-	if m.waited > 0 {
-		flight.Note = ui.Number(int64(m.waited)) + " wait for a slot"
+	inFlight, waiting := m.flying()
+	flight := gauge("In flight", inFlight, Root+"/calls?state=running")
+	if waiting > 0 {
+		flight.Note = ui.Number(int64(waiting)) + " wait for a slot"
 	}
 	workers := gauge("Workers", m.workers, Root+"/fleet")
 	if m.workers == 0 {

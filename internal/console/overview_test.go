@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -93,13 +94,56 @@ func TestTheOverviewShowsWhatTheFrontDoorSaysAndTheRestAsUnknown(t *testing.T) {
 	}
 }
 
+// doorText is a front door with a number of calls that ended, of which fast took at most 0.1 s and the
+// others at most 1 s.
+func doorText(id string, ended, fast, failed, inFlight int) string {
+	return fmt.Sprintf(`{"id":%q,"version":"1.3","region":"eu","draining":false,"load":{"ended":%d,"failed":%d,"tool_errors":0,"in_flight":%d,"waiting":1,"times":[{"at_most":0.1,"calls":%d},{"at_most":1,"calls":%d},{"calls":0}]}}`, id, ended, failed, inFlight, fast, ended-fast)
+}
+
+func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("100")})
+	var at atomic.Int64
+	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
+	look := func(when int64, doors ...string) page {
+		t.Helper()
+		at.Store(when)
+		d.mu.Lock()
+		d.answers["GET /front-doors"] = `{"front_doors":[` + strings.Join(doors, ",") + `]}`
+		d.mu.Unlock()
+		return k.get("/console")
+	}
+	for _, c := range []struct {
+		at                             int64
+		doors                          []string
+		calls, errors, p50, p99, flies string
+		says                           string
+	}{
+		{1000, []string{doorText("a", 100, 100, 0, 2), doorText("b", 5000, 5000, 10, 1)}, "unknown", "unknown", "unknown", "unknown", "3", "the sum of its 2 front doors"},
+		{1010, []string{doorText("a", 200, 200, 0, 2), doorText("b", 5100, 5000, 20, 1)}, "20", "1", "100 ms", "982 ms", "3", "of the last 10 s"},
+		// A look through another front door, which saw the first one a moment ago, takes nothing away.
+		{1020, []string{doorText("b", 5200, 5100, 20, 0), doorText("a", 190, 190, 0, 1)}, "15", "0.5", "75 ms", "973 ms", "1", "the sum of its 2 front doors"},
+		// One that is new, or started again, adds nothing at first sight, and one that has ended takes nothing away.
+		{1030, []string{doorText("b", 5200, 5100, 20, 0), doorText("c", 9000, 9000, 0, 4)}, "10", "0.33", "75 ms", "973 ms", "4", "the sum of its 2 front doors"},
+		{1040, []string{doorText("b", 5200, 5100, 20, 0), doorText("c", 9100, 9100, 0, 4), `{"id":"old","draining":false}`}, "10", "0.25", "66.7 ms", "964 ms", "4", "1 more is of an older version and does not report its calls"},
+		{1200, []string{doorText("b", 5300, 5200, 20, 0)}, "unknown", "unknown", "unknown", "unknown", "0", "which has one front door"},
+	} {
+		p := look(c.at, c.doors...)
+		for label, want := range map[string]string{"Calls per second": c.calls, "Errors per second": c.errors, "Latency p50": c.p50, "Latency p99": c.p99, "In flight": c.flies, "Held for approval": "5"} {
+			if got := figureOf(t, p, label); got != want {
+				t.Errorf("at %d %s is %q, want %q", c.at, label, got, want)
+			}
+		}
+		p.says(t, c.says)
+	}
+}
+
 func TestManyPagesAskTheFrontDoorOnce(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("1")})
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(1000, 0) } })
 	for range 50 {
 		k.get("/console").says(t, "There are no servers")
 	}
-	if len(d.asked) != 2 {
+	if len(d.asked) != 3 {
 		t.Errorf("the front door was asked %d times", len(d.asked))
 	}
 }

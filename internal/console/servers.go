@@ -168,8 +168,10 @@ func (c *Console) acted(v Visit, what string, args ...any) {
 
 type fleetPage struct {
 	Workers []callyard.WorkerItem
-	Doors   []callyard.ConfiguredProcess
+	Doors   []callyard.FrontDoorItem
 	Others  []callyard.ConfiguredProcess
+	// Alone says that the front door of Version lists no others with their load.
+	Alone bool
 	// Disagreements are parts of the configuration for which processes use different versions.
 	Disagreements []callyard.ConfigurationDisagreement
 	Version       string
@@ -208,10 +210,16 @@ func (c *Console) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
 	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
+	if page.Doors, err = c.frontDoors(ctx, v); err != nil {
+		return err
+	}
+	page.Alone = len(page.Doors) == 0
 	for _, p := range status.Processes {
 		switch p.Role {
 		case "frontdoor":
-			page.Doors = append(page.Doors, p)
+			if page.Alone {
+				page.Doors = append(page.Doors, callyard.FrontDoorItem{ID: p.ID})
+			}
 		case "worker":
 		default:
 			page.Others = append(page.Others, p)

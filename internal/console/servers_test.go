@@ -50,6 +50,8 @@ func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration")
 	d.mu.Lock()
 	d.answers["GET /workers"] = `{"workers":[]}`
+	d.answers["GET /front-doors"] = `{"front_doors":[` + doorText("frontdoor_1", 1200, 1000, 30, 7) + `,{"id":"frontdoor_2","draining":true}]}`
 	d.mu.Unlock()
-	openDesk(t, d, nil).get("/console/fleet").says(t, "No worker is alive")
+	p = openDesk(t, d, nil).get("/console/fleet")
+	p.says(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")
 }

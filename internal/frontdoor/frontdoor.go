@@ -97,6 +97,7 @@ type Options struct {
 type FrontDoor struct {
 	o        Options
 	id       string
+	began    time.Time
 	keys     *authn.Keys
 	tokens   *token.Verifier
 	issued   *issued.Keys
@@ -148,7 +149,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if o.Signer == nil {
 		o.Log.Warn("warrants.key_file is not set: calls that callers confirm here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 	}
-	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), keys: keys, stopped: make(chan struct{})}
+	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), began: time.Now(), keys: keys, stopped: make(chan struct{})}
 	if err := d.openTokens(); err != nil {
 		return nil, err
 	}
@@ -169,9 +170,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if o.InForce != nil {
-		d.catalog.Announce(o.InForce)
-	}
+	d.catalog.Announce(d.announced)
 	if d.stores, err = d.openStores(ctx); err != nil {
 		d.catalog.Close()
 		d.vectors.Close()

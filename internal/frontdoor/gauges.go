@@ -50,3 +50,19 @@ func (d *FrontDoor) gaugeBacklog(lost uint64) uint64 {
 	}
 	return b.LostRecords
 }
+
+// announced is what the other front doors are told of this one each second.
+func (d *FrontDoor) announced() schema.FrontDoor {
+	is := schema.FrontDoor{Version: d.o.Version, Region: d.o.Region, Started: d.began.UTC(), Draining: d.draining.Load()}
+	if d.o.InForce != nil {
+		is.InForce = d.o.InForce()
+	}
+	if d.o.Metrics != nil {
+		l := d.o.Metrics.Load()
+		for _, of := range d.router.Load() {
+			l.Waiting += of.Waiting
+		}
+		is.Load = &l
+	}
+	return is
+}

@@ -33,7 +33,7 @@ const (
 
 var mayOperate = map[string]string{
 	"get-health": everybody, "get-livez": everybody, "get-readyz": everybody, "get-version": everybody,
-	"get-metrics": reads, "get-configuration": reads, "list-workers": reads, "get-events": reads, "get-server-pins": reads, "list-switches": reads,
+	"get-metrics": reads, "list-front-doors": reads, "get-configuration": reads, "list-workers": reads, "get-events": reads, "get-server-pins": reads, "list-switches": reads,
 	"list-servers": everybody, "get-server": everybody, "list-server-tools": everybody, "list-server-resources": everybody, "list-server-resource-templates": everybody, "list-server-prompts": everybody,
 	"get-server-openapi": everybody, "get-set-openapi": everybody, "list-sets": everybody, "get-set": everybody, "list-tools": everybody, "search-tools": everybody, "preflight": everybody, "convert-tools": everybody,
 	"call-tool": callers, "create-call": callers, "create-tool-calls": callers, "confirm-call": callers, "confirm-calls": callers, "read-resource": callers, "get-prompt": callers,

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/config"
@@ -40,7 +39,7 @@ func (d *FrontDoor) serve() error {
 	})
 	waiting := waits.New(waits.All, waits.Each)
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Issued: d.issued, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Issued: d.issued, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: d.began,
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted, Acts: d.recordAct, Audit: d.stores.approvals.Audit.Reader, Policy: d.policyText,
 		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy,

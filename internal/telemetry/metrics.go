@@ -23,7 +23,7 @@ type Metrics struct {
 	calls         *prometheus.CounterVec
 	deferred      *prometheus.CounterVec
 	seconds       *prometheus.HistogramVec
-	inFlight      prometheus.Gauge
+	inFlight      prometheus.GaugeFunc
 	waiting       *prometheus.GaugeVec
 	workers       prometheus.Gauge
 	disagree      prometheus.Gauge
@@ -55,6 +55,7 @@ type Metrics struct {
 	recordsLost  prometheus.Counter
 
 	usage *Usage
+	load  *load
 
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
@@ -84,12 +85,12 @@ func NewMetrics() *Metrics {
 	}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
+		load:     newLoad(),
 		calls:    counter("callyard_calls_total", "Calls that ended, by server, tool and outcome.", "server", "tool", "outcome"),
 		deferred: counter("callyard_calls_deferred_total", "Calls that were accepted to run later, by server and state: held (until they are approved) or stored (durable calls). They are counted in callyard_calls_total when they end.", "server", "state"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "callyard_call_seconds", Help: "Time from admission of a call to its end, by server.", Buckets: secondsBuckets,
 		}, server),
-		inFlight: gauge("callyard_calls_in_flight", "Calls that were admitted and have not ended."),
 		waiting:  gauges("callyard_waiting_calls", "Calls that wait for a free slot, by server."),
 		workers:  gauge("callyard_workers", "Live workers."),
 		disagree: gauge("callyard_config_disagreements", "Parts of the configuration, counting each server, for which live processes use different versions."),
@@ -99,6 +100,7 @@ func NewMetrics() *Metrics {
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
 		noise:    counter("callyard_protocol_noise_total", "Lines on a server's standard output that were not MCP messages, by server.", "server"),
 	}
+	m.inFlight = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callyard_calls_in_flight", Help: "Calls that were admitted and have not ended."}, m.load.flying)
 	m.retries = counter("callyard_call_retries_total", "Attempts that a rule for retries made after the first one, by server and kind of the failure before it.", "server", "kind")
 	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver webhooks, and webhooks that were not accepted, by outcome.", "outcome")
 	m.sandboxes = counter("callyard_sandboxes_started_total", "Containers that became ready for a call, by server.", "server")
@@ -151,12 +153,12 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // CallStarted counts a call as in flight; CallEnded or CallDeferred must follow.
-func (m *Metrics) CallStarted() { m.inFlight.Inc() }
+func (m *Metrics) CallStarted() { m.load.inFlight.Add(1) }
 
 // CallEnded counts a call that CallStarted counted. outcome is "ok",
 // "tool-error" or the kind of the error; took is what its caller waited.
 func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
-	m.inFlight.Dec()
+	m.load.ended(outcome, took.Seconds())
 	t := m.tool(server, tool)
 	t.ended(outcome).Inc()
 	t.seconds.Observe(took.Seconds())
@@ -167,7 +169,7 @@ func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
 // "held" until it is approved, or "stored" where it is durable. It is counted as
 // started again when it runs.
 func (m *Metrics) CallDeferred(server, state string) {
-	m.inFlight.Dec()
+	m.load.inFlight.Add(-1)
 	m.deferred.WithLabelValues(m.server(server), state).Inc()
 }
 

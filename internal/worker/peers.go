@@ -39,7 +39,7 @@ func (p *peers) watch() (err error) {
 	p.mu.Lock()
 	p.since = time.Now()
 	p.mu.Unlock()
-	p.w, err = p.conn.WatchPresence(p.saw, func(string, []schema.InForce) {})
+	p.w, err = p.conn.WatchPresence(p.saw, func(*schema.FrontDoor) {})
 	return err
 }
 

@@ -167,7 +167,7 @@ func TestAWorkerOfAClusterTakesCallsUntilRoutersHaveHeardThatItStops(t *testing.
 			r.SetWorker(is)
 			first.Do(func() { close(ready) })
 		}
-	}, func(string, []schema.InForce) {})
+	}, func(*schema.FrontDoor) {})
 	if err != nil {
 		t.Fatal(err)
 	}

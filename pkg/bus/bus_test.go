@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -429,12 +430,16 @@ func TestASwitchOutlivesEveryReader(t *testing.T) {
 func TestPresenceIsHeard(t *testing.T) {
 	s := bustest.Start(t)
 	c := s.Connect(t, "router")
-	workers, routers := make(chan *schema.Worker, 4), make(chan string, 4)
-	w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(id string, _ []schema.InForce) { routers <- id })
+	workers, routers := make(chan *schema.Worker, 4), make(chan *schema.FrontDoor, 4)
+	w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(d *schema.FrontDoor) { routers <- d })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
+	router := &schema.FrontDoor{
+		ID: "r1", InForce: []schema.InForce{{Part: schema.PartPolicy, Version: "v"}}, Version: "1", Region: "north", Started: time.Unix(7, 0).UTC(), Draining: true,
+		Load: &schema.Load{Ended: 3, Failed: 1, ToolErrors: 1, InFlight: 4, Waiting: 2, Times: []schema.CallTimes{{AtMost: 0.5, Calls: 2}, {Calls: 1}}},
+	}
 	hello := make(chan struct{}, 1)
 	other := s.Connect(t, "worker")
 	h, err := other.WatchHello(func() { hello <- struct{}{} })
@@ -447,7 +452,7 @@ func TestPresenceIsHeard(t *testing.T) {
 		func() error { return c.Flush(context.Background()) },
 		c.Hello,
 		func() error { return other.Announce(&schema.Worker{ID: "w.1", Servers: []schema.Server{{ID: "s"}}}) },
-		func() error { return c.AnnounceRouter("r1", nil) },
+		func() error { return c.AnnounceRouter(router) },
 	} {
 		if err := f(); err != nil {
 			t.Fatal(err)
@@ -457,8 +462,8 @@ func TestPresenceIsHeard(t *testing.T) {
 	if got := <-workers; got.ID != "w.1" || got.Servers[0].ID != "s" {
 		t.Errorf("heard %+v", got)
 	}
-	if got := <-routers; got != "r1" {
-		t.Errorf("heard %q", got)
+	if got := <-routers; !reflect.DeepEqual(got, router) {
+		t.Errorf("heard %+v, not %+v", got, router)
 	}
 }
 

@@ -28,10 +28,17 @@ func (c *Conn) Announce(w *schema.Worker) error {
 // the body stays the id, which is all that older routers know.
 const headerInForce = "Callyard-In-Force"
 
-// AnnounceRouter tells the other routers that this one is here, and which configuration
-// it goes by.
-func (c *Conn) AnnounceRouter(id string, inForce []schema.InForce) error {
-	return c.announce(subjectRouter, "router", id, inForce)
+// headerFrontDoor carries what a front door is and how much it does, for the same reason.
+const headerFrontDoor = "Callyard-Front-Door"
+
+// AnnounceRouter tells the other routers that this front door is here, which configuration it
+// goes by, and how much it does.
+func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
+	is, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encoding the announcement of the front door: %w", err)
+	}
+	return c.announce(subjectRouter, "router", d.ID, d.InForce, headerFrontDoor, string(is))
 }
 
 // AnnounceApprover tells the routers that this approver is here, and which configuration
@@ -40,9 +47,13 @@ func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce) error {
 	return c.announce(subjectApprover, "approver", id, inForce)
 }
 
-func (c *Conn) announce(subject, role, id string, inForce []schema.InForce) error {
+// announce sends a sign of life, with headers in pairs of name and value.
+func (c *Conn) announce(subject, role, id string, inForce []schema.InForce, headers ...string) error {
 	m := nats.NewMsg(subject + Token(id))
 	m.Data = []byte(id)
+	for i := 0; i+1 < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
 	if len(inForce) > 0 {
 		text, err := json.Marshal(inForce)
 		if err != nil {
@@ -86,7 +97,7 @@ func (w *Watch) Stop() {
 // WatchPresence calls worker for each announcement of a worker and router for
 // each sign of life of a router. Announcements that cannot be read are logged.
 // Calls to worker come one after the other, and so do calls to router.
-func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string, inForce []schema.InForce)) (*Watch, error) {
+func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.FrontDoor)) (*Watch, error) {
 	w, err := c.listen("workers", subjectWorker+"*", func(m *nats.Msg) {
 		var a schema.Worker
 		if err := json.Unmarshal(m.Data, &a); err != nil {
@@ -103,7 +114,12 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string,
 	if err != nil {
 		return nil, err
 	}
-	routers, err := c.listen("routers", subjectRouter+"*", c.signOfLife(router))
+	routers, err := c.listen("routers", subjectRouter+"*", func(m *nats.Msg) {
+		d := &schema.FrontDoor{}
+		c.header(m, headerFrontDoor, d)
+		c.signOfLife(func(id string, inForce []schema.InForce) { d.ID, d.InForce = id, inForce })(m)
+		router(d)
+	})
 	if err != nil {
 		w.Stop()
 		return nil, err
@@ -120,12 +136,20 @@ func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Wat
 func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgHandler {
 	return func(m *nats.Msg) {
 		var inForce []schema.InForce
-		if text := m.Header.Get(headerInForce); text != "" {
-			if err := json.Unmarshal([]byte(text), &inForce); err != nil {
-				c.log.Debug("the configuration that a process announced cannot be decoded", "subject", m.Subject, "error", err)
-			}
-		}
+		c.header(m, headerInForce, &inForce)
 		f(string(m.Data), inForce)
+	}
+}
+
+// header decodes a header of a sign of life, if it has it. What cannot be decoded is of another
+// version; the process lives all the same.
+func (c *Conn) header(m *nats.Msg, name string, to any) {
+	text := m.Header.Get(name)
+	if text == "" {
+		return
+	}
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		c.log.Debug("a header that a process announced cannot be decoded", "subject", m.Subject, "header", name, "error", err)
 	}
 }
 

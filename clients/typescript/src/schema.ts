@@ -412,6 +412,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/front-doors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List front doors and their load
+         * @description The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+         */
+        get: operations["list-front-doors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -2190,6 +2210,69 @@ export interface components {
             summary?: string;
             /** @example read_text */
             tool: string;
+        };
+        FrontDoorItem: {
+            /** @description Whether the front door is draining: it finishes its calls and accepts no new ones. */
+            draining: boolean;
+            /**
+             * @description The id of this run of the process.
+             * @example frontdoor_7f3k2a
+             */
+            id: string;
+            /** @description Absent if the front door is of a version that does not announce it. */
+            load?: components["schemas"]["FrontDoorLoad"];
+            /** @example north */
+            region?: string;
+            /** Format: date-time */
+            started?: string;
+            /**
+             * @description Absent if the front door is of a version that does not announce it.
+             * @example 0.1.0
+             */
+            version?: string;
+        };
+        FrontDoorList: {
+            /** @description The answering one is first; its counts are those of now, and the others announced theirs within the last second or so. */
+            front_doors: components["schemas"]["FrontDoorItem"][];
+        };
+        FrontDoorLoad: {
+            /**
+             * Format: int64
+             * @description The calls that ended since the front door started, as callyard_calls_total counts them.
+             */
+            ended: number;
+            /**
+             * Format: int64
+             * @description Of these, the calls that ended with a problem: failed, denied or canceled.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them.
+             */
+            in_flight: number;
+            /** @description The calls that ended by the time from admission to the end, in ascending order. */
+            times: components["schemas"]["FrontDoorTime"][];
+            /**
+             * Format: int64
+             * @description Of these, the calls whose result reports an error.
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Of these, the calls that wait for a slot.
+             */
+            waiting: number;
+        };
+        FrontDoorTime: {
+            /**
+             * Format: double
+             * @description The longest time, in seconds; absent in the last element, which has no upper bound.
+             * @example 0.025
+             */
+            at_most?: number;
+            /** Format: int64 */
+            calls: number;
         };
         /** @description The prompt, exactly as the server sent it. */
         GetPromptResult: {
@@ -5243,6 +5326,30 @@ export interface operations {
             403: components["responses"]["Problem403"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-front-doors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FrontDoorList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
             default: components["responses"]["Problem"];
         };
     };

@@ -86,6 +86,7 @@ func Register(d *httpapi.Document, o Options) {
 	if a.o.Metrics != nil {
 		d.HandleHTTP(opMetrics(), a.o.Metrics.Handler()) // scrapers add parameters of their own
 	}
+	httpapi.Get(d, opFrontDoors(), func(context.Context, *httpapi.NoInput) (FrontDoorList, error) { return a.frontDoors(), nil })
 	httpapi.Get(d, opConfiguration(), func(context.Context, *httpapi.NoInput) (ConfigurationStatus, error) { return a.configuration(), nil })
 }
 

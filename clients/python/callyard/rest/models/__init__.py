@@ -90,6 +90,10 @@ from .former_secret import FormerSecret
 from .found_tool import FoundTool
 from .found_tool_decision import FoundToolDecision
 from .found_tool_risk import FoundToolRisk
+from .front_door_item import FrontDoorItem
+from .front_door_list import FrontDoorList
+from .front_door_load import FrontDoorLoad
+from .front_door_time import FrontDoorTime
 from .get_call_include import GetCallInclude
 from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
@@ -335,6 +339,10 @@ __all__ = (
     "FoundTool",
     "FoundToolDecision",
     "FoundToolRisk",
+    "FrontDoorItem",
+    "FrontDoorList",
+    "FrontDoorLoad",
+    "FrontDoorTime",
     "GetCallInclude",
     "GetPromptBody",
     "GetPromptResult",

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+)
+
+// FrontDoorItem is a live front door.
+type FrontDoorItem struct {
+	ID       string         `json:"id" doc:"The id of this run of the process." example:"frontdoor_7f3k2a"`
+	Version  string         `json:"version,omitempty" doc:"Absent if the front door is of a version that does not announce it." example:"0.1.0"`
+	Region   string         `json:"region,omitempty" example:"north"`
+	Started  *time.Time     `json:"started,omitempty"`
+	Draining bool           `json:"draining" doc:"Whether the front door is draining: it finishes its calls and accepts no new ones."`
+	Load     *FrontDoorLoad `json:"load,omitempty" doc:"Absent if the front door is of a version that does not announce it."`
+}
+
+// FrontDoorLoad counts the calls of a front door.
+type FrontDoorLoad struct {
+	Ended      uint64          `json:"ended" doc:"The calls that ended since the front door started, as callyard_calls_total counts them."`
+	Failed     uint64          `json:"failed" doc:"Of these, the calls that ended with a problem: failed, denied or canceled."`
+	ToolErrors uint64          `json:"tool_errors" doc:"Of these, the calls whose result reports an error."`
+	InFlight   int             `json:"in_flight" doc:"The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them."`
+	Waiting    int             `json:"waiting" doc:"Of these, the calls that wait for a slot."`
+	Times      []FrontDoorTime `json:"times" nullable:"false" doc:"The calls that ended by the time from admission to the end, in ascending order."`
+}
+
+// FrontDoorTime counts the calls of one bucket of the histogram.
+type FrontDoorTime struct {
+	AtMost float64 `json:"at_most,omitempty" doc:"The longest time, in seconds; absent in the last element, which has no upper bound." example:"0.025"`
+	Calls  uint64  `json:"calls"`
+}
+
+// FrontDoorList is the answer to GET /front-doors.
+type FrontDoorList struct {
+	FrontDoors []FrontDoorItem `json:"front_doors" nullable:"false" doc:"The answering one is first; its counts are those of now, and the others announced theirs within the last second or so."`
+}
+
+func opFrontDoors() huma.Operation {
+	return openapi.Operation(http.MethodGet, "/front-doors", "list-front-doors", openapi.TagFleet, "List front doors and their load",
+		"The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.", http.StatusBadRequest)
+}
+
+func (a *handlers) frontDoors() FrontDoorList {
+	list := FrontDoorList{FrontDoors: []FrontDoorItem{}}
+	for _, p := range a.o.Catalog.Processes() {
+		if p.Door == nil {
+			continue
+		}
+		item := FrontDoorItem{ID: p.ID, Version: p.Door.Version, Region: p.Door.Region, Draining: p.Door.Draining}
+		if !p.Door.Started.IsZero() {
+			item.Started = &p.Door.Started
+		}
+		if l := p.Door.Load; l != nil {
+			item.Load = &FrontDoorLoad{Ended: l.Ended, Failed: l.Failed, ToolErrors: l.ToolErrors, InFlight: l.InFlight, Waiting: l.Waiting, Times: make([]FrontDoorTime, len(l.Times))}
+			for i, t := range l.Times {
+				item.Load.Times[i] = FrontDoorTime(t)
+			}
+		}
+		list.FrontDoors = append(list.FrontDoors, item)
+	}
+	return list
+}

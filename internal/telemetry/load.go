@@ -1,0 +1,58 @@
+package telemetry
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Outcomes of calls that are no error of Callyard.
+const (
+	outcomeOK        = "ok"
+	outcomeToolError = "tool-error"
+)
+
+// load sums the calls of this process over all servers and tools, as the counters of Prometheus
+// have them for each: reading those takes too long to do it every second. It is safe for
+// concurrent use.
+type load struct {
+	inFlight           atomic.Int64
+	failed, toolErrors atomic.Uint64
+	times              []atomic.Uint64 // by the buckets of callyard_call_seconds; last, the calls that took longer
+}
+
+func newLoad() *load { return &load{times: make([]atomic.Uint64, len(secondsBuckets)+1)} }
+
+func (l *load) flying() float64 { return float64(l.inFlight.Load()) }
+
+// ended counts a call that was in flight.
+func (l *load) ended(outcome string, seconds float64) {
+	l.inFlight.Add(-1)
+	switch outcome {
+	case outcomeOK:
+	case outcomeToolError:
+		l.toolErrors.Add(1)
+	default:
+		l.failed.Add(1)
+	}
+	at, _ := slices.BinarySearch(secondsBuckets, seconds)
+	l.times[at].Add(1)
+}
+
+// Load returns the counts of the calls since the process started, without those that wait, which
+// the metrics do not know. It is cheap. Counts of calls that end meanwhile may be in one of its
+// numbers and not yet in another.
+func (m *Metrics) Load() schema.Load {
+	l := m.load
+	// The errors are read first, so that there are never more of them than calls.
+	s := schema.Load{Failed: l.failed.Load(), ToolErrors: l.toolErrors.Load(), InFlight: int(l.inFlight.Load()), Times: make([]schema.CallTimes, len(l.times))}
+	for i := range l.times {
+		s.Times[i].Calls = l.times[i].Load()
+		if i < len(secondsBuckets) {
+			s.Times[i].AtMost = secondsBuckets[i]
+		}
+		s.Ended += s.Times[i].Calls
+	}
+	return s
+}
