@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/kit/backoff"
@@ -104,12 +107,13 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 			}
 			if err != nil {
 				if !x.missing(it, err) || time.Since(t.began) > x.l.o.Patience {
-					return nil, t.end(it, err, false)
+					return nil, x.refused(it, t, &verdict, err)
 				}
 				t.wait = pauses.Delay(t.failures)
 				t.failures++
 				continue
 			}
+			it.judged = execution.JudgedOf(&verdict, nil)
 		}
 		it.checked = false
 		res, left, err := x.send(it)
@@ -165,6 +169,16 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	}
 	t.failures++
 	return nil, nil, false
+}
+
+// refused ends a call that the gate refused, and tells the execution log unless an attempt did.
+func (x *executor) refused(it *item, t *tries, verdict *admission.Verdict, err error) error {
+	if it.attempt == 0 && it.noted == "" {
+		rec := x.l.place(it)
+		rec.Attempt, rec.Judged = 0, records.Judged{}
+		x.l.o.Chain.Refused(it.call, rec, verdict, err)
+	}
+	return t.end(it, err, false)
 }
 
 // end is how a call ends after its last attempt failed with err, or could not be made.

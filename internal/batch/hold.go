@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
@@ -50,6 +51,11 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 	held, err := h.l.o.Desk.Open(ctx, it.call, v.Tool.Raw, &v.Assessment, "")
 	if err == nil || schema.KindOf(err) == schema.KindConflict {
 		// Held now, or by an earlier owner of the journal.
+		if err == nil {
+			rec := h.l.place(it)
+			rec.ID, rec.Attempt, rec.Judged = records.IDOfHeld(held.Approval.Created, it.call.ID), 0, records.Judged{}
+			h.l.o.Chain.Held(it.call, rec, &v, held)
+		}
 		if err == nil && held.Run {
 			gone, leave := context.WithCancel(h.l.life.gone)
 			leave() // its end is copied, nobody waits for it

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -27,8 +28,10 @@ type item struct {
 	// or this one where that is empty.
 	keyed bool
 	twin  schema.CallID
-	// checked says that the gate has looked at the call a moment ago.
+	// checked says that the gate has looked at the call a moment ago, judged what it decided
+	// then. Of a call that was held it is the zero value.
 	checked bool
+	judged  records.Judged
 	// sentBack is how often its server put it off; see bare.
 	sentBack int
 

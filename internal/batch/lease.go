@@ -5,7 +5,6 @@ import (
 
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -54,7 +53,7 @@ func (l *lease) place(it *item) *records.Record {
 		it.noted = schema.NewCallID()
 	}
 	rec := &records.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
-	rec.Decision = risk.Allowed // those that are held run from the ledger
+	rec.Judged = it.judged
 	if l.m.Kind == journal.Batch {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
@@ -66,6 +67,7 @@ func (p *pipeline) take(it *item) bool {
 	if err != nil || verdict.Assessment.Approval != nil {
 		return false
 	}
+	it.judged = execution.JudgedOf(&verdict, nil)
 	if it.span = p.l.span(it); sampled(it.call.Trace.Parent) {
 		it.checked = true
 		return false // what is traced has each step of its way as a span

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -63,8 +64,13 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	} else {
 		var err error
 		if verdict, err = c.o.Gate.Check(call); err != nil {
-			return nil, err
+			if call.ID == "" {
+				call.ID = schema.NewCallID()
+			}
+			c.o.Chain.Refused(call, &records.Record{Durable: true}, &verdict, err)
+			return nil, schema.AsError(err).WithCall(call.ID)
 		}
+		s.Verdict = &verdict
 	}
 	if verdict.Assessment.Approval != nil {
 		return c.submitHeld(ctx, s, hash, verdict)
@@ -96,6 +102,7 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 	ticket := &Ticket{CallID: s.Call.ID, Held: held}
 	kept, mine, err := remember(ctx, c.o.Store, hash, s.Fingerprint, s.Call.ID, "", 0)
 	if err == nil && mine {
+		c.o.Chain.Held(s.Call, nil, &v, held)
 		return ticket, nil
 	}
 	if _, cancelErr := c.o.Desk.Cancel(ctx, s.Call.ID, s.Call.Principal); cancelErr != nil {

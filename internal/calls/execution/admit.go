@@ -35,7 +35,7 @@ type holding struct {
 
 func (h *holding) admit(ctx context.Context, call *schema.Call) (a admitted, err error) {
 	verdict, err := h.gate.Admit(call)
-	a.judged.Decision, a.judged.Rule = verdict.Decision(err)
+	a.judged = JudgedOf(&verdict, err)
 	switch {
 	case err != nil:
 		return a, err

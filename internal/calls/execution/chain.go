@@ -113,11 +113,11 @@ func (c *Chain) Submit(ctx context.Context, call *schema.Call) (Outcome, error) 
 	switch {
 	case err != nil:
 		c.meter.end(call, nil, err, began)
-		c.log.refused(call, &d.judged, err)
+		c.log.refused(call, nil, &d.judged, err)
 		return Outcome{}, schema.AsError(err).WithCall(call.ID)
 	case d.held != nil:
 		c.meter.deferred(call, "held")
-		c.log.held(call, &d.judged, d.held)
+		c.log.held(call, nil, &d.judged, d.held)
 		return Outcome{Held: d.held}, nil
 	case d.durable != nil:
 		c.meter.deferred(call, "stored")
@@ -159,6 +159,31 @@ func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	}
 	c.router.Place(a)
 	return true
+}
+
+// Refused counts and records a call that is stored, or was to be stored, and that the gate refused:
+// it returned the verdict with err. record is that of Run.
+func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admission.Verdict, err error) {
+	c.meter.start()
+	c.meter.end(call, nil, err, time.Now())
+	judged := JudgedOf(verdict, err)
+	c.log.refused(call, record, &judged, err)
+}
+
+// Held counts and records a call that is held, and that did not go through Submit. record is that
+// of Run.
+func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admission.Verdict, held *approval.Held) {
+	c.meter.start()
+	c.meter.deferred(call, "held")
+	judged := JudgedOf(verdict, nil)
+	c.log.held(call, record, &judged, held)
+}
+
+// JudgedOf is what the execution log says of a verdict; err is the error that the gate returned
+// with it.
+func JudgedOf(verdict *admission.Verdict, err error) (j records.Judged) {
+	j.Decision, j.Rule = verdict.Decision(err)
+	return j
 }
 
 // InFlight returns the number of calls that run or wait here.

@@ -143,7 +143,7 @@ func recordOf(call *schema.Call, known *records.Record, judged *records.Judged) 
 		rec.ID = call.ID
 	}
 	rec.Principal, rec.Owner, rec.Server, rec.Tool, rec.Method = call.Principal.Name, call.Principal.Owner, call.Server, call.Tool, call.Method
-	rec.Durable, rec.Tenant, rec.ReplayOf = call.Durable, call.Principal.Tenant.Stored(), call.ReplayOf
+	rec.Durable, rec.Tenant, rec.ReplayOf = rec.Durable || call.Durable, call.Principal.Tenant.Stored(), call.ReplayOf
 	if rec.Decision != "" {
 		rec.Groups = records.JoinGroups(call.Principal.Groups)
 	}
@@ -161,11 +161,11 @@ func (l log) begin(call *schema.Call, known *records.Record, judged *records.Jud
 }
 
 // refused records a call that never ran. Names that callers made up are not kept.
-func (l log) refused(call *schema.Call, judged *records.Judged, err error) {
+func (l log) refused(call *schema.Call, known *records.Record, judged *records.Judged, err error) {
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, nil, judged)
+	rec := recordOf(call, known, judged)
 	if schema.KindOf(err) == schema.KindNotFound {
 		rec.Server, rec.Tool = "", ""
 	}
@@ -173,11 +173,11 @@ func (l log) refused(call *schema.Call, judged *records.Judged, err error) {
 }
 
 // held records a call that waits for an approval.
-func (l log) held(call *schema.Call, judged *records.Judged, held *approval.Held) {
+func (l log) held(call *schema.Call, known *records.Record, judged *records.Judged, held *approval.Held) {
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, nil, judged)
+	rec := recordOf(call, known, judged)
 	rec.State, rec.Approval = schema.StateHeld, held.Approval.ID
 	l.recorder.Add(&rec)
 }

@@ -2,6 +2,7 @@ package records
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"math"
@@ -22,6 +23,19 @@ const (
 
 // idEncoding is that of schema.NewCallID.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// IDOfHeld returns the id of the record of a durable call that was held since the time: whoever holds
+// it and whoever runs it once it is approved write of the same call. Its own id, by which it is
+// found in its journal, says nothing of when it was held.
+func IDOfHeld(since time.Time, call schema.CallID) schema.CallID {
+	sum := sha256.Sum256([]byte(call))
+	var k key
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(since.UnixMilli())<<16)
+	copy(k[:], at[:6])
+	copy(k[6:], sum[:])
+	return schema.CallID(idPrefix + idEncoding.EncodeToString(k[:]))
+}
 
 // keyOf returns the key of an id of the form that schema.NewID gives.
 func keyOf(id string) (k key, ok bool) {

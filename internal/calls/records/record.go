@@ -174,6 +174,9 @@ func merge(r, next *Record) *Record {
 	fill(&r.Known, old.Known)
 	fill(&r.Approval, old.Approval)
 	fill(&r.Judged, old.Judged)
+	if r.Decision == old.Decision {
+		fill(&r.Rule, old.Rule) // whoever runs an approved call does not know it
+	}
 	fill(&r.ReplayOf, old.ReplayOf)
 	if old.Admitted != 0 && (r.Admitted == 0 || old.Admitted < r.Admitted) {
 		r.Admitted = old.Admitted

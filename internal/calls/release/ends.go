@@ -38,15 +38,8 @@ type ends struct {
 	wait []*ledger.Approval
 }
 
-// neverRan reports whether it is the end of a single call that never ran. Calls of journals
-// are written by those who run them.
-func neverRan(a *ledger.Approval) bool {
-	if unrun[a.State] == "" || a.Runner != nil {
-		return false
-	}
-	_, _, durable := batch.ParseCallID(a.CallID)
-	return !durable
-}
+// neverRan reports whether it is the end of a call that never ran.
+func neverRan(a *ledger.Approval) bool { return unrun[a.State] != "" && a.Runner == nil }
 
 // add takes in the approval, which must not be changed any more, if it has such an end.
 func (e *ends) add(a *ledger.Approval) {
@@ -104,7 +97,7 @@ func (e *ends) run(ctx context.Context) {
 func (e *ends) write(ctx context.Context, a *ledger.Approval) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	rec, err := e.records.Get(ctx, schema.OnlyTenant(a.Binding.Tenant), a.CallID)
+	rec, err := e.records.Get(ctx, schema.OnlyTenant(a.Binding.Tenant), namedOf(a).ID)
 	if schema.KindOf(err) == schema.KindUnavailable {
 		e.keep(a)
 		return
@@ -120,7 +113,7 @@ func (e *ends) write(ctx context.Context, a *ledger.Approval) {
 
 // refused writes that an approved call was not run, and why.
 func (e *ends) refused(a *ledger.Approval, why error) {
-	if _, _, durable := batch.ParseCallID(a.CallID); e.records == nil || durable {
+	if e.records == nil {
 		return
 	}
 	rec := recordOf(a)
@@ -130,11 +123,20 @@ func (e *ends) refused(a *ledger.Approval, why error) {
 // recordOf is what a record of the call has to say in addition to its end: the merged record
 // has the rest from the one that told of the hold.
 func recordOf(a *ledger.Approval) records.Record {
-	b := &a.Binding
-	return records.Record{
-		ID: a.CallID, Principal: b.Requester.Name, Owner: b.Requester.Owner, Tenant: b.Tenant.Stored(), Server: b.Server, Tool: b.Tool,
-		Approval: a.ID, Admitted: a.Created.UnixNano(), ReplayOf: a.ReplayOf,
+	b, rec := &a.Binding, namedOf(a)
+	rec.Principal, rec.Owner, rec.Tenant, rec.Server, rec.Tool = b.Requester.Name, b.Requester.Owner, b.Tenant.Stored(), b.Server, b.Tool
+	rec.Admitted, rec.ReplayOf = a.Created.UnixNano(), a.ReplayOf
+	return rec
+}
+
+// namedOf is a record with what says of which call it is. The log has calls of journals under an
+// id of their own.
+func namedOf(a *ledger.Approval) records.Record {
+	rec := records.Record{ID: a.CallID, Approval: a.ID}
+	if _, _, durable := batch.ParseCallID(a.CallID); durable {
+		rec.ID, rec.Known, rec.Durable = records.IDOfHeld(a.Created, a.CallID), a.CallID, true
 	}
+	return rec
 }
 
 // reasonOf says why the call has no result.

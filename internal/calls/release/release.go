@@ -188,7 +188,9 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, e
 	if err != nil {
 		r.ends.refused(a, err)
 	} else {
-		res, err = r.o.Chain.Run(ctx, call, &records.Record{Approval: a.ID, Judged: records.Judged{Decision: risk.Held}})
+		rec := namedOf(a)
+		rec.Decision = risk.Held
+		res, err = r.o.Chain.Run(ctx, call, &rec)
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err
