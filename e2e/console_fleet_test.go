@@ -119,7 +119,7 @@ func (d *door) announced(t *testing.T) (doors int, sum figures) {
 
 // heldAndNeverRan are the calls of everyKind that were denied by a person, or canceled while they were
 // held.
-const heldAndNeverRan = 4
+const heldAndNeverRan = 4 + 2 + 2
 
 // everyKind makes calls of every kind at both front doors, and returns what the log should say.
 func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
@@ -169,17 +169,59 @@ func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
 			t.Fatalf("canceling %s: %d %s", id, a.status, a.body)
 		}
 	}
-	for _, d := range f.doors {
-		lines := make([]string, 30)
-		for i := range lines {
-			lines[i] = fmt.Sprintf(`{"server":"demo","tool":%q,"arguments":%s}`, []string{"echo", "fail"}[i/28], []string{`{"message":"b"}`, `{}`}[i/28])
-		}
-		if a := d.ask(t, "POST", "/batches", `{"calls":[`+strings.Join(lines, ",")+`]}`); a.status >= 300 {
-			t.Fatalf("the batch: %d %s", a.status, a.body)
+	for i := range 2 { // durable calls that are refused, and that are held and canceled
+		answer(i, 403, "big", `{"bytes":10}`, "Prefer: respond-async")
+		id := answer(i, 202, "add", `{"a":1,"b":2}`, "Prefer: respond-async").header.Get("Callyard-Call-Id")
+		if a := f.doors[(i+1)%2].ask(t, "POST", "/calls/"+id+"/cancel", ""); a.status != 200 {
+			t.Fatalf("canceling %s: %d %s", id, a.status, a.body)
 		}
 	}
+	for i, d := range f.doors {
+		f.batch(t, d, f.doors[1-i])
+	}
 	return usageCounts{
-		"calls": 20 + 20 + 18 + 12 + 2 + 60, "succeeded": 20 + 20 + 6 + 4 + 60, "tool_errors": 6 + 4, "failed": 6, "denied": 6 + 2, "canceled": 2, "unknown": 2, "unfinished": 4, "held": 12,
+		"calls": 20 + 20 + 18 + 12 + 2 + 4 + 60, "succeeded": 20 + 20 + 6 + 4 + 56, "tool_errors": 6 + 4, "failed": 6, "denied": 6 + 2 + 2 + 2 + 2, "canceled": 2 + 2, "unknown": 2, "unfinished": 4, "held": 12 + 2 + 4,
+	}
+}
+
+// batch sends 30 calls: 25 succeed, 2 end with tool errors, one is refused, and two are held, of which one is
+// approved and one denied at the other front door.
+func (f *watchedFleet) batch(t *testing.T, d, other *door) {
+	t.Helper()
+	lines := make([]string, 30)
+	for i := range lines {
+		tool, arguments := "echo", `{"message":"b"}`
+		switch {
+		case i >= 28:
+			tool, arguments = "add", `{"a":1,"b":2}`
+		case i == 27:
+			tool, arguments = "big", `{"bytes":10}`
+		case i >= 25:
+			tool, arguments = "fail", `{}`
+		}
+		lines[i] = fmt.Sprintf(`{"server":"demo","tool":%q,"arguments":%s}`, tool, arguments)
+	}
+	a := d.ask(t, "POST", "/batches", `{"calls":[`+strings.Join(lines, ",")+`]}`)
+	id := regexp.MustCompile(`batch_\w+`).FindString(string(a.body))
+	if a.status >= 300 || id == "" {
+		t.Fatalf("the batch: %d %s", a.status, a.body)
+	}
+	var held []string
+	other.eventually(t, startWithin, "two held calls", func() error {
+		body := string(other.get(t, "/batches/"+id+"/held"))
+		held = held[:0]
+		for _, found := range regexp.MustCompile(`"call_id":"([^"]+)"`).FindAllStringSubmatch(body, -1) {
+			held = append(held, found[1])
+		}
+		if len(held) != 2 {
+			return fmt.Errorf("held are %s", body)
+		}
+		return nil
+	})
+	for i, call := range held {
+		if a := other.ask(t, "POST", "/confirmations", fmt.Sprintf(`{"calls":[%q],"confirm":%t}`, call, i == 0)); a.status != 200 {
+			t.Fatalf("confirming %s: %d %s", call, a.status, a.body)
+		}
 	}
 }
 
