@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale console-scale mixed chaos fuzz schemathesis hostile attached environments trainers train-toy images generate notices govulncheck release-check diagrams lint prose fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale console-scale mixed chaos fuzz schemathesis hostile attached environments trainers train-toy images pictures generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -106,6 +106,10 @@ images: ## the images of deploy/compose.yaml, from this machine alone
 
 generate: ## the OpenAPI document, and the clients that are made of it
 	scripts/generate.sh
+
+pictures: ## the pictures of the console in docs/images, of a fabric that runs; look at each of them
+	scripts/test.sh --setup
+	$(TESTED) $(GO) -C e2e test . -run '^(TestTheConsoleInABrowser|TestEnvironmentsAndEvaluationsInABrowser)$$' -count=1 -update
 
 diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
 	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund

@@ -63,11 +63,31 @@ func consoleFabric(t *testing.T) (d *door, pages string) {
 	return d, pages
 }
 
+// makeLively has callers make calls until the test ends, so that pictures have something to show: a
+// few of them fail.
+func makeLively(t *testing.T, d *door) {
+	t.Helper()
+	startLoad(t, 3, func(lane, n int) error {
+		tool, arguments := "sleep", fmt.Sprintf(`{"ms":%d}`, 20+10*lane+n%7)
+		switch {
+		case n%23 == 7:
+			tool, arguments = "echo", `{"wrong":1}`
+		case n%5 == 1:
+			tool, arguments = "echo", `{"text":"hello"}`
+		}
+		_, err := d.tryCall("crm", tool, arguments)
+		return err
+	})
+}
+
 func TestTheConsoleInABrowser(t *testing.T) {
 	t.Parallel()
 	d, pages := consoleFabric(t)
 	batch := d.ask(t, "POST", "/batches", `{"calls":[{"server":"crm","tool":"echo","arguments":{"text":"a"}},{"server":"crm","tool":"nope"}]}`)
 	id := regexp.MustCompile(`batch_\w+`).FindString(string(batch.body))
+	if *update {
+		makeLively(t, d)
+	}
 	p := openTab(startBrowser(t), t, true)
 	p.watchPolicy()
 

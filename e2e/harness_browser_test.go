@@ -155,13 +155,25 @@ func (p *tab) audit(name string) {
 	p.looks(1280, false)
 }
 
-// glance is [tab.audit] at the two ends: dark at 320 pixels, light at 1920.
+// fullAxe has [tab.glance] look at every width in light and dark, which takes a second for each.
+var fullAxe = os.Getenv("CALLYARD_TEST_AXE") == "full"
+
+// glance is [tab.audit] at the two ends: dark at 320 pixels, light at 1920. With fullAxe it is at four
+// widths in both schemes. With -update it takes the pictures of docs that are of a desktop only.
 func (p *tab) glance(name string) {
 	p.t.Helper()
 	asked[int](p, axe(p.t)+"; 0")
-	p.auditAt(name, 320, true)
-	p.auditAt(name, 1920, false)
+	for _, width := range []int64{320, 768, 1280, 1920} {
+		for _, dark := range []bool{true, false} {
+			if fullAxe || width == 320 && dark || width == 1920 && !dark {
+				p.auditAt(name, width, dark)
+			}
+		}
+	}
 	p.looks(1280, false)
+	if *update && slices.Contains(consoleDesktop, name) {
+		write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), p.firstScreen())
+	}
 }
 
 // auditAt is [tab.audit] at one width in one scheme, with axe loaded.
@@ -222,21 +234,35 @@ func (p *tab) picture(name string, width int64, dark bool) {
 	if dark {
 		name += "-phone"
 	}
-	if !strings.HasPrefix(name, "console-") {
+	shot := p.screenshot
+	if strings.HasPrefix(name, "console-") {
+		shot = p.firstScreen // lists are long
+	} else {
 		name = "approver-" + name
 	}
-	write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), p.screenshot())
+	write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), shot())
 }
 
 // consolePictures are those of the console that docs/images has.
 var consolePictures = []string{"console-overview", "console-result", "console-calls", "console-batch"}
 
+// consoleDesktop are those of which docs/images has no phone.
+var consoleDesktop = []string{
+	"console-servers", "console-fleet", "console-tools", "console-policy", "console-usage", "console-environment",
+}
+
 // screenshot returns a PNG of the whole page.
 func (p *tab) screenshot() string {
 	p.t.Helper()
+	return p.shot(chromedp.FullScreenshot(100))
+}
+
+// shot returns the PNG that an action takes.
+func (p *tab) shot(take chromedp.Action[[]byte]) string {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, soon)
 	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	png, err := chromedp.Run(ctx, take)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ type callsPage struct {
 	Calls                                            []callyard.CallRecord
 	Others                                           bool   // calls of other principals are among them
 	Older                                            string // the address of the next page
+	Short                                            bool   // the page ends with a part of the log, and older calls may be on the next
 	First                                            bool   // it is the newest page
 	Refusal                                          string
 }
@@ -73,6 +74,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	page.Calls = found.Calls
 	page.Older = older(Root+"/calls", q, found.Next)
+	page.Short = page.Older != "" && len(page.Calls) < callRows
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
 }
 

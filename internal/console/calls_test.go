@@ -24,7 +24,9 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 		t.Errorf("an id leads to %q", p.header.Get("Location"))
 	}
 	d.answers["GET /calls"] = `{"calls":[` + strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",") + `],"next":"c1"}`
-	k.get("/console/calls?server=demo").says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
+	full := k.get("/console/calls?server=demo")
+	full.says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
+	full.hides(t, "Further calls that match")
 }
 
 func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
@@ -35,6 +37,11 @@ func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	k := openDesk(t, d, nil)
 	k.get("/console/calls?state=failed").says(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
 	k.get("/console/calls?state=denied").says(t, "No calls match these filters.")
+	d.answers["GET /calls?state=canceled&limit=50"] = `{"calls":[` + aRecord + `],"next":"c1"}`
+	const short = "Further calls that match may be older."
+	k.get("/console/calls?state=canceled").says(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
+	d.answers["GET /calls?state=succeeded&limit=50"] = `{"calls":[` + aRecord + `]}`
+	k.get("/console/calls?state=succeeded").hides(t, short)
 	k.get("/console/call?id=call_1").says(t, "not found in the execution log")
 	of := "GET /calls?" + d.last("GET /calls").query
 	d.answers[of], d.answers["GET /calls"] = `{"calls":[],"next":"c2"}`, `{"calls":[`+aRecord+`]}` // any other cursor

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+)
+
+// firstScreen returns a PNG of what one sees of the page without scrolling, with a palette: a page has
+// few colors, and takes a third of the bytes so.
+func (p *tab) firstScreen() string {
+	p.t.Helper()
+	asked[int](p, `window.scrollTo(0, 0); 0`)
+	picture, err := png.Decode(strings.NewReader(p.shot(chromedp.CaptureScreenshot())))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var small bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, paletted(picture)); err != nil {
+		p.t.Fatal(err)
+	}
+	return small.String()
+}
+
+// paletted is the picture in its 256 most frequent colors; others become the nearest of them.
+func paletted(of image.Image) *image.Paletted {
+	bounds, counts := of.Bounds(), map[color.RGBA]int{}
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(of.At(x, y)).(color.RGBA) }
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			counts[at(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return cmp.Compare(counts[b], counts[a]) })
+	palette := make(color.Palette, min(len(frequent), 256))
+	for i := range palette {
+		palette[i] = frequent[i]
+	}
+	nearest := map[color.RGBA]uint8{}
+	for c := range counts {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	out := image.NewPaletted(bounds, palette)
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			out.SetColorIndex(x, y, nearest[at(x, y)])
+		}
+	}
+	return out
+}
