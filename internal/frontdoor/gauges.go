@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -58,7 +59,7 @@ func (d *FrontDoor) announced() schema.FrontDoor {
 		is.InForce = d.o.InForce()
 	}
 	if d.o.Metrics != nil {
-		l := d.o.Metrics.Load()
+		l := telemetry.LoadOf(d.o.Metrics)
 		for _, of := range d.router.Load() {
 			l.Waiting += of.Waiting
 		}

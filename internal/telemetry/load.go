@@ -40,10 +40,10 @@ func (l *load) ended(outcome string, seconds float64) {
 	l.times[at].Add(1)
 }
 
-// Load returns the counts of the calls since the process started, without those that wait, which
+// LoadOf returns the counts of the calls since the process started, without those that wait, which
 // the metrics do not know. It is cheap. Counts of calls that end meanwhile may be in one of its
 // numbers and not yet in another.
-func (m *Metrics) Load() schema.Load {
+func LoadOf(m *Metrics) schema.Load {
 	l := m.load
 	// The errors are read first, so that there are never more of them than calls.
 	s := schema.Load{Failed: l.failed.Load(), ToolErrors: l.toolErrors.Load(), InFlight: int(l.inFlight.Load()), Times: make([]schema.CallTimes, len(l.times))}

@@ -3,6 +3,7 @@ package bus
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/nats-io/nats.go"
 
@@ -116,7 +117,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.Fr
 	}
 	routers, err := c.listen("routers", subjectRouter+"*", func(m *nats.Msg) {
 		d := &schema.FrontDoor{}
-		c.header(m, headerFrontDoor, d)
+		readHeader(c.log, m, headerFrontDoor, d)
 		c.signOfLife(func(id string, inForce []schema.InForce) { d.ID, d.InForce = id, inForce })(m)
 		router(d)
 	})
@@ -136,20 +137,20 @@ func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Wat
 func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgHandler {
 	return func(m *nats.Msg) {
 		var inForce []schema.InForce
-		c.header(m, headerInForce, &inForce)
+		readHeader(c.log, m, headerInForce, &inForce)
 		f(string(m.Data), inForce)
 	}
 }
 
-// header decodes a header of a sign of life, if it has it. What cannot be decoded is of another
+// readHeader decodes a header of a sign of life, if it has it. What cannot be decoded is of another
 // version; the process lives all the same.
-func (c *Conn) header(m *nats.Msg, name string, to any) {
+func readHeader(log *slog.Logger, m *nats.Msg, name string, to any) {
 	text := m.Header.Get(name)
 	if text == "" {
 		return
 	}
 	if err := json.Unmarshal([]byte(text), to); err != nil {
-		c.log.Debug("a header that a process announced cannot be decoded", "subject", m.Subject, "header", name, "error", err)
+		log.Debug("a header that a process announced cannot be decoded", "subject", m.Subject, "header", name, "error", err)
 	}
 }
 
