@@ -80,7 +80,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	confirmed := r.hold(byCaller())
 	a, err := r.desk.Confirm(ctx, confirmed.Token, true, agent, "x", "door")
 	must(err)
-	_, err = r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{"secret":"in the result"}`)}, nil)
+	_, err = r.desk.Finish(ctx, schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{"secret":"in the result"}`)}, nil)
 	must(err)
 	is(a.ID, "held agent-key", "decided agent-key approve", "spent agent-key", "ran door", "ended  succeeded")
 
@@ -93,9 +93,9 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	decide(edited, approval.Answer{Kind: ledger.Extend}, ben)
 	decide(edited, approval.Answer{Kind: ledger.Edit, Arguments: []byte(`{"secret":"edited"}`), Reason: "too much of a secret"}, ben)
 	decide(edited, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(`{"secret":"edited"}`))}, cleo)
-	_, err = r.desk.Claim(ctx, edited, "door")
+	_, err = r.desk.Claim(ctx, schema.DefaultTenant, edited, "door")
 	must(err)
-	_, err = r.desk.Finish(ctx, edited, nil, schema.Errorf(schema.KindServerFailed, "It is away."))
+	_, err = r.desk.Finish(ctx, schema.DefaultTenant, edited, nil, schema.Errorf(schema.KindServerFailed, "It is away."))
 	must(err)
 	is(edited, "held agent-key", "extended ben extend", "edited ben edit", "decided cleo approve", "ran door", "ended  failed")
 
@@ -180,7 +180,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := next.desk.Finish(ctx, a.ID, nil, errors.New("broken")); err != nil {
+		if _, err := next.desk.Finish(ctx, schema.DefaultTenant, a.ID, nil, errors.New("broken")); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, a.ID)
@@ -191,7 +191,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	}
 	whole.clock.advance(time.Minute)
 	confirmtest.Wait(t, func() bool { // it has seen what the other one did
-		return whole.ledger.Count(func(a *ledger.Approval) bool { return a.State.Ended() }) == len(ids)
+		return whole.ledger.Count(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State.Ended() }) == len(ids)
 	})
 	if n, err := whole.desk.Repair(ctx, time.Hour); n != 4+5 || err != nil {
 		t.Fatalf("%d lines were put back, %v", n, err)

@@ -78,7 +78,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 					continue
 				}
 				go func() {
-					if _, err := fixture.Desk.Finish(b.Context(), a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil {
+					if _, err := fixture.Desk.Finish(b.Context(), schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil {
 						b.Error(err)
 					}
 					ended <- struct{}{}
@@ -97,7 +97,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 // sequence is that of the last write of the record, of all of the ledger's.
 func sequence(t testing.TB, l *ledger.Ledger, id schema.ApprovalID) uint64 {
 	t.Helper()
-	_, revision, err := l.Get(t.Context(), id)
+	_, revision, err := l.Get(t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

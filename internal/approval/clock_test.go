@@ -57,7 +57,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 			}
 			for _, d := range []*approval.Desk{other.desk, r.desk} {
 				_, errToken := d.Confirm(ctx, token.Token, true, agent, "x", "door")
-				_, errClaim := d.Claim(ctx, approved.Approval.ID, "door")
+				_, errClaim := d.Claim(ctx, schema.DefaultTenant, approved.Approval.ID, "door")
 				_, errSay := (&fixture{t: t, desk: d}).say(people.Approval.ID, ledger.Approve, cleo)
 				for what, err := range map[string]error{"the token": errToken, "the claim": errClaim, "the yes": errSay} {
 					kind := schema.KindOf(err) // a conflict: it was expired before

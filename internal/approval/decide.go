@@ -69,19 +69,19 @@ func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit requires the new arguments.")
 		}
 		var err error
-		if edited, err = d.records.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
+		if edited, err = d.records.ledger.PutEdited(ctx, who.Tenant, id, answer.Arguments); err != nil {
 			return nil, err
 		}
 	}
-	allow, err := d.Permissions.wish(ctx, id, &answer)
+	allow, err := d.Permissions.wish(ctx, who.Tenant, id, &answer)
 	if err != nil {
 		return nil, err
 	}
-	restarted, now, err := d.reassessor.assessFor(ctx, id, &answer)
+	restarted, now, err := d.reassessor.assessFor(ctx, who.Tenant, id, &answer)
 	if err != nil {
 		return nil, err
 	}
-	is, err := d.records.change(ctx, id, nil, func(a *ledger.Approval) error {
+	is, err := d.records.change(ctx, who.Tenant, id, nil, func(a *ledger.Approval) error {
 		rule, err := Rule(a)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 
 // mayDecide asks may before anything is done.
 func (d *Desk) mayDecide(ctx context.Context, id schema.ApprovalID, answer *Answer, who schema.Principal) error {
-	now, _, err := d.records.ledger.Get(ctx, id)
+	now, _, err := d.records.ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	if err != nil {
 		return err
 	}

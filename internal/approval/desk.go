@@ -171,7 +171,7 @@ func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who sche
 	}
 	mark := ledger.Spent{Attempt: attempt, At: d.records.wall(), By: who.Name}
 	var was ledger.Approval
-	is, err := d.tokens.Spend(ctx, token, mark, func(a *ledger.Approval) error {
+	is, err := d.tokens.Spend(ctx, who.Tenant, token, mark, func(a *ledger.Approval) error {
 		was = *a
 		return mayConfirm(a, who)
 	}, d.records.closing(func(a *ledger.Approval) error {
@@ -206,7 +206,7 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 	if id == "" {
 		return nil, false, nil
 	}
-	switch a, err = d.records.ledger.Current(ctx, id); {
+	switch a, err = d.records.ledger.Current(ctx, schema.OnlyTenant(who.Tenant), id); {
 	case schema.KindOf(err) == schema.KindNotFound:
 		return nil, false, nil
 	case err != nil:
@@ -229,7 +229,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 			return nil, err
 		}
 	}
-	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+	a, err := d.records.change(ctx, who.Tenant, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		if a.CallID != callID || !a.Binding.Of(&who) {
 			return none // nor is it said that there is one
 		}

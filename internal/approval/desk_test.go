@@ -105,7 +105,7 @@ func (r *fixture) say(id schema.ApprovalID, kind ledger.DecisionKind, who schema
 
 func (r *fixture) state(id schema.ApprovalID) ledger.State {
 	r.t.Helper()
-	a, _, err := r.ledger.Get(context.Background(), id)
+	a, _, err := r.ledger.Get(context.Background(), schema.AllTenants(), id)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAConfirmedCallRunsOnceWithTheBytesThatWereHeld(t *testing.T) {
 	if e := schema.AsError(err); e.Kind != schema.KindNotFound || e.CallID != h.Approval.CallID {
 		t.Errorf("a second confirmation: %+v", e)
 	}
-	ended, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil)
+	ended, err := r.desk.Finish(ctx, schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestARejectedConfirmationNeverRuns(t *testing.T) {
 	if err != nil || a.State != ledger.Denied {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if _, err := r.desk.Claim(context.Background(), a.ID, "door"); schema.KindOf(err) != schema.KindConflict {
+	if _, err := r.desk.Claim(context.Background(), schema.DefaultTenant, a.ID, "door"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("it was claimed: %v", err)
 	}
 }
@@ -212,7 +212,7 @@ func TestOneDenialVetoesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 	if _, err := r.say(running, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.desk.Claim(context.Background(), running, "door"); err != nil {
+	if _, err := r.desk.Claim(context.Background(), schema.DefaultTenant, running, "door"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.say(running, ledger.Deny, cleo); schema.KindOf(err) != schema.KindConflict {
@@ -238,14 +238,14 @@ func TestAnEditVoidsWhatWasApprovedBeforeAndRunsTheEditedBytes(t *testing.T) {
 	if err != nil || a.State != ledger.Approved {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if a, err = r.desk.Claim(ctx, id, "door"); err != nil {
+	if a, err = r.desk.Claim(ctx, schema.DefaultTenant, id, "door"); err != nil {
 		t.Fatal(err)
 	}
 	call, err := r.desk.Call(ctx, a)
 	if err != nil || string(call.Arguments) != less {
 		t.Fatalf("%+v, %v", call, err)
 	}
-	if asked, err := r.ledger.Asked(ctx, id); err != nil || string(asked) != arguments {
+	if asked, err := r.ledger.Asked(ctx, schema.DefaultTenant, id); err != nil || string(asked) != arguments {
 		t.Errorf("what was asked for is kept as %s, %v", asked, err)
 	}
 }
@@ -314,10 +314,10 @@ func TestACallWhoseRunnerIsLostIsUnknownAndNeverRunsAgain(t *testing.T) {
 	if s := r.state(a.ID); s != ledger.Unknown {
 		t.Errorf("it is %s", s)
 	}
-	if _, err := r.desk.Claim(ctx, a.ID, "other"); schema.KindOf(err) != schema.KindConflict {
+	if _, err := r.desk.Claim(ctx, schema.DefaultTenant, a.ID, "other"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("it was claimed again: %v", err)
 	}
-	if late, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil || late.State != ledger.Succeeded {
+	if late, err := r.desk.Finish(ctx, schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil || late.State != ledger.Succeeded {
 		t.Errorf("a late word: %+v, %v", late, err)
 	}
 }
@@ -335,7 +335,7 @@ func TestOfManyRunnersOneGetsTheApprovedCall(t *testing.T) {
 	for i := range 50 {
 		desk := []*approval.Desk{one.desk, two.desk}[i%2]
 		wg.Go(func() {
-			if _, err := desk.Claim(context.Background(), id, fmt.Sprint("door", i)); err == nil {
+			if _, err := desk.Claim(context.Background(), schema.DefaultTenant, id, fmt.Sprint("door", i)); err == nil {
 				won.Add(1)
 			} else if schema.KindOf(err) != schema.KindConflict {
 				t.Error(err)

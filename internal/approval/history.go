@@ -157,8 +157,8 @@ func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err e
 			}
 		}
 	}
-	d.records.ledger.Where(func(a *ledger.Approval) bool { expect(history(a)); return false })
-	for _, p := range d.records.ledger.Permissions() {
+	d.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { expect(history(a)); return false })
+	for _, p := range d.records.ledger.Permissions(schema.AllTenants()) {
 		expect(permissionHistory(&p))
 	}
 	if len(missing) == 0 {

@@ -32,7 +32,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	}
 	claim := func(t *testing.T, r *fixture, h *approval.Held) {
 		t.Helper()
-		if _, err := r.desk.Claim(ctx, h.Approval.ID, "doomed"); err != nil {
+		if _, err := r.desk.Claim(ctx, schema.DefaultTenant, h.Approval.ID, "doomed"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,12 +79,12 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 		{"finished", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byCaller())
 			confirm(t, r, h)
-			if _, err := r.desk.Finish(ctx, h.Approval.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
+			if _, err := r.desk.Finish(ctx, schema.DefaultTenant, h.Approval.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
 				t.Fatal(err)
 			}
 			return h
 		}, ledger.Succeeded, func(t *testing.T, r *fixture, h *approval.Held) {
-			ended, err := r.ledger.Current(ctx, h.Approval.ID)
+			ended, err := r.ledger.Current(ctx, schema.AllTenants(), h.Approval.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 			if s := r.state(h.Approval.ID); s != c.end {
 				t.Errorf("in the end it is %s", s)
 			}
-			if _, err := r.desk.Claim(ctx, h.Approval.ID, "late"); schema.KindOf(err) != schema.KindConflict {
+			if _, err := r.desk.Claim(ctx, schema.DefaultTenant, h.Approval.ID, "late"); schema.KindOf(err) != schema.KindConflict {
 				t.Errorf("it was claimed when it was over: %v", err)
 			}
 			r.clock.advance(time.Minute)

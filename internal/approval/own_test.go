@@ -19,7 +19,7 @@ func TestTheGroupsOfARequesterComeWithItsApprovedCall(t *testing.T) {
 	if _, err := r.say(held.Approval.ID, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.desk.Claim(context.Background(), held.Approval.ID, "router-1")
+	a, err := r.desk.Claim(context.Background(), schema.DefaultTenant, held.Approval.ID, "router-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestTheGroupsOfARequesterComeWithItsApprovedCall(t *testing.T) {
 	if diff := cmp.Diff(who, call.Principal); diff != "" {
 		t.Errorf("the worker judges it by another principal (-want +got)\n%s", diff)
 	}
-	_, err = r.ledger.Change(context.Background(), a.ID, func(a *ledger.Approval) error {
+	_, err = r.ledger.Change(context.Background(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 		a.Groups = []string{"bosses"}
 		return nil
 	})

@@ -60,7 +60,7 @@ type Permissions struct {
 
 // wish returns what the answer allows, with the digests of the arguments that
 // were shown.
-func (s *Permissions) wish(ctx context.Context, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
+func (s *Permissions) wish(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
 	want := answer.Allow
 	if want == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func (s *Permissions) wish(ctx context.Context, id schema.ApprovalID, answer *An
 	if want.MaxUses < 0 {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The number of uses must not be negative; 0 sets no limit.")
 	}
-	args, err := s.records.ledger.Arguments(ctx, id)
+	args, err := s.records.ledger.Arguments(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 		}
 		s.records.tellPermission(ctx, p)
 		// A veto that came in between did not find the permission yet.
-		now, err := s.records.ledger.Current(ctx, a.ID)
+		now, err := s.records.ledger.Current(ctx, schema.OnlyTenant(a.Binding.Tenant), a.ID)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 		}
 	}
 	back := ledger.Revocation{By: vetoed.By, Owner: vetoed.Owner, At: vetoed.At, Reason: vetoed.Reason}
-	now, err := s.records.ledger.RevokePermission(ctx, p.ID, back, func(*ledger.Permission) error { return nil })
+	now, err := s.records.ledger.RevokePermission(ctx, p.Tenant, p.ID, back, func(*ledger.Permission) error { return nil })
 	switch schema.KindOf(err) {
 	case "":
 		s.records.tellPermission(ctx, &now)
@@ -150,7 +150,7 @@ func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, arg
 		return false, nil
 	}
 	for _, known := range s.records.ledger.Permitting(&record.Binding, record.Rule, args, record.Created) {
-		used, err := s.records.ledger.Use(ctx, known.ID, func(p *ledger.Permission) error {
+		used, err := s.records.ledger.Use(ctx, known.Tenant, known.ID, func(p *ledger.Permission) error {
 			giver := schema.Principal{Name: p.By, Owner: p.Owner}
 			if s.records.permissionOver(p) || !p.Good(record.Created) || !p.Covers(&record.Binding, record.Rule, args) || Requested(record, giver) {
 				return schema.Errorf(schema.KindForbidden, "The permission does not cover this call.")
@@ -173,10 +173,10 @@ func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, arg
 	return false, nil
 }
 
-// List returns the standing permissions, the newest first: those that are
+// List returns the standing permissions of the tenant, the newest first: those that are
 // good, and for some days those that have ended or were taken back.
-func (s *Permissions) List(context.Context) []ledger.Permission {
-	return s.records.ledger.Permissions()
+func (s *Permissions) List(tenant schema.TenantID) []ledger.Permission {
+	return s.records.ledger.Permissions(schema.OnlyTenant(tenant))
 }
 
 // Revoke takes a standing permission back: when it returns, no further
@@ -185,7 +185,7 @@ func (s *Permissions) List(context.Context) []ledger.Permission {
 // back already, KindInvalidRequest for a missing reason.
 func (s *Permissions) Revoke(ctx context.Context, id string, who schema.Principal, reason string) (*ledger.Permission, error) {
 	back := ledger.Revocation{By: who.Name, Owner: who.Owner, At: s.records.wall(), Reason: reason}
-	p, err := s.records.ledger.RevokePermission(ctx, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
+	p, err := s.records.ledger.RevokePermission(ctx, who.Tenant, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
 	if err != nil {
 		return nil, err
 	}
@@ -216,10 +216,10 @@ func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error 
 // ended long ago.
 func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	known := map[string]*ledger.Permission{}
-	for _, p := range s.records.ledger.Permissions() {
+	for _, p := range s.records.ledger.Permissions(schema.AllTenants()) {
 		known[p.ID] = &p
 	}
-	undone := s.records.ledger.Where(func(a *ledger.Approval) bool {
+	undone := s.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
 		p, vetoed := given(a)
 		if p == nil || a.State == ledger.Pending || !now.Before(p.Until) {
 			return false
@@ -234,7 +234,7 @@ func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	}
 	for id, p := range known {
 		if p.Until.Add(keepPermission).Before(now) {
-			if err := s.records.ledger.ForgetPermission(ctx, id); err != nil {
+			if err := s.records.ledger.ForgetPermission(ctx, p.Tenant, id); err != nil {
 				return err
 			}
 		}

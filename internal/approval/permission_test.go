@@ -43,7 +43,7 @@ var anyArguments, exact = ledger.Pattern{Kind: ledger.AnyArguments}, ledger.Patt
 func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
 	r, first := permitted(t, exact, 0)
 	ctx := context.Background()
-	p := r.desk.Permissions.List(ctx)
+	p := r.desk.Permissions.List(schema.DefaultTenant)
 	if len(p) != 1 || p[0].ApprovalID != first.ID || p[0].By != "ben" || p[0].Reason != "it is the weekly payment" || p[0].ID != ledger.PermissionID(first.ID) {
 		t.Fatalf("%+v", p)
 	}
@@ -55,17 +55,17 @@ func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
 	if d := a.Decisions; len(d) != 1 || d[0].By != "ben" || d[0].Channel != ledger.ChannelStanding {
 		t.Errorf("%+v", d)
 	}
-	stored, _, err := r.ledger.Get(ctx, a.ID)
+	stored, _, err := r.ledger.Get(ctx, schema.AllTenants(), a.ID)
 	if err != nil || stored.State != ledger.Running || stored.Permission != p[0].ID {
 		t.Errorf("%+v, %v", stored, err)
 	}
 	if call, err := r.desk.Call(ctx, a); err != nil || string(call.Arguments) != arguments {
 		t.Errorf("%+v, %v", call, err)
 	}
-	if _, err := r.desk.Claim(ctx, a.ID, "other"); schema.KindOf(err) != schema.KindConflict {
+	if _, err := r.desk.Claim(ctx, schema.DefaultTenant, a.ID, "other"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("another runner got it too: %v", err)
 	}
-	if ended, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil || ended.State != ledger.Succeeded {
+	if ended, err := r.desk.Finish(ctx, schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil || ended.State != ledger.Succeeded {
 		t.Errorf("%+v, %v", ended, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestOnlyWhoMayDecideAloneAllowsTheSameAgain(t *testing.T) {
 	if _, err := r.allow(quorum, ben, exact, 0, time.Hour); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("one of two: %v", err)
 	}
-	if n := len(r.desk.Permissions.List(ctx)); n != 0 || r.state(id) != ledger.Pending {
+	if n := len(r.desk.Permissions.List(schema.DefaultTenant)); n != 0 || r.state(id) != ledger.Pending {
 		t.Errorf("%d permissions", n)
 	}
 }
@@ -217,7 +217,7 @@ func TestAPermissionEnds(t *testing.T) {
 			if _, err := r.say(first.ID, ledger.Deny, cleo); err != nil {
 				t.Error(err)
 			}
-			if p := r.desk.Permissions.List(ctx); len(p) != 1 || p[0].Revoked == nil || p[0].Revoked.By != "cleo" {
+			if p := r.desk.Permissions.List(schema.DefaultTenant); len(p) != 1 || p[0].Revoked == nil || p[0].Revoked.By != "cleo" {
 				t.Errorf("%+v", p)
 			}
 		},
@@ -244,7 +244,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	if _, err := one.allow(one.hold(byOps(1)).Approval.ID, ben, exact, uses, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool { return len(two.desk.Permissions.List(t.Context())) == 1 })
+	confirmtest.Wait(t, func() bool { return len(two.desk.Permissions.List(schema.DefaultTenant)) == 1 })
 	var ran atomic.Int32
 	var all sync.WaitGroup
 	for i := range calls {
@@ -259,7 +259,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	if ran.Load() != uses {
 		t.Errorf("%d ran, of %d that may", ran.Load(), uses)
 	}
-	if p := one.desk.Permissions.List(t.Context()); len(p) != 1 || p[0].Uses != uses {
+	if p := one.desk.Permissions.List(schema.DefaultTenant); len(p) != 1 || p[0].Uses != uses {
 		t.Errorf("%+v", p)
 	}
 }
@@ -294,7 +294,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+		if _, err := r.ledger.Change(ctx, schema.DefaultTenant, id, func(a *ledger.Approval) error {
 			for _, kind := range kinds {
 				d := ledger.Decision{By: "ben", Groups: []string{"ops"}, Kind: kind, At: r.clock.now().UTC().Round(0)}
 				if a.State = ledger.Denied; kind == ledger.Approve {
@@ -310,7 +310,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 		return id
 	}
 	vetoed := leave(ledger.Approve, ledger.Deny)
-	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(ctx)) != 0 {
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(schema.DefaultTenant)) != 0 {
 		t.Fatalf("of %s, which was vetoed, a permission was made: %v", vetoed, err)
 	}
 	id := leave(ledger.Approve)
@@ -319,7 +319,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := r.desk.Permissions.List(ctx); len(p) != 1 || p[0].ApprovalID != id {
+	if p := r.desk.Permissions.List(schema.DefaultTenant); len(p) != 1 || p[0].ApprovalID != id {
 		t.Fatalf("%+v", p)
 	}
 	if h := r.hold(byOps(1)); !h.Run {
@@ -333,8 +333,8 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 		t.Errorf("it came back: %v", err)
 	}
 	r.clock.advance(8 * 24 * time.Hour)
-	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(ctx)) != 0 {
-		t.Errorf("%+v, %v", r.desk.Permissions.List(ctx), err)
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(schema.DefaultTenant)) != 0 {
+		t.Errorf("%+v, %v", r.desk.Permissions.List(schema.DefaultTenant), err)
 	}
 }
 

@@ -22,7 +22,7 @@ type AssessFunc func(ctx context.Context, a *ledger.Approval, args []byte) (risk
 // process that knows no servers.
 func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 	return func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
-		definition, err := book.Definition(ctx, a.ID)
+		definition, err := book.Definition(ctx, a.Binding.Tenant, a.ID)
 		if err != nil {
 			return risk.Assessment{}, err
 		}
@@ -113,12 +113,12 @@ func needs(rule *risk.Approval) string {
 // renew begins an approval that has not left again, where the policy in force
 // requires more than its rule. It says whether it did. KindForbidden says that the
 // policy denies the call by now.
-func (r *reassessor) renew(ctx context.Context, id schema.ApprovalID) (restarted bool, err error) {
+func (r *reassessor) renew(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) (restarted bool, err error) {
 	if r.assess == nil {
 		return false, nil
 	}
 	for range maxRenewals {
-		known, err := r.records.ledger.Check(ctx, id, func(*ledger.Approval) error { return nil })
+		known, err := r.records.ledger.Check(ctx, tenant, id, func(*ledger.Approval) error { return nil })
 		if err != nil || !renewable(known) {
 			return false, err
 		}
@@ -137,7 +137,7 @@ func (r *reassessor) renew(ctx context.Context, id schema.ApprovalID) (restarted
 			return false, err
 		}
 		sum, again := schema.Digest(args), false
-		_, err = r.records.change(ctx, id, nil, func(a *ledger.Approval) error {
+		_, err = r.records.change(ctx, tenant, id, nil, func(a *ledger.Approval) error {
 			bound := a.Bound()
 			again = bound.ArgumentsDigest != sum || !renewable(a)
 			if again || Covered(a, &now) {
@@ -168,8 +168,8 @@ func renewable(a *ledger.Approval) bool {
 // again whose rule is not enough by now. The
 // error is that of the first call that could not be assessed.
 func (r *reassessor) renewAll(ctx context.Context) (err error) {
-	for _, a := range r.records.ledger.Where(renewable) {
-		if _, renewErr := r.renew(ctx, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
+	for _, a := range r.records.ledger.Where(schema.AllTenants(), renewable) {
+		if _, renewErr := r.renew(ctx, a.Binding.Tenant, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
 			err = renewErr
 		}
 	}
@@ -178,11 +178,11 @@ func (r *reassessor) renewAll(ctx context.Context) (err error) {
 
 // reassessed assesses the call of a decision with edited arguments; nil where this
 // desk assesses nothing, so that whoever claims the call does.
-func (r *reassessor) reassessed(ctx context.Context, id schema.ApprovalID, args []byte) (*risk.Assessment, error) {
+func (r *reassessor) reassessed(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, args []byte) (*risk.Assessment, error) {
 	if r.assess == nil {
 		return nil, nil
 	}
-	a, _, err := r.records.ledger.Get(ctx, id)
+	a, _, err := r.records.ledger.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -215,12 +215,12 @@ func Took(a *ledger.Approval, who schema.Principal) bool {
 // assessFor assesses the call before an answer that may let it run: with the
 // arguments of an edit (now), or as it is, beginning the approval again where its
 // rule is not enough any more.
-func (r *reassessor) assessFor(ctx context.Context, id schema.ApprovalID, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
+func (r *reassessor) assessFor(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
 	switch answer.Kind {
 	case ledger.Approve:
-		restarted, err = r.renew(ctx, id)
+		restarted, err = r.renew(ctx, tenant, id)
 	case ledger.Edit:
-		now, err = r.reassessed(ctx, id, answer.Arguments)
+		now, err = r.reassessed(ctx, tenant, id, answer.Arguments)
 	}
 	return restarted, now, err
 }
@@ -247,15 +247,15 @@ func (r *reassessor) renewForCaller(ctx context.Context, id schema.ApprovalID, w
 	if r.assess == nil || id == "" {
 		return nil
 	}
-	a, err := r.records.ledger.Check(ctx, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
+	a, err := r.records.ledger.Check(ctx, who.Tenant, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
 	if err != nil || a.State != ledger.Pending || r.records.over(a) {
 		return nil
 	}
-	restarted, err := r.renew(ctx, id)
+	restarted, err := r.renew(ctx, who.Tenant, id)
 	if err != nil || !restarted {
 		return err
 	}
-	if a, err = r.records.ledger.Current(ctx, id); err != nil {
+	if a, err = r.records.ledger.Current(ctx, schema.OnlyTenant(who.Tenant), id); err != nil {
 		return err
 	}
 	return startedAgain(a, nil)

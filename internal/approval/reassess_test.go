@@ -84,7 +84,7 @@ func (b *bank) ask(amount int) *ledger.Approval {
 // says has a person approve what is shown, or edit it into another amount.
 func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
 	b.t.Helper()
-	a, err := b.ledger.Current(b.t.Context(), id)
+	a, err := b.ledger.Current(b.t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -167,13 +167,13 @@ func TestAnEditThatNeedsMoreBeginsTheApprovalAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if claimed, err := b.door.Claim(t.Context(), held.ID, "door"); err == nil {
+			if claimed, err := b.door.Claim(t.Context(), schema.DefaultTenant, held.ID, "door"); err == nil {
 				t.Fatalf("it runs: %+v", claimed)
 			}
 			if blind && b.admits(a) {
 				t.Error("a worker takes the approval of ops for that of finance")
 			}
-			if a, err = b.ledger.Current(t.Context(), held.ID); err != nil {
+			if a, err = b.ledger.Current(t.Context(), schema.AllTenants(), held.ID); err != nil {
 				t.Fatal(err)
 			}
 			if a.State != ledger.Pending || len(a.Restarts) != 1 || approval.ApprovalCount(a) != 0 || len(a.Warrant) != 0 || !strings.Contains(a.Restarts[0].Reason, "2 approvals from finance with a fresh sign-in") {
@@ -190,7 +190,7 @@ func TestAnEditThatNeedsMoreBeginsTheApprovalAgain(t *testing.T) {
 					t.Fatalf("%s: %+v, %v", who.Name, a, err)
 				}
 			}
-			if a, err = b.door.Claim(t.Context(), held.ID, "door"); err != nil || a.State != ledger.Running || !b.admits(a) {
+			if a, err = b.door.Claim(t.Context(), schema.DefaultTenant, held.ID, "door"); err != nil || a.State != ledger.Running || !b.admits(a) {
 				t.Errorf("approved by two of finance: %+v, %v", a, err)
 			}
 		})
@@ -228,7 +228,7 @@ func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
 					t.Errorf("ops: %v", err)
 				}
 			case "approved":
-				if _, err := b.door.Claim(t.Context(), held.ID, "door"); schema.KindOf(err) != schema.KindConflict {
+				if _, err := b.door.Claim(t.Context(), schema.DefaultTenant, held.ID, "door"); schema.KindOf(err) != schema.KindConflict {
 					t.Errorf("claimed: %v", err)
 				}
 			case "renewed":
@@ -236,7 +236,7 @@ func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			a, err := b.ledger.Current(t.Context(), held.ID)
+			a, err := b.ledger.Current(t.Context(), schema.AllTenants(), held.ID)
 			if err != nil || a.State != ledger.Pending || len(a.Restarts) != 1 || approval.ApprovalCount(a) != 0 {
 				t.Fatalf("%+v, %v", a, err)
 			}
@@ -245,7 +245,7 @@ func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if a, err = b.door.Claim(t.Context(), a.ID, "door"); err != nil || !b.admits(a) {
+			if a, err = b.door.Claim(t.Context(), schema.DefaultTenant, a.ID, "door"); err != nil || !b.admits(a) {
 				t.Errorf("%+v, %v", a, err)
 			}
 		})
@@ -262,7 +262,7 @@ func TestAPolicyThatRequiresLessLeavesAnApprovalAsItIs(t *testing.T) {
 		}
 	}
 	b.adopt(`rules: [{name: all, approval: {groups: [finance, ops]}}]`)
-	if a, err := b.door.Claim(t.Context(), held.ID, "door"); err != nil || !b.admits(a) || len(a.Restarts) != 0 {
+	if a, err := b.door.Claim(t.Context(), schema.DefaultTenant, held.ID, "door"); err != nil || !b.admits(a) || len(a.Restarts) != 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -298,7 +298,7 @@ func TestTheCallerDoesNotConfirmWhatNeedsPeopleByNow(t *testing.T) {
 			t.Errorf("confirmed: %v", err)
 		}
 	}
-	if a, err := b.ledger.Current(t.Context(), h.Approval.ID); err != nil || a.State != ledger.Pending || len(a.Restarts) != 1 || a.Spent != nil {
+	if a, err := b.ledger.Current(t.Context(), schema.AllTenants(), h.Approval.ID); err != nil || a.State != ledger.Pending || len(a.Restarts) != 1 || a.Spent != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -312,7 +312,7 @@ func TestAPermissionGivenUnderAnotherRuleIsVoid(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.adopt(allNeedFinance)
-	if _, err := b.door.Claim(t.Context(), held.ID, "door"); schema.KindOf(err) != schema.KindConflict {
+	if _, err := b.door.Claim(t.Context(), schema.DefaultTenant, held.ID, "door"); schema.KindOf(err) != schema.KindConflict {
 		t.Fatalf("claimed: %v", err)
 	}
 	if _, err := b.door.Repair(t.Context(), time.Hour); err != nil {
@@ -379,7 +379,7 @@ func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 			case why != "":
 				t.Fatalf("a worker admits run %d: %s", n, why)
 			}
-			claimed, err := b.door.Claim(t.Context(), a.ID, "door")
+			claimed, err := b.door.Claim(t.Context(), schema.DefaultTenant, a.ID, "door")
 			if err == nil {
 				if why := b.satisfied(claimed); why != "" {
 					t.Fatalf("run %d is claimed: %s", n, why)
@@ -391,7 +391,7 @@ func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 				break
 			}
 		}
-		if a, err := b.ledger.Current(t.Context(), a.ID); err != nil || len(a.Restarts) > 0 {
+		if a, err := b.ledger.Current(t.Context(), schema.AllTenants(), a.ID); err != nil || len(a.Restarts) > 0 {
 			restarted++
 		}
 	}

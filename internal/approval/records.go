@@ -23,9 +23,9 @@ type records struct {
 
 // change is [ledger.Ledger.Change] with the end of the approval and the audit
 // record looked after. result is that of the call, nil for none.
-func (r *records) change(ctx context.Context, id schema.ApprovalID, result []byte, f func(*ledger.Approval) error) (*ledger.Approval, error) {
+func (r *records) change(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, result []byte, f func(*ledger.Approval) error) (*ledger.Approval, error) {
 	var was ledger.Approval
-	is, err := r.ledger.End(ctx, id, result, func(a *ledger.Approval) error {
+	is, err := r.ledger.End(ctx, tenant, id, result, func(a *ledger.Approval) error {
 		was = *a
 		return r.closing(f)(a)
 	})

@@ -8,17 +8,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Claim gives an approved call to a runner. Of all who claim one wins; the
+// Claim gives an approved call of the tenant to a runner. Of all who claim one wins; the
 // others get KindConflict. Where the policy in force requires more than was
 // satisfied, the approval begins again and nobody gets the call: KindConflict.
-func (d *Desk) Claim(ctx context.Context, id schema.ApprovalID, runner string) (*ledger.Approval, error) {
-	switch restarted, err := d.reassessor.renew(ctx, id); {
+func (d *Desk) Claim(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, runner string) (*ledger.Approval, error) {
+	switch restarted, err := d.reassessor.renew(ctx, tenant, id); {
 	case restarted:
 		return nil, schema.Errorf(schema.KindConflict, "Approval %s started again: the policy in force has stricter requirements.", id)
 	case err != nil && schema.KindOf(err) != schema.KindForbidden: // what is denied is claimed, and refused by the one that runs it
 		return nil, err
 	}
-	return d.records.change(ctx, id, nil, func(a *ledger.Approval) error {
+	return d.records.change(ctx, tenant, id, nil, func(a *ledger.Approval) error {
 		if a.State != ledger.Approved {
 			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so its call cannot be claimed.", a.ID, a.State).WithCall(a.CallID)
 		}
@@ -35,7 +35,7 @@ func (d *Desk) Claim(ctx context.Context, id schema.ApprovalID, runner string) (
 // or has ended.
 func (d *Desk) Cancel(ctx context.Context, callID schema.CallID, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
-	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+	a, err := d.records.change(ctx, who.Tenant, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
 		case a.CallID != callID || !a.Binding.Of(&who):
 			return none // nor is it said that there is one
@@ -68,16 +68,16 @@ func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, erro
 	}, nil
 }
 
-// Finish records how a running call ended. It is written once; a late word for a
+// Finish records how a running call of the tenant ended. It is written once; a late word for a
 // call that was given up as unknown still counts.
-func (d *Desk) Finish(ctx context.Context, id schema.ApprovalID, res *schema.Result, callErr error) (*ledger.Approval, error) {
+func (d *Desk) Finish(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, res *schema.Result, callErr error) (*ledger.Approval, error) {
 	var result []byte
 	if callErr == nil {
 		if result = res.Body; result == nil {
 			result = []byte{} // nothing at all is a result too
 		}
 	}
-	return d.records.change(ctx, id, result, func(a *ledger.Approval) error {
+	return d.records.change(ctx, tenant, id, result, func(a *ledger.Approval) error {
 		switch {
 		case callErr == nil:
 			a.State, a.ToolError = ledger.Succeeded, res.ToolError
@@ -95,7 +95,7 @@ func (d *Desk) Finish(ctx context.Context, id schema.ApprovalID, res *schema.Res
 // number of processes may do it at once.
 func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
 	now := d.records.wall()
-	open := d.records.ledger.Where(func(a *ledger.Approval) bool { return !a.State.Ended() })
+	open := d.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return !a.State.Ended() })
 	waits := make(map[string]bool, len(open))
 	for _, a := range open {
 		waits[string(a.ID)] = true
@@ -103,13 +103,13 @@ func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (c
 		if next == nil {
 			continue
 		}
-		if _, changeErr := d.records.change(ctx, a.ID, nil, next); changeErr == nil {
+		if _, changeErr := d.records.change(ctx, a.Binding.Tenant, a.ID, nil, next); changeErr == nil {
 			changed++
 		} else if schema.KindOf(changeErr) != schema.KindConflict && err == nil {
 			err = changeErr
 		}
 	}
-	for _, p := range d.records.ledger.Permissions() {
+	for _, p := range d.records.ledger.Permissions(schema.AllTenants()) {
 		waits[p.ID] = true
 		d.records.permissionOver(&p)
 	}

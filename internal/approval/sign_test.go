@@ -47,7 +47,7 @@ func TestAWarrantIsMadeWithTheApprovalAndTravelsWithTheCall(t *testing.T) {
 	if a, err = r.say(two.ID, ledger.Approve, cleo); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
 		t.Errorf("two of two: %q, %v", a.Warrant, err)
 	}
-	if a, err = r.desk.Claim(ctx, two.ID, "door"); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
+	if a, err = r.desk.Claim(ctx, schema.DefaultTenant, two.ID, "door"); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
 		t.Errorf("claimed: %q, %v", a.Warrant, err)
 	}
 	denied := r.hold(byOps(1)).Approval
@@ -65,7 +65,7 @@ func TestAWarrantOfAnEditIsOverTheEditedBytes(t *testing.T) {
 	if err != nil || string(a.Warrant) != signature(ledger.Approved, h, less) {
 		t.Fatalf("%q, %v", a.Warrant, err)
 	}
-	if a, err = r.desk.Claim(ctx, h.ID, "door"); err != nil {
+	if a, err = r.desk.Claim(ctx, schema.DefaultTenant, h.ID, "door"); err != nil {
 		t.Fatal(err)
 	}
 	if call, err := r.desk.Call(ctx, a); err != nil || string(call.Arguments) != less || string(call.Warrant) != signature(ledger.Approved, h, less) {

@@ -103,7 +103,7 @@ func TestOnlyTheRequesterTakesItsCallBack(t *testing.T) {
 	if a, err := r.desk.Cancel(ctx, approved.CallID, agent); err != nil || a.State != ledger.Canceled {
 		t.Errorf("an approved one: %+v, %v", a, err)
 	}
-	if _, err := r.desk.Claim(ctx, approved.ID, "door"); schema.KindOf(err) != schema.KindConflict {
+	if _, err := r.desk.Claim(ctx, schema.DefaultTenant, approved.ID, "door"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("it was claimed afterwards: %v", err)
 	}
 	running := r.hold(byCaller())

@@ -171,7 +171,7 @@ func TestSilenceBecomesANoWithoutAnybodyLooking(t *testing.T) {
 	}
 	defer stop(t, a)
 	ended := make(chan *ledger.Approval, 16)
-	defer l.Watch(func(a *ledger.Approval) {
+	defer l.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if a.State.Ended() {
 			ended <- a
 		}

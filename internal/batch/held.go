@@ -21,14 +21,14 @@ type HeldCall struct {
 	ByCaller bool
 }
 
-// Held says how many calls of each of the batches wait for an approval, as of a moment
+// Held says how many calls of each of the tenant's batches wait for an approval, as of a moment
 // ago. Batches of which none does are left out.
-func (b *Batches) Held(batches ...schema.BatchID) map[schema.BatchID]int {
+func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[schema.BatchID]int {
 	if len(batches) == 0 {
 		return nil
 	}
 	held := make(map[schema.BatchID]int, len(batches))
-	b.o.Ledger.Where(func(a *ledger.Approval) bool {
+	b.o.Ledger.Where(schema.OnlyTenant(tenant), func(a *ledger.Approval) bool {
 		if a.State != ledger.Pending {
 			return false
 		}
@@ -47,7 +47,7 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 	if err != nil || m.State == journal.Ended {
 		return nil, err
 	}
-	found := b.o.Ledger.Where(func(a *ledger.Approval) bool {
+	found := b.o.Ledger.Where(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) bool {
 		of, _, ok := ParseCallID(a.CallID)
 		return ok && of == id && a.State == ledger.Pending
 	})
@@ -84,9 +84,9 @@ func (b *Batches) customID(ctx context.Context, j *job, id schema.BatchID, index
 }
 
 // HeldSingly returns how many calls of the principal are held and in no batch.
-func HeldSingly(book *ledger.Ledger, principal string) int {
-	return book.Count(func(a *ledger.Approval) bool {
-		if a.State != ledger.Pending || a.Binding.Requester.Name != principal {
+func HeldSingly(book *ledger.Ledger, who *schema.Principal) int {
+	return book.Count(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) bool {
+		if a.State != ledger.Pending || a.Binding.Requester.Name != who.Name {
 			return false
 		}
 		_, _, stored := ParseCallID(a.CallID)

@@ -219,7 +219,7 @@ func (h *heldCalls) withdrawAll() error {
 // find finds the calls of the journal that an earlier owner held: their
 // approvals may run, or have run and nobody has copied their end.
 func (h *heldCalls) find() error {
-	found := h.l.o.Ledger.Where(func(a *ledger.Approval) bool {
+	found := h.l.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
 		id, _, ok := ParseCallID(a.CallID)
 		return ok && id == h.l.owned.ID()
 	})

@@ -118,7 +118,7 @@ func (g *losses) settle() error {
 	if g.l.m.Kind == journal.Batch && g.l.m.State == journal.Receiving {
 		g.l.life.halt(errDamaged) // nobody knows which calls came
 	}
-	open := g.l.o.Ledger.Where(func(a *ledger.Approval) bool {
+	open := g.l.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
 		id, _, ok := ParseCallID(a.CallID)
 		return ok && id == g.l.owned.ID() && !a.State.Ended()
 	})

@@ -12,7 +12,7 @@ import (
 func (c *Calls) Arguments(ctx context.Context, s *Status) (args []byte, err error) {
 	switch {
 	case s.approval != nil:
-		args, err = c.o.Ledger.Asked(ctx, s.approval.ID)
+		args, err = c.o.Ledger.Asked(ctx, s.approval.Binding.Tenant, s.approval.ID)
 	case s.call != nil && (s.call.Method == "" || s.call.Method == schema.MethodCallTool):
 		args, err = c.o.Durable.Calls.ArgumentsOf(ctx, s.ID, s.call)
 	}

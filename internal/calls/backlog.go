@@ -30,7 +30,7 @@ type Backlog struct {
 func (c *Calls) Backlog() (b Backlog) {
 	b.ByTenant = make(map[schema.TenantID]int)
 	if c.o.Ledger != nil {
-		c.o.Ledger.Where(func(a *ledger.Approval) bool {
+		c.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
 			if a.State == ledger.Pending {
 				b.ByTenant[a.Binding.Tenant.Stored()]++
 				if b.Approvals++; b.OldestApproval.IsZero() || a.Created.Before(b.OldestApproval) {

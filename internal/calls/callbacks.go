@@ -20,7 +20,7 @@ func untold(a *ledger.Approval) bool {
 // whose callback is to be told; stop ends that. The id is for [Calls.TellCallback]. Every
 // front door sees every end. Calls must be able to hold calls.
 func (c *Calls) WatchCallbacks(ended func(id schema.ApprovalID)) (stop func()) {
-	return c.o.Ledger.Watch(func(a *ledger.Approval) {
+	return c.o.Ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if untold(a) {
 			ended(a.ID)
 		}
@@ -30,7 +30,7 @@ func (c *Calls) WatchCallbacks(ended func(id schema.ApprovalID)) (stop func()) {
 // DueCallbacks returns the held calls that ended at least the time after ago and whose
 // callbacks nobody has told yet; those that ended a day ago or earlier are left out.
 func (c *Calls) DueCallbacks(after time.Duration) (ids []schema.ApprovalID) {
-	for _, a := range c.o.Ledger.Where(func(a *ledger.Approval) bool {
+	for _, a := range c.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
 		return untold(a) && time.Since(a.Ended) > after && time.Since(a.Ended) < toldWithin
 	}) {
 		ids = append(ids, a.ID)
@@ -42,7 +42,7 @@ func (c *Calls) DueCallbacks(after time.Duration) (ids []schema.ApprovalID) {
 // and stores that it was. Several front doors may tell at once: what send makes of a
 // status must be the same each time.
 func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send func(s *Status, url string) error) error {
-	a, _, err := c.o.Ledger.Get(ctx, id)
+	a, _, err := c.o.Ledger.Get(ctx, schema.AllTenants(), id)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send fun
 	if err := send(OfApproval(a), a.CallbackURL); err != nil {
 		return err
 	}
-	_, err = c.o.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
+	_, err = c.o.Ledger.Change(ctx, a.Binding.Tenant, id, func(a *ledger.Approval) error {
 		if !a.Told.IsZero() {
 			return schema.Errorf(schema.KindConflict, "It was delivered in the meantime.")
 		}

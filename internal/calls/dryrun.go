@@ -235,7 +235,7 @@ func (d *dryRun) arguments(ctx context.Context, rec *records.Record) (args []byt
 	case rec.Known != "" && d.durable != nil:
 		args, err = d.durable.Read(ctx, rec.Known)
 	case rec.Approval != "" && d.c.o.Ledger != nil:
-		args, err = d.c.o.Ledger.Asked(ctx, rec.Approval)
+		args, err = d.c.o.Ledger.Asked(ctx, rec.Tenant, rec.Approval)
 		if err != nil && schema.KindOf(err) != schema.KindUnavailable && ctx.Err() == nil {
 			err = nil // they are not kept any more
 		}

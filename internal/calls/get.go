@@ -83,7 +83,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 	}
 	changed := make(chan struct{}, 1)
 	if d > 0 {
-		defer c.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) {
+		defer c.o.Ledger.WatchOne(schema.OnlyTenant(who.Tenant), ledger.IDFor(id), func(*ledger.Approval) {
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -142,14 +142,14 @@ func (c *Calls) recorded(ctx context.Context, id schema.CallID, who schema.Princ
 	return ofRecord(rec), nil
 }
 
-// Watch calls changed, which must not block, after each change of a held call; stop ends
+// Watch calls changed, which must not block, after each change of a held call of the tenant; stop ends
 // that. announced is false for a call whose changes are not announced: who waits for it
-// looks at it now and then. Watch does not check whose call it is.
-func (c *Calls) Watch(id schema.CallID, changed func()) (announced bool, stop func()) {
+// looks at it now and then. Watch does not check which principal's call it is.
+func (c *Calls) Watch(tenant schema.TenantID, id schema.CallID, changed func()) (announced bool, stop func()) {
 	if c.o.Ledger == nil {
 		return false, func() {}
 	}
-	return !c.stored(id), c.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) { changed() })
+	return !c.stored(id), c.o.Ledger.WatchOne(schema.OnlyTenant(tenant), ledger.IDFor(id), func(*ledger.Approval) { changed() })
 }
 
 // Filter chooses calls of the execution log.

@@ -63,7 +63,7 @@ func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *
 			if page[i].Approval == "" {
 				continue
 			}
-			_, err := book.Get(ctx, page[i].Approval, bus.Leader)
+			_, err := book.Get(ctx, schema.AllTenants(), page[i].Approval, bus.Leader)
 			if errors.Is(err, bus.ErrNotFound) {
 				return fmt.Sprintf("call %s was held under approval %s, which does not exist", page[i].ID, page[i].Approval), nil
 			}

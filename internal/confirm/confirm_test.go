@@ -67,7 +67,7 @@ func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
 	if ttl, err := s.Client.TTL(t.Context(), keys[0]).Result(); err != nil || ttl < 24*time.Hour || ttl > 25*time.Hour {
 		t.Errorf("kept for %s, %v", ttl, err)
 	}
-	stored, _, err := l.Get(t.Context(), a.ID)
+	stored, _, err := l.Get(t.Context(), schema.AllTenants(), a.ID)
 	if err != nil || stored.TokenHash != confirm.Hash(token) || strings.Contains(fmt.Sprintf("%+v", stored), secret) {
 		t.Errorf("in the ledger: %+v, %v", stored, err)
 	}
@@ -81,7 +81,7 @@ func TestARedisThatIsGoneIsDownAndSpendsNothing(t *testing.T) {
 	if _, err := h.Spend(t.Context(), token, "a", time.Now()); !errors.Is(err, confirm.ErrDown) {
 		t.Errorf("spending: %v", err)
 	}
-	if got, err := l.Current(t.Context(), a.ID); err != nil || got.State != ledger.Pending || got.Spent != nil {
+	if got, err := l.Current(t.Context(), schema.AllTenants(), a.ID); err != nil || got.State != ledger.Pending || got.Spent != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := h.Tokens.Mint(t.Context(), "appr_1", time.Minute); !errors.Is(err, confirm.ErrDown) {
@@ -105,7 +105,7 @@ func TestATokenThatWasTakenInVainCanBeSpent(t *testing.T) {
 		no := errors.New("the ledger was away")
 		mark := ledger.Spent{Attempt: "mine", At: time.Now().UTC()}
 		nobodyMinds := func(*ledger.Approval) error { return nil }
-		if _, err := h.Tokens.Spend(t.Context(), token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
+		if _, err := h.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
 			t.Fatal(err)
 		}
 		if _, err := h.Spend(t.Context(), token, attempt, time.Now()); err != nil {
@@ -128,7 +128,7 @@ func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
 	mark := ledger.Spent{Attempt: "first", At: time.Now().UTC(), By: "ann"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := h.Tokens.Spend(ctx, token, mark, func(*ledger.Approval) error { return nil }, func(a *ledger.Approval) error {
+	_, err := h.Tokens.Spend(ctx, schema.DefaultTenant, token, mark, func(*ledger.Approval) error { return nil }, func(a *ledger.Approval) error {
 		server.Stop() // Redis has given the token, and the ledger was not asked yet
 		return confirmtest.Running("first")(a)
 	})
@@ -137,7 +137,7 @@ func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
 	}
 	server.Again(t)
 	confirmtest.Wait(t, func() bool {
-		got, err := l.Current(t.Context(), a.ID)
+		got, err := l.Current(t.Context(), schema.AllTenants(), a.ID)
 		return err == nil && got.State == ledger.Pending && got.Spent == nil
 	})
 	if got, err := h.Spend(t.Context(), token, "second", time.Now()); err != nil || got.Spent.Attempt != "second" {

@@ -66,7 +66,7 @@ func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl tim
 	return token, t.gate.put(ctx, Hash(token), approvalID, ttl)
 }
 
-// Spend spends a token for the attempt that mark names, and has apply change the
+// Spend spends a token of a tenant's call for the attempt that mark names, and has apply change the
 // approval in the same step: of all who try one succeeds. may is asked before
 // anything is spent; like apply it may be called several times and must only
 // look (apply: only change its argument). Errors of both are returned as they
@@ -77,7 +77,7 @@ func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl tim
 // when it asks again because no answer came. A token that Redis gave to another
 // attempt can be spent for as long as the ledger says that it was not: the other
 // attempt may have lost the ledger in between.
-func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
+func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string, mark ledger.Spent, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
 	id := ApprovalOf(token)
 	if id == "" {
 		return nil, ErrUnknown
@@ -104,18 +104,18 @@ func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may
 		return nil
 	}
 	if t.gate != nil {
-		a, err := t.ledger.Check(ctx, id, look)
+		a, err := t.ledger.Check(ctx, tenant, id, look)
 		if err == nil {
 			err = t.gate.take(ctx, hash, mark.Attempt, a)
 		}
 		if errors.As(err, new(*SpentError)) {
-			err = t.takenInVain(ctx, id, look)
+			err = t.takenInVain(ctx, tenant, id, look)
 		}
 		if err != nil {
 			return nil, unknown(err)
 		}
 	}
-	a, err := t.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+	a, err := t.ledger.Change(ctx, tenant, id, func(a *ledger.Approval) error {
 		if err := look(a); err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may
 // takenInVain looks in the ledger, with all that was acknowledged, whether a token
 // that Redis gave away was spent: the process that took it may have died or lost the
 // ledger before it could spend it. Where it is unspent, the ledger decides.
-func (t *Tokens) takenInVain(ctx context.Context, id schema.ApprovalID, look func(*ledger.Approval) error) error {
-	a, err := t.ledger.Current(ctx, id)
+func (t *Tokens) takenInVain(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, look func(*ledger.Approval) error) error {
+	a, err := t.ledger.Current(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls/cache"
 	"github.com/callyard/callyard/internal/calls/quota"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // sharing is what front doors share next to NATS: limits, and results that are
@@ -19,7 +20,7 @@ type sharing struct {
 // openSharing opens the limits and the cache of this front door. The cache is used
 // only where a policy says so, and a policy may come to say so at any time.
 func (d *FrontDoor) openSharing() (*sharing, error) {
-	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: d.id, Own: d.ownLimits, Tenants: d.o.Tenants.Limits(), Routers: d.catalog.Routers, Held: func(principal string) int { return batch.HeldSingly(d.stores.approvals.Ledger, principal) }, Log: d.o.Log}
+	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: d.id, Own: d.ownLimits, Tenants: d.o.Tenants.Limits(), Routers: d.catalog.Routers, Held: func(p *schema.Principal) int { return batch.HeldSingly(d.stores.approvals.Ledger, p) }, Log: d.o.Log}
 	results := cache.Options{Config: d.o.Cache, Log: d.o.Log}
 	s := &sharing{}
 	if d.o.Redis != nil {

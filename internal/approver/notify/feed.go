@@ -98,8 +98,8 @@ func Start(o Options) *Feed {
 	f := &Feed{o: o, lanes: make(map[string]*lane)}
 	f.life, f.abort = context.WithCancel(context.Background())
 	f.ctx, f.cancel = context.WithCancel(f.life)
-	f.stop = o.Ledger.Watch(f.offer)
-	for _, a := range o.Ledger.Where(func(*ledger.Approval) bool { return true }) {
+	f.stop = o.Ledger.Watch(schema.AllTenants(), f.offer)
+	for _, a := range o.Ledger.Where(schema.AllTenants(), func(*ledger.Approval) bool { return true }) {
 		f.offer(a)
 	}
 	return f
@@ -182,7 +182,7 @@ func (f *Feed) show(place string, id schema.ApprovalID) error {
 	ctx, cancel := context.WithTimeout(f.life, showFor)
 	defer cancel()
 	// From the leader: word of a change may be ahead of the copy that is nearest.
-	a, err := f.o.Ledger.Current(ctx, id)
+	a, err := f.o.Ledger.Current(ctx, schema.AllTenants(), id)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return nil // it grew too old
 	}

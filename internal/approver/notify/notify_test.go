@@ -224,7 +224,7 @@ func TestWhatWaitsAloneLetsTheOthersPass(t *testing.T) {
 func TestAFeedBeginsWithWhatIsThere(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	heard := make(chan struct{}, 10)
-	defer h.ledger.Watch(func(a *ledger.Approval) {
+	defer h.ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if a.State == ledger.Denied {
 			heard <- struct{}{}
 		}
@@ -339,7 +339,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	}
 	stop := h.webhooks(c)
 	a := h.hold(func(rule *risk.Approval) { rule.Needed = 2 })
-	if _, err := h.ledger.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Escalated = time.Now().UTC(); return nil }); err != nil {
+	if _, err := h.ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.Escalated = time.Now().UTC(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	h.decide(a, ledger.Approve, "because")
@@ -349,10 +349,10 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 
 	b := h.hold(nil)
 	h.decide(b, ledger.Approve, "")
-	if _, err := h.desk.Claim(t.Context(), b.ID, "door"); err != nil {
+	if _, err := h.desk.Claim(t.Context(), schema.DefaultTenant, b.ID, "door"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.desk.Finish(t.Context(), b.ID, &schema.Result{Body: []byte(`{"hunter2":1}`)}, nil); err != nil {
+	if _, err := h.desk.Finish(t.Context(), schema.DefaultTenant, b.ID, &schema.Result{Body: []byte(`{"hunter2":1}`)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the end is told to both", func() bool { return len(r.types(b)) == 6 && slices.Contains(r.types(b), "approval.ended") })
@@ -373,7 +373,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	late := h.hold(func(rule *risk.Approval) { rule.Expires, rule.EscalateTo = time.Millisecond, nil })
 	until(t, "it expires", func() bool {
 		_, err := h.desk.Reconcile(t.Context(), func(string) bool { return true })
-		is, getErr := h.ledger.Current(t.Context(), late.ID)
+		is, getErr := h.ledger.Current(t.Context(), schema.AllTenants(), late.ID)
 		return err == nil && getErr == nil && is.State == ledger.Expired
 	})
 	stop = h.webhooks(c)

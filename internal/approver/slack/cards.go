@@ -140,7 +140,7 @@ func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 	if schema.Digest(args) != bound.ArgumentsDigest {
 		return nil, schema.Errorf(schema.KindConflict, "The approval is being changed.")
 	}
-	definition, err := c.o.Ledger.Definition(ctx, a.ID)
+	definition, err := c.o.Ledger.Definition(ctx, a.Binding.Tenant, a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (c *cards) setStale(key string, is bool) {
 
 // heal rewrites the card that was clicked where it is not the one that is kept up to
 // date: a post whose answer was lost leaves such a card behind.
-func (c *cards) heal(ctx context.Context, k click) {
+func (c *cards) heal(ctx context.Context, tenant schema.TenantID, k click) {
 	if k.channel == "" || k.ts == "" {
 		return
 	}
@@ -302,7 +302,7 @@ func (c *cards) heal(ctx context.Context, k click) {
 	if known && m.TS == k.ts {
 		return
 	}
-	a, err := c.o.Ledger.Current(ctx, k.ref.id)
+	a, err := c.o.Ledger.Current(ctx, schema.OnlyTenant(tenant), k.ref.id)
 	if err != nil {
 		return
 	}

@@ -96,7 +96,7 @@ func (d *decisions) take(ctx context.Context, k click) error {
 		return err
 	}
 	none := schema.Errorf(schema.KindNotFound, "The call does not exist, or you may not see it.")
-	a, err := d.o.Ledger.Current(ctx, k.ref.id)
+	a, err := d.o.Ledger.Current(ctx, schema.OnlyTenant(who.Tenant), k.ref.id)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return none
 	}
@@ -107,10 +107,10 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	if err != nil {
 		return err
 	}
-	if !a.Binding.Tenant.Is(who.Tenant) || !concerned(rule, who) {
+	if !concerned(rule, who) {
 		return none
 	}
-	defer d.cards.heal(ctx, k)
+	defer d.cards.heal(ctx, who.Tenant, k)
 	switch {
 	case referenceTo(a) != k.ref:
 		return schema.Errorf(schema.KindConflict, "The arguments changed since this card was posted; review the call again.")

@@ -252,7 +252,7 @@ func (r *fixture) told(name, text string) {
 
 func (r *fixture) now(a *ledger.Approval) *ledger.Approval {
 	r.t.Helper()
-	is, err := r.ledger.Current(r.t.Context(), a.ID)
+	is, err := r.ledger.Current(r.t.Context(), schema.AllTenants(), a.ID)
 	if err != nil {
 		r.t.Fatal(err)
 	}

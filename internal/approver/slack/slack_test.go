@@ -72,10 +72,10 @@ func TestAClickDecidesAndTheCardAndTheThreadTell(t *testing.T) {
 	if _, _, ok := m.Button("approve", 0); ok || !strings.Contains(m.Blocks, "in Slack") || !strings.Contains(m.Blocks, "ada") {
 		t.Errorf("the card: %s", m.Blocks)
 	}
-	if _, err := r.desk.Claim(t.Context(), a.ID, "door"); err != nil {
+	if _, err := r.desk.Claim(t.Context(), schema.DefaultTenant, a.ID, "door"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.desk.Finish(t.Context(), a.ID, &schema.Result{Body: []byte(`{"secret":"result"}`)}, nil); err != nil {
+	if _, err := r.desk.Finish(t.Context(), schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{"secret":"result"}`)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.slack.Until(t, "the thread tells", func() bool { return len(r.slack.Thread(m)) == 1 })
@@ -176,7 +176,7 @@ func TestWhoIsAskedLaterGetsACardThen(t *testing.T) {
 	if len(r.slack.Messages(board)) > 0 {
 		t.Error("the board is asked at once")
 	}
-	if _, err := r.ledger.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Escalated = time.Now().UTC(); return nil }); err != nil {
+	if _, err := r.ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.Escalated = time.Now().UTC(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	r.card(board, a, "", anyCard)

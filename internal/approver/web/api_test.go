@@ -78,7 +78,7 @@ func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
 	}
 	decode(t, f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
 	eventually(t, func() bool {
-		_, err := f.ledger.Asked(t.Context(), a.ID)
+		_, err := f.ledger.Asked(t.Context(), schema.DefaultTenant, a.ID)
 		return schema.KindOf(err) == schema.KindNotFound
 	})
 	decode(t, f.api("ada", "GET", "/approvals/"+string(a.ID), ""), &d)
@@ -143,7 +143,7 @@ func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
 	if got := f.api("ada", "POST", string(path), decision("edit", a.Binding.ArgumentsDigest, `,"arguments":`+edited)); got.status != http.StatusOK {
 		t.Fatal(got.status, got.body)
 	}
-	if raw, err := f.ledger.Arguments(t.Context(), a.ID); err != nil || string(raw) != edited {
+	if raw, err := f.ledger.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || string(raw) != edited {
 		t.Errorf("%s %v", raw, err)
 	}
 	var d struct {

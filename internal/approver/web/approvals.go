@@ -126,7 +126,7 @@ func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.P
 	if !plainID(id) {
 		return nil, errNotThere("with that id")
 	}
-	a, _, err := v.o.Ledger.Get(ctx, id)
+	a, _, err := v.o.Ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return nil, errNotThere(id)
 	}
@@ -177,7 +177,7 @@ func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
 	}
 	var err error
 	// Small edited arguments are kept when large ones that were asked for are not.
-	if q.Asked, err = v.o.Ledger.Asked(ctx, q.ID); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
+	if q.Asked, err = v.o.Ledger.Asked(ctx, q.Binding.Tenant, q.ID); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
 		return nil
 	}
 	return err
@@ -263,7 +263,7 @@ func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approv
 	if err := validate.Arguments(answer.Arguments, v.o.ArgumentBytes, 0); err != nil {
 		return err
 	}
-	definition, err := v.o.Ledger.Definition(ctx, q.ID)
+	definition, err := v.o.Ledger.Definition(ctx, q.Binding.Tenant, q.ID)
 	if err != nil {
 		return err
 	}

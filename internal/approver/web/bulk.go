@@ -62,7 +62,7 @@ func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.Approva
 				ids = append(ids, schema.ApprovalID(id))
 			}
 		case "requester":
-			g.site.o.Ledger.EachPending(func(a *ledger.Approval) {
+			g.site.o.Ledger.EachPending(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 				if a.Binding.Requester.Name != given[0] {
 					return
 				}

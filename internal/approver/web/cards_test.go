@@ -83,7 +83,7 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 func (f *fabric) approved(id schema.ApprovalID, want int) {
 	f.t.Helper()
 	changed := make(chan struct{}, 1)
-	defer f.ledger.Watch(func(*ledger.Approval) {
+	defer f.ledger.Watch(schema.AllTenants(), func(*ledger.Approval) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -91,7 +91,7 @@ func (f *fabric) approved(id schema.ApprovalID, want int) {
 	})()
 	late := time.After(10 * time.Second)
 	for {
-		for _, a := range f.ledger.Pending() {
+		for _, a := range f.ledger.Pending(schema.AllTenants()) {
 			if a.ID == id && len(a.Decisions) == want {
 				return
 			}

@@ -75,7 +75,7 @@ func (v *approvals) change(ctx context.Context, q *approvalView) (*ToolChange, e
 		return c, nil
 	}
 	c.Is = "changed"
-	raw, err := v.o.Ledger.Definition(ctx, last.ID)
+	raw, err := v.o.Ledger.Definition(ctx, last.Binding.Tenant, last.ID)
 	if kind := schema.KindOf(err); err != nil && kind != schema.KindNotFound {
 		return nil, err
 	}

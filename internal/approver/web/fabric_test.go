@@ -126,7 +126,7 @@ func requester() schema.Principal { return schema.Principal{Name: "agent", Owner
 // state reads how an approval stands.
 func (f *fabric) state(id schema.ApprovalID) *ledger.Approval {
 	f.t.Helper()
-	a, _, err := f.ledger.Get(f.t.Context(), id)
+	a, _, err := f.ledger.Get(f.t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func (f *fabric) seen(id schema.ApprovalID, state ledger.State) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 	defer cancel()
 	changed := make(chan struct{}, 1)
-	defer f.ledger.Watch(func(*ledger.Approval) {
+	defer f.ledger.Watch(schema.AllTenants(), func(*ledger.Approval) {
 		select {
 		case changed <- struct{}{}:
 		default:

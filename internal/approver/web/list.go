@@ -108,7 +108,7 @@ type bulk struct {
 func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who schema.Principal) (p pendingPage) {
 	p.First = after == ""
 	counts, more := make(map[string]int), false
-	v.o.Ledger.EachPending(func(a *ledger.Approval) {
+	v.o.Ledger.EachPending(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 		q, ok := v.see(a, who)
 		if !ok {
 			return
@@ -129,7 +129,7 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 	if more {
 		p.Next = "/?" + url.Values{"after": {string(p.Waiting[len(p.Waiting)-1].ID)}}.Encode()
 	}
-	last := v.lastDigests(p.Waiting)
+	last := v.lastDigests(p.Waiting, who.Tenant)
 	for _, q := range p.Waiting {
 		q.Peek = v.peek(ctx, q.Approval)
 		digest, known := last[toolOf(q.Approval)]
@@ -156,7 +156,7 @@ func toolOf(a *ledger.Approval) toolKey {
 
 // lastDigests returns, for the tools of calls that wait, the digest of the definition with which
 // a person allowed each last; see lastAllowed. It looks at all approvals once.
-func (v *approvals) lastDigests(waiting []*approvalView) map[toolKey]string {
+func (v *approvals) lastDigests(waiting []*approvalView, tenant schema.TenantID) map[toolKey]string {
 	type allowed struct {
 		at     time.Time
 		digest string
@@ -166,7 +166,7 @@ func (v *approvals) lastDigests(waiting []*approvalView) map[toolKey]string {
 		newest[toolOf(q.Approval)] = allowed{}
 	}
 	states := wasAllowed()
-	v.o.Ledger.Count(func(a *ledger.Approval) bool {
+	v.o.Ledger.Count(schema.OnlyTenant(tenant), func(a *ledger.Approval) bool {
 		was, asked := newest[toolOf(a)]
 		if asked && slices.Contains(states, a.State) && (was.digest == "" || a.Created.After(was.at)) && seenByPerson(a) {
 			newest[toolOf(a)] = allowed{a.Created, a.Binding.ToolDefinitionDigest}
@@ -199,11 +199,11 @@ func (v *approvals) past(ctx context.Context, q *approvalView) past {
 	if q.Edited == nil {
 		return p
 	}
-	asked, err := v.o.Ledger.Asked(ctx, q.ID)
+	asked, err := v.o.Ledger.Asked(ctx, q.Binding.Tenant, q.ID)
 	if err != nil || len(asked) > maxPastDiff {
 		return p
 	}
-	if edited, err := v.o.Ledger.Arguments(ctx, q.ID); err == nil && len(edited) <= maxPastDiff {
+	if edited, err := v.o.Ledger.Arguments(ctx, q.Binding.Tenant, q.ID); err == nil && len(edited) <= maxPastDiff {
 		p.Lines = textdiff.JSON(asked, edited)
 	}
 	return p

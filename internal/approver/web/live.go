@@ -31,7 +31,7 @@ type live struct {
 
 func newLive(l *ledger.Ledger, a *access) *live {
 	v := &live{access: a, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
-	v.stop = l.Watch(func(*ledger.Approval) { v.notify() })
+	v.stop = l.Watch(schema.AllTenants(), func(*ledger.Approval) { v.notify() })
 	return v
 }
 

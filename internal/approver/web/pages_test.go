@@ -47,7 +47,7 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 			t.Errorf("the preset is lost: %+v", is.Decisions)
 		}
 		if kind == "edit" {
-			if raw, err := f.ledger.Arguments(t.Context(), a.ID); err != nil || string(raw) != "{\n  \"target\": \"y\"\n}" {
+			if raw, err := f.ledger.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || string(raw) != "{\n  \"target\": \"y\"\n}" {
 				t.Errorf("%q %v", raw, err)
 			}
 		}

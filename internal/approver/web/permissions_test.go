@@ -121,10 +121,10 @@ func cookieOf(t *testing.T, f *fabric, c *http.Client) string {
 func (f *fabric) permitted(n int) {
 	f.t.Helper()
 	deadline := time.After(10 * time.Second)
-	for len(f.desk.Permissions.List(f.t.Context())) != n {
+	for len(f.desk.Permissions.List(schema.DefaultTenant)) != n {
 		select {
 		case <-deadline:
-			f.t.Fatalf("there are %d permissions, not %d", len(f.desk.Permissions.List(f.t.Context())), n)
+			f.t.Fatalf("there are %d permissions, not %d", len(f.desk.Permissions.List(schema.DefaultTenant)), n)
 		default:
 		}
 	}

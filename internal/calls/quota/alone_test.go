@@ -379,9 +379,9 @@ func BenchmarkEnterAndLeave(b *testing.B) {
 }
 
 func TestHeldCallsCountAsQueued(t *testing.T) {
-	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10}), Held: func(name string) int {
-		if name != ci.Name {
-			t.Errorf("the held calls of %q", name)
+	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10}), Held: func(p *schema.Principal) int {
+		if p.Name != ci.Name {
+			t.Errorf("the held calls of %q", p.Name)
 		}
 		return 7
 	}})

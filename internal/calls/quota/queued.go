@@ -57,7 +57,7 @@ func (q *Quota) Space(p *schema.Principal, lines int) int {
 	if l == nil || l.queued == 0 {
 		return math.MaxInt
 	}
-	held := q.held(p.Name)
+	held := q.held(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return l.queued - lines - held - s.backlog.all(int(q.doors.Load()), q.shared.up())

@@ -37,7 +37,7 @@ type Options struct {
 	Routers func() int
 	// Held is how many calls of the principal are held in addition to those of batches; they
 	// count as queued. nil: none.
-	Held func(principal string) int
+	Held func(*schema.Principal) int
 	// Renew is how often leases are renewed (500 ms). They end after six times that.
 	Renew time.Duration
 	Log   *slog.Logger
@@ -50,7 +50,7 @@ type Quota struct {
 	cohort              *cohort // nil: no tenant has limits
 	shared              *shared // nil: there is no Redis
 	routers             func() int
-	held                func(principal string) int
+	held                func(*schema.Principal) int
 	own                 func(*schema.Principal) scope.Limits
 	doors               atomic.Int64
 	renewEvery          time.Duration
@@ -79,7 +79,7 @@ func Open(o Options) *Quota {
 		q.routers = func() int { return 1 }
 	}
 	if q.held == nil {
-		q.held = func(string) int { return 0 }
+		q.held = func(*schema.Principal) int { return 0 }
 	}
 	q.count()
 	if o.Redis != nil {

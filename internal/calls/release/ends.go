@@ -55,7 +55,7 @@ func (e *ends) add(a *ledger.Approval) {
 
 // catchUp takes in the ends that no front door may have heard of.
 func (e *ends) catchUp(l *ledger.Ledger) {
-	for _, a := range l.Where(func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
+	for _, a := range l.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
 		e.add(a)
 	}
 }

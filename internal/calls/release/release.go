@@ -70,7 +70,7 @@ type Runner struct {
 func Start(o Options) *Runner {
 	r := &Runner{o: o, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1), ends: ends{records: o.Records, wake: make(chan struct{}, 1)}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.unwatch = o.Ledger.Watch(func(a *ledger.Approval) {
+	r.unwatch = o.Ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if neverRan(a) {
 			r.ends.add(a.Clone())
 		}
@@ -130,7 +130,7 @@ func (r *Runner) claimAll() {
 		default:
 			return // the next tick, or another front door
 		}
-		claimed, err := r.o.Desk.Claim(r.ctx, a.ID, r.o.FrontDoor)
+		claimed, err := r.o.Desk.Claim(r.ctx, a.Binding.Tenant, a.ID, r.o.FrontDoor)
 		if err != nil {
 			<-r.slots
 			continue // another front door has it
@@ -248,7 +248,7 @@ func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
 	finish := func() error {
 		try, done := context.WithTimeout(ctx, tryTimeout)
 		defer done()
-		_, err := r.o.Desk.Finish(try, a.ID, res, callErr)
+		_, err := r.o.Desk.Finish(try, a.Binding.Tenant, a.ID, res, callErr)
 		return err // it is looked at here
 	}
 	// A ledger that is away for a moment must not make a known end unknown.

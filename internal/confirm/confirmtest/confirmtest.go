@@ -94,7 +94,7 @@ func Running(runner string) func(*ledger.Approval) error {
 
 // Spend spends a token as a front door does.
 func (h House) Spend(ctx context.Context, token, attempt string, at time.Time) (*ledger.Approval, error) {
-	return h.Tokens.Spend(ctx, token, ledger.Spent{Attempt: attempt, At: at.UTC(), By: "ann"}, nobodyMinds, Running(attempt))
+	return h.Tokens.Spend(ctx, schema.DefaultTenant, token, ledger.Spent{Attempt: attempt, At: at.UTC(), By: "ann"}, nobodyMinds, Running(attempt))
 }
 
 func (b *bench) spend(t *testing.T, token, attempt string) (*ledger.Approval, error) {
@@ -136,7 +136,7 @@ func stranger(t *testing.T, b *bench) {
 	no := errors.New("not yours")
 	for i := range 3 {
 		mark := ledger.Spent{Attempt: fmt.Sprint("stranger ", i), At: b.Now()}
-		if _, err := b.Tokens.Spend(t.Context(), token, mark, func(*ledger.Approval) error { return no }, Running("x")); !errors.Is(err, no) {
+		if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, func(*ledger.Approval) error { return no }, Running("x")); !errors.Is(err, no) {
 			t.Errorf("a stranger: %v", err)
 		}
 	}
@@ -178,7 +178,7 @@ func second2[T any](_ T, err error) error { return err }
 func decided(t *testing.T, b *bench) {
 	for _, state := range []ledger.State{ledger.Denied, ledger.Canceled, ledger.Revoked, ledger.Expired} {
 		a, token := b.hold(t, time.Minute)
-		if _, err := b.Ledger.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.State = state; return nil }); err != nil {
+		if _, err := b.Ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.State = state; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var spent *confirm.SpentError
@@ -259,7 +259,7 @@ func refused(t *testing.T, b *bench) {
 	_, token := b.hold(t, time.Minute)
 	no := errors.New("not now")
 	mark := ledger.Spent{Attempt: "mine", At: b.Now()}
-	if _, err := b.Tokens.Spend(t.Context(), token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
+	if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
 		t.Error(err)
 	}
 	if _, err := b.spend(t, token, "mine"); err != nil {
@@ -281,7 +281,7 @@ func gone(t *testing.T, b *bench) {
 		if first == nil && again == nil || again != nil && !errors.As(again, &spent) {
 			t.Errorf("first %v, then %v", first, again)
 		}
-		if got, err := b.Ledger.Current(t.Context(), a.ID); err != nil || got.State != ledger.Running {
+		if got, err := b.Ledger.Current(t.Context(), schema.AllTenants(), a.ID); err != nil || got.State != ledger.Running {
 			t.Errorf("%v, %v", got, err)
 		}
 	}

@@ -154,7 +154,7 @@ func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execut
 			return
 		}
 		res, err := chain.Run(gone, call, nil)
-		if _, finishErr := desk.Finish(gone, a.ID, res, err); finishErr != nil {
+		if _, finishErr := desk.Finish(gone, schema.DefaultTenant, a.ID, res, err); finishErr != nil {
 			res, err = nil, finishErr
 		}
 		done <- end{res, err}

@@ -24,7 +24,7 @@ const (
 // would run.
 func (f *fabric) decide(id schema.ApprovalID, kind ledger.DecisionKind) error {
 	f.t.Helper()
-	shown, _, err := f.Calls.Ledger.Get(f.t.Context(), id)
+	shown, _, err := f.Calls.Ledger.Get(f.t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (f *fabric) agree(id schema.ApprovalID) {
 	if err := f.decide(id, ledger.Approve); err != nil {
 		f.t.Fatal(err)
 	}
-	running, err := f.Calls.Desk.Claim(f.t.Context(), id, f.Calls.FrontDoor)
+	running, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, id, f.Calls.FrontDoor)
 	if err == nil {
 		_, err = f.Calls.Release(f.t.Context(), running)
 	}

@@ -224,7 +224,7 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 	unwatch := make([]func(), 0, len(e.filter.tasks))
 	for _, id := range e.filter.tasks {
 		callID, _ := callOf(id)
-		announced, stop := ts.calls.Watch(callID, func() {
+		announced, stop := ts.calls.Watch(x.principal.Tenant, callID, func() {
 			select {
 			case moved <- id:
 			default: // the client reads slowly, and asks now and then

@@ -109,7 +109,7 @@ func (f *fabric) held(id schema.BatchID, n int) []batches.HeldCall {
 // runApproved does what a front door does with an approved call.
 func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 	f.t.Helper()
-	a, err := f.Calls.Desk.Claim(f.t.Context(), ledger.IDFor(callID), f.Calls.FrontDoor)
+	a, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, ledger.IDFor(callID), f.Calls.FrontDoor)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // BenchmarkAnApproval is an approval asked for, run and ended on the embedded
@@ -46,7 +47,7 @@ func BenchmarkAnApproval(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				if _, err := l.Change(b.Context(), a.ID, to(ledger.Canceled)); err != nil {
+				if _, err := l.Change(b.Context(), schema.DefaultTenant, a.ID, to(ledger.Canceled)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
@@ -58,7 +59,7 @@ func BenchmarkAnApproval(b *testing.B) {
 		return err
 	})
 	step("change", func(ctx context.Context, a *ledger.Approval) error {
-		_, err := l.Change(ctx, a.ID, to(ledger.Running))
+		_, err := l.Change(ctx, schema.DefaultTenant, a.ID, to(ledger.Running))
 		return err
 	})
 }

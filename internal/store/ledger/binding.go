@@ -39,6 +39,11 @@ func (b *Binding) Of(who *schema.Principal) bool {
 	return who.Same(&schema.Principal{Name: b.Requester.Name, Tenant: b.Tenant})
 }
 
+// requester tells the requester from those of the same name in other tenants.
+func (b *Binding) requester() schema.PrincipalID {
+	return schema.PrincipalID{Tenant: b.Tenant.Stored(), Name: b.Requester.Name}
+}
+
 // bindingVersion begins the list, so that a digest of another form is another.
 const bindingVersion = "callyard approval binding 1"
 

@@ -66,8 +66,8 @@ func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int
 
 // Arguments returns the exact bytes that would run now: the edited ones where
 // they were edited, else those that were asked for.
-func (l *Ledger) Arguments(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
-	a, _, err := l.Get(ctx, id)
+func (l *Ledger) Arguments(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
+	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
 }
 
 // Asked returns the exact bytes that were asked for, edited since or not.
-func (l *Ledger) Asked(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
-	a, _, err := l.Get(ctx, id)
+func (l *Ledger) Asked(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
+	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (l *Ledger) Asked(ctx context.Context, id schema.ApprovalID) ([]byte, error
 
 // Definition returns the definition of the tool as the server sent it when the
 // call was held; empty where none was stored.
-func (l *Ledger) Definition(ctx context.Context, id schema.ApprovalID) ([]byte, error) {
-	a, _, err := l.Get(ctx, id)
+func (l *Ledger) Definition(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
+	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +154,10 @@ func split(body []byte) (definition, args []byte, err error) {
 	return body[4 : 4+n : 4+n], body[4+n:], nil
 }
 
-// PutEdited stores other arguments for an approval and returns their digest.
+// PutEdited stores other arguments for an approval of the tenant and returns their digest.
 // They count from the change that sets [Approval.Edited] to it.
-func (l *Ledger) PutEdited(ctx context.Context, id schema.ApprovalID, args []byte) (string, error) {
-	return l.put(ctx, placeOf(len(args)), id, kindEdited, args)
+func (l *Ledger) PutEdited(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, args []byte) (string, error) {
+	return l.put(ctx, schema.OnlyTenant(tenant), placeOf(len(args)), id, kindEdited, args)
 }
 
 // placeOf says where arguments of that size lie.
@@ -168,7 +168,11 @@ func placeOf(size int) place {
 	return inLedger
 }
 
-func (l *Ledger) put(ctx context.Context, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
+// put stores bytes of an approval of these tenants that the view has, or that is read for it.
+func (l *Ledger) put(ctx context.Context, of schema.Tenants, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
+	if _, _, _, err := l.known(ctx, of, id); err != nil {
+		return "", err
+	}
 	if len(b) > MaxBytes {
 		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s has %d bytes and exceeds the limit of %d bytes.", kind, id, len(b), MaxBytes)
 	}
@@ -186,12 +190,12 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 	if seen.ResultDigest == "" {
 		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, seen.State).WithCall(seen.CallID)
 	}
-	a, r, err := l.read(ctx, id)
+	a, r, err := l.read(ctx, schema.OnlyTenant(seen.Binding.Tenant), id)
 	if err != nil {
 		return nil, err
 	}
 	if a.ResultDigest == "" { // a replica that is behind has answered
-		if r, err = l.store.Get(ctx, id, bus.Leader); err != nil {
+		if r, err = l.store.get(ctx, id, bus.Leader); err != nil {
 			return nil, readError(err, id)
 		}
 		if a, err = decode(r.Head); err != nil {

@@ -95,7 +95,7 @@ func (f *forgetter) sweep(ctx context.Context) error {
 		if a, _, known := f.l.view.get(id); known && !a.State.Ended() {
 			continue
 		}
-		a, err := f.l.Current(ctx, id)
+		a, err := f.l.Current(ctx, schema.AllTenants(), id)
 		switch {
 		case err == nil && a.State.Ended(), schema.KindOf(err) == schema.KindNotFound && f.missing[id]:
 			f.purge(ctx, id)

@@ -54,7 +54,7 @@ func (l *Ledger) keeps(t *testing.T, what string, want ...schema.ApprovalID) {
 func (l *Ledger) becomes(t *testing.T, id schema.ApprovalID, states ...State) {
 	t.Helper()
 	for _, s := range states {
-		if _, err := l.Change(t.Context(), id, func(a *Approval) error {
+		if _, err := l.Change(t.Context(), schema.DefaultTenant, id, func(a *Approval) error {
 			if a.State = s; s == Running {
 				a.Runner = &Runner{FrontDoor: "fd-1", Started: time.Now()}
 			}
@@ -73,17 +73,17 @@ func TestLargeArgumentsAreForgottenWhenTheirCallHasEnded(t *testing.T) {
 	l.keeps(t, "at the beginning", waits.ID)
 	for _, states := range [][]State{{Denied}, {Expired}, {Canceled}, {Approved, Revoked}, {Approved, Running, Succeeded}, {Running, Failed}, {Running, Unknown}} {
 		a := l.holds(t, large)
-		if got, err := other.Arguments(t.Context(), a.ID); err != nil || len(got) != large {
+		if got, err := other.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || len(got) != large {
 			t.Fatalf("another process reads %d bytes, %v", len(got), err)
 		}
 		other.becomes(t, a.ID, states...)
 		l.keeps(t, fmt.Sprint(states), waits.ID)
-		if got, err := other.Arguments(t.Context(), a.ID); schema.KindOf(err) != schema.KindNotFound {
+		if got, err := other.Arguments(t.Context(), schema.DefaultTenant, a.ID); schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("%v: %d bytes are read, %v", states, len(got), err)
 		}
 	}
 	l.becomes(t, small.ID, Denied)
-	if got, err := other.Arguments(t.Context(), small.ID); err != nil || len(got) != smallArguments {
+	if got, err := other.Arguments(t.Context(), schema.DefaultTenant, small.ID); err != nil || len(got) != smallArguments {
 		t.Errorf("small ones are kept with the record: %d bytes, %v", len(got), err)
 	}
 }
@@ -92,22 +92,22 @@ func TestLargeEditedArgumentsAreForgottenToo(t *testing.T) {
 	l := openFor(t, bustest.Start(t), "a")
 	a := l.holds(t, 100)
 	edited := bytes.Repeat([]byte("y"), smallArguments+1)
-	sum, err := l.PutEdited(t.Context(), a.ID, edited)
+	sum, err := l.PutEdited(t.Context(), schema.DefaultTenant, a.ID, edited)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Change(t.Context(), a.ID, func(a *Approval) error {
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *Approval) error {
 		a.Edited = &Edited{By: "ben", ArgumentsDigest: sum, Size: int64(len(edited)), At: time.Now()}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Arguments(t.Context(), a.ID); err != nil || !bytes.Equal(got, edited) {
+	if got, err := l.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || !bytes.Equal(got, edited) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
 	l.becomes(t, a.ID, Denied)
 	l.keeps(t, "after the end")
-	if got, err := l.Asked(t.Context(), a.ID); err != nil || len(got) != 100 {
+	if got, err := l.Asked(t.Context(), schema.DefaultTenant, a.ID); err != nil || len(got) != 100 {
 		t.Errorf("small ones that were asked for: %d bytes, %v", len(got), err)
 	}
 }
@@ -122,7 +122,8 @@ func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
 	// between the arguments and the record.
 	never := IDFor(schema.NewCallID())
 	for _, id := range []schema.ApprovalID{ended.ID, never} {
-		if _, err := l.put(t.Context(), placeOf(smallArguments+1), id, kindArguments, bytes.Repeat([]byte("x"), smallArguments+1)); err != nil {
+		large := bytes.Repeat([]byte("x"), smallArguments+1)
+		if err := l.store.putParts(t.Context(), placeOf(len(large)), id, kindArguments, schema.Digest(large), large); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,14 +140,14 @@ func TestWhoWatchesOneApprovalHearsOfThatOneOnly(t *testing.T) {
 	l := openFor(t, bustest.Start(t), "a")
 	mine, other := l.holds(t, 10), l.holds(t, 10)
 	heard := make(chan State, 10)
-	stop := l.WatchOne(mine.ID, func(a *Approval) {
+	stop := l.WatchOne(schema.AllTenants(), mine.ID, func(a *Approval) {
 		if a.ID != mine.ID {
 			t.Errorf("it heard of %s", a.ID)
 		}
 		heard <- a.State
 	})
 	others := make(chan State, 10)
-	defer l.WatchOne(other.ID, func(a *Approval) { others <- a.State })()
+	defer l.WatchOne(schema.AllTenants(), other.ID, func(a *Approval) { others <- a.State })()
 	l.becomes(t, mine.ID, Approved)
 	for s := range heard { // of the opening it may hear too
 		if s == Approved {

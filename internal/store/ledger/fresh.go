@@ -61,7 +61,7 @@ func (r *reads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) 
 func (r *reads) run(id schema.ApprovalID, a *asked) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
-		a.now.record, a.now.err = r.store.Get(ctx, id, bus.Leader)
+		a.now.record, a.now.err = r.store.get(ctx, id, bus.Leader)
 		cancel()
 		close(a.now.done)
 		r.mu.Lock()

@@ -178,30 +178,38 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	return schema.Errorf(schema.KindInternal, "The approval %s; it was not stored.", wrong).WithCall(a.CallID)
 }
 
-// Get reads an approval as it stands. It is a hint: [Ledger.Change] decides.
-func (l *Ledger) Get(ctx context.Context, id schema.ApprovalID) (*Approval, Revision, error) {
-	a, r, err := l.read(ctx, id)
+// Get reads an approval of these tenants as it stands. It is a hint: [Ledger.Change] decides.
+func (l *Ledger) Get(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, Revision, error) {
+	a, r, err := l.read(ctx, of, id)
 	return a, Revision(r.Sequence), err
 }
 
-// ByCall reads the approval of a call of these tenants. The error is of KindNotFound where
-// there is none, or it is of another tenant.
+// ByCall is [Ledger.Get] for the approval of a call.
 func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.CallID) (*Approval, Revision, error) {
-	id := IDFor(callID)
-	a, r, err := l.Get(ctx, id)
-	if err == nil && !of.Include(a.Binding.Tenant) {
-		return nil, 0, NoApproval(id)
-	}
-	return a, r, err
+	return l.Get(ctx, of, IDFor(callID))
 }
 
-func (l *Ledger) read(ctx context.Context, id schema.ApprovalID) (*Approval, Stored, error) {
-	r, err := l.store.Get(ctx, id, bus.Either)
+func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, Stored, error) {
+	r, err := l.store.get(ctx, id, bus.Either)
 	if err != nil {
 		return nil, r, readError(err, id)
 	}
 	a, err := decode(r.Head)
+	if err == nil && !of.Include(a.Binding.Tenant) {
+		return nil, Stored{}, NoApproval(id)
+	}
 	return a, r, err
+}
+
+// known returns the approval of these tenants and its revision, from the view where that has
+// it (hint), else from the leader. One of another tenant is looked up like one that is not
+// there, and takes as long.
+func (l *Ledger) known(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (a *Approval, revision uint64, hint bool, err error) {
+	if a, revision, hint = l.view.get(id); hint && of.Include(a.Binding.Tenant) {
+		return a, revision, true, nil
+	}
+	a, revision, err = l.reads.fresh(ctx, of, id)
+	return a, revision, false, err
 }
 
 func readError(err error, id schema.ApprovalID) error {
@@ -227,53 +235,55 @@ func decode(head []byte) (*Approval, error) {
 	return a, nil
 }
 
-// Check says what f would say to the approval, without storing what f does to
+// Check says what f would say to the approval of the tenant, without storing what f does to
 // it; a refusal is of the record as it stands. It returns the approval as f saw
 // it last.
-func (l *Ledger) Check(ctx context.Context, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
-	now, _, hint := l.view.get(id)
+func (l *Ledger) Check(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
+	of := schema.OnlyTenant(tenant)
+	now, _, hint, err := l.known(ctx, of, id)
 	if hint {
 		seen := now.Clone()
 		if f(seen.Clone()) == nil {
 			return seen, nil
 		}
+		now, _, err = l.reads.fresh(ctx, of, id)
 	}
-	now, _, err := l.reads.fresh(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	return now, f(now.Clone())
 }
 
-// Change reads an approval, lets f change it and stores it when nobody was
+// Change reads an approval of the tenant, lets f change it and stores it when nobody was
 // faster; else it starts over with what the other wrote, a bounded number of
 // times. f may be called several times and must do nothing but change its
 // argument. An error of f is returned as it is, once f has seen the record fresh.
 //
 // When the error has [schema.KindUnavailable], the change may have happened or
 // may yet happen: whoever wanted to run the call must not.
-func (l *Ledger) Change(ctx context.Context, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
-	return l.change(ctx, id, nil, f)
+func (l *Ledger) Change(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
+	return l.change(ctx, schema.OnlyTenant(tenant), id, nil, f)
 }
 
 // End is [Ledger.Change] for how a call ended, with the bytes of its result: in
 // the same write where they are small. It sets ResultDigest. A nil result is
 // none.
-func (l *Ledger) End(ctx context.Context, id schema.ApprovalID, result []byte, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) End(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, result []byte, f func(*Approval) error) (*Approval, error) {
+	of := schema.OnlyTenant(tenant)
 	if result == nil {
-		return l.change(ctx, id, nil, f)
+		return l.change(ctx, of, id, nil, f)
 	}
 	sum, extra := "", result
 	if len(result) == 0 || len(result) > min(inlineResult, l.store.maxBody()/2) {
 		var err error
-		if sum, err = l.put(ctx, inLedger, id, kindResult, result); err != nil {
+		if sum, err = l.put(ctx, of, inLedger, id, kindResult, result); err != nil {
 			return nil, err
 		}
 		extra = nil
 	} else {
 		sum = schema.Digest(result)
 	}
-	return l.change(ctx, id, extra, func(a *Approval) error {
+	return l.change(ctx, of, id, extra, func(a *Approval) error {
 		if err := f(a); err != nil {
 			return err
 		}
@@ -282,15 +292,13 @@ func (l *Ledger) End(ctx context.Context, id schema.ApprovalID, result []byte, f
 	})
 }
 
-func (l *Ledger) change(ctx context.Context, id schema.ApprovalID, extra []byte, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.ApprovalID, extra []byte, f func(*Approval) error) (*Approval, error) {
 	f = l.guard(f)
-	// The view saves the read: when it is behind, the write does not succeed.
-	now, revision, hint := l.view.get(id)
-	var err error
-	if !hint {
-		if now, revision, err = l.reads.fresh(ctx, id); err != nil {
-			return nil, err
-		}
+	// The view saves the read: when it is behind, the write does not succeed. The tenant of a
+	// record never changes, so what is read again below needs no second look at it.
+	now, revision, hint, err := l.known(ctx, of, id)
+	if err != nil {
+		return nil, err
 	}
 	var mine []string
 	for range maxTries {
@@ -308,7 +316,7 @@ func (l *Ledger) change(ctx context.Context, id schema.ApprovalID, extra []byte,
 			return nil, err // f's own, or that of a change which is not allowed
 		case next == nil:
 			hint = false // what was refused may be out of date
-			if now, revision, err = l.reads.fresh(ctx, id); err != nil {
+			if now, revision, err = l.reads.fresh(ctx, of, id); err != nil {
 				return nil, err
 			}
 			continue
@@ -377,18 +385,21 @@ func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f 
 	return next, err
 }
 
-// Current reads an approval with every change that was acknowledged before.
-func (l *Ledger) Current(ctx context.Context, id schema.ApprovalID) (*Approval, error) {
-	a, _, err := l.reads.fresh(ctx, id)
+// Current reads an approval of these tenants with every change that was acknowledged before.
+func (l *Ledger) Current(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, error) {
+	a, _, err := l.reads.fresh(ctx, of, id)
 	return a, err
 }
 
-func (r *reads) fresh(ctx context.Context, id schema.ApprovalID) (*Approval, uint64, error) {
+func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, uint64, error) {
 	found, err := r.read(ctx, id)
 	if err != nil {
 		return nil, 0, readError(err, id)
 	}
 	a, err := decode(found.Head)
+	if err == nil && !of.Include(a.Binding.Tenant) {
+		return nil, 0, NoApproval(id)
+	}
 	return a, found.Revision, err
 }
 

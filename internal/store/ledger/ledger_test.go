@@ -26,7 +26,7 @@ func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
 	if _, err := l.Create(t.Context(), a, args); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := l.Get(t.Context(), a.ID)
+	got, _, err := l.Get(t.Context(), schema.AllTenants(), a.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if b, err := l.Arguments(t.Context(), a.ID); err != nil || !bytes.Equal(b, args) {
+	if b, err := l.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || !bytes.Equal(b, args) {
 		t.Errorf("arguments %s, %v", b, err)
 	}
-	if b, err := l.Definition(t.Context(), a.ID); err != nil || !bytes.Equal(b, a.Definition) {
+	if b, err := l.Definition(t.Context(), schema.DefaultTenant, a.ID); err != nil || !bytes.Equal(b, a.Definition) {
 		t.Errorf("definition %s, %v", b, err)
 	}
 	byCall, _, err := l.ByCall(t.Context(), schema.OnlyTenant(""), a.CallID)
@@ -59,7 +59,7 @@ func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
 }
 
 func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
-	if _, err := start(t).Arguments(t.Context(), "appr_none"); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := start(t).Arguments(t.Context(), schema.DefaultTenant, "appr_none"); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("an approval that is not there: %v", err)
 	}
 	for name, l := range map[string]*ledger.Ledger{
@@ -71,18 +71,18 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 			if _, err := l.Create(t.Context(), a, args); err != nil {
 				t.Fatalf("%s, %d: %v", name, n, err)
 			}
-			d, err := l.PutEdited(t.Context(), a.ID, edited)
+			d, err := l.PutEdited(t.Context(), schema.DefaultTenant, a.ID, edited)
 			if err != nil {
 				t.Fatal(err)
 			}
-			same := func(what string, want []byte, read func(context.Context, schema.ApprovalID) ([]byte, error)) {
+			same := func(what string, want []byte, read func(context.Context, schema.TenantID, schema.ApprovalID) ([]byte, error)) {
 				t.Helper()
-				if got, err := read(t.Context(), a.ID); err != nil || !bytes.Equal(got, want) {
+				if got, err := read(t.Context(), a.Binding.Tenant, a.ID); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s, %d: %s differ: %d bytes, %v", name, n, what, len(got), err)
 				}
 			}
 			same("arguments before the edit counts", args, l.Arguments)
-			if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 				a.Edited = &ledger.Edited{By: "bob", ArgumentsDigest: d, Size: int64(len(edited)), At: time.Now()}
 				return nil
 			}); err != nil {
@@ -101,18 +101,20 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 				t.Errorf("a result that is not there yet: %v", err)
 			}
 			run(t, l, a.ID)
-			ended, err := l.End(t.Context(), a.ID, result, to(ledger.Succeeded))
+			ended, err := l.End(t.Context(), schema.DefaultTenant, a.ID, result, to(ledger.Succeeded))
 			if err != nil || ended.ResultDigest != schema.Digest(result) {
 				t.Fatal(err)
 			}
-			same("result", result, func(ctx context.Context, _ schema.ApprovalID) ([]byte, error) { return l.Result(ctx, ended) })
+			same("result", result, func(ctx context.Context, _ schema.TenantID, _ schema.ApprovalID) ([]byte, error) {
+				return l.Result(ctx, ended)
+			})
 		}
 	}
 }
 
 func run(t *testing.T, l *ledger.Ledger, id schema.ApprovalID) {
 	t.Helper()
-	if _, err := l.Change(t.Context(), id, to(ledger.Running)); err != nil {
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, id, to(ledger.Running)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -136,7 +138,7 @@ func TestWhatContradictsItsBindingIsNotStored(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := len(l.Pending()); n != 0 {
+	if n := len(l.Pending(schema.AllTenants())); n != 0 {
 		t.Errorf("%d were stored", n)
 	}
 }
@@ -149,7 +151,7 @@ func TestACallIsAskedAboutOnce(t *testing.T) {
 	if _, err := l.Create(t.Context(), again, []byte(`{"x":1}`)); schema.KindOf(err) != schema.KindConflict {
 		t.Error(err)
 	}
-	if args, err := l.Arguments(t.Context(), a.ID); err != nil || string(args) != "{}" {
+	if args, err := l.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || string(args) != "{}" {
 		t.Errorf("%s, %v", args, err)
 	}
 }
@@ -163,7 +165,7 @@ func TestOfManyRunnersOneRunsIt(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
-				_, err := ledgers[i%2].Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+				_, err := ledgers[i%2].Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 					if a.State != ledger.Pending {
 						return schema.Errorf(schema.KindConflict, "It is %s.", a.State)
 					}
@@ -193,7 +195,7 @@ func TestDecisionsMadeAtOnceAreAllKept(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 30 {
 		all.Go(func() {
-			if _, err := ledgers[i%2].Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			if _, err := ledgers[i%2].Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 				a.Decisions = append(a.Decisions, ledger.Decision{By: fmt.Sprint(i), Kind: ledger.Approve, At: time.Now(), Groups: []string{"ops"}})
 				return nil
 			}); err != nil {
@@ -202,7 +204,7 @@ func TestDecisionsMadeAtOnceAreAllKept(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got, _, err := ledgers[1].Get(t.Context(), a.ID)
+	got, _, err := ledgers[1].Get(t.Context(), schema.AllTenants(), a.ID)
 	if err != nil || len(got.Decisions) != 30 {
 		t.Errorf("%d decisions, %v", len(got.Decisions), err)
 	}
@@ -213,10 +215,10 @@ func TestAStaleViewRefusesNothingThatIsAllowedByNow(t *testing.T) {
 	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
 	for range 50 { // often enough that the view is behind in some of them
 		a := create(t, one, "{}")
-		if _, err := one.Change(t.Context(), a.ID, to(ledger.Approved)); err != nil {
+		if _, err := one.Change(t.Context(), schema.DefaultTenant, a.ID, to(ledger.Approved)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+		if _, err := other.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 			if a.State != ledger.Approved {
 				return errors.New("not approved")
 			}
@@ -245,11 +247,11 @@ func TestStatesMoveForwardOnly(t *testing.T) {
 		for _, next := range append(ledger.States(), "lost") {
 			a := create(t, l, "{}")
 			for _, s := range way[from] {
-				if _, err := l.Change(t.Context(), a.ID, to(s)); err != nil {
+				if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, to(s)); err != nil {
 					t.Fatalf("to %s: %v", s, err)
 				}
 			}
-			_, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			_, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 				if next == from {
 					a.State = next
 					return nil
@@ -266,7 +268,7 @@ func TestStatesMoveForwardOnly(t *testing.T) {
 func TestWhatWasSettledCannotBeChanged(t *testing.T) {
 	l := start(t)
 	a := create(t, l, "{}")
-	if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 		a.TokenHash, a.Spent = "ab", &ledger.Spent{Attempt: "1", At: time.Now()}
 		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, At: time.Now()}}
 		a.State, a.Warrant = ledger.Approved, []byte("signed")
@@ -291,7 +293,7 @@ func TestWhatWasSettledCannotBeChanged(t *testing.T) {
 		"ended":          func(a *ledger.Approval) { a.Ended = time.Now() },
 		"no runner":      func(a *ledger.Approval) { a.State = ledger.Running },
 	} {
-		if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error { f(a); return nil }); err == nil {
+		if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { f(a); return nil }); err == nil {
 			t.Errorf("%s was changed", name)
 		}
 	}
@@ -303,7 +305,7 @@ func TestALedgerFindsEverythingAgain(t *testing.T) {
 	waiting, ran := create(t, first, "{}"), create(t, first, `{"n":1}`)
 	run(t, first, ran.ID)
 	second := open(t, s.Connect(t, "b"), ledger.Options{})
-	if p := second.Pending(); len(p) != 1 || p[0].ID != waiting.ID {
+	if p := second.Pending(schema.AllTenants()); len(p) != 1 || p[0].ID != waiting.ID {
 		t.Errorf("pending: %v", p)
 	}
 	all, next := second.List(schema.AllTenants(), ledger.Filter{}, "")
@@ -327,12 +329,12 @@ func TestAWatchSeesTheWritesOfOthers(t *testing.T) {
 	s := bustest.Start(t)
 	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
 	seen := make(chan ledger.State, 10)
-	stop := other.Watch(func(a *ledger.Approval) { seen <- a.State })
+	stop := other.Watch(schema.AllTenants(), func(a *ledger.Approval) { seen <- a.State })
 	a := create(t, one, "{}")
 	if s := within(t, "word of the approval", seen); s != ledger.Pending {
 		t.Errorf("first %s", s)
 	}
-	if _, err := one.Change(t.Context(), a.ID, to(ledger.Denied)); err != nil {
+	if _, err := one.Change(t.Context(), schema.DefaultTenant, a.ID, to(ledger.Denied)); err != nil {
 		t.Fatal(err)
 	}
 	if s := within(t, "word of the decision", seen); s != ledger.Denied {
@@ -344,7 +346,7 @@ func TestAWatchSeesTheWritesOfOthers(t *testing.T) {
 func TestTheViewIsBounded(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), ledger.Options{MaxEnded: 5, MaxOpen: 3})
 	denied := make(chan struct{}, 100)
-	l.Watch(func(a *ledger.Approval) {
+	l.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if a.State == ledger.Denied {
 			denied <- struct{}{}
 		}
@@ -352,7 +354,7 @@ func TestTheViewIsBounded(t *testing.T) {
 	var first schema.ApprovalID
 	for i := range 12 {
 		a := create(t, l, "{}")
-		if _, err := l.Change(t.Context(), a.ID, to(ledger.Denied)); err != nil {
+		if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, to(ledger.Denied)); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -365,7 +367,7 @@ func TestTheViewIsBounded(t *testing.T) {
 	if got, _ := l.List(schema.AllTenants(), ledger.Filter{}, ""); len(got) != 5 {
 		t.Errorf("%d in the view", len(got))
 	}
-	if a, _, err := l.Get(t.Context(), first); err != nil || a.State != ledger.Denied {
+	if a, _, err := l.Get(t.Context(), schema.AllTenants(), first); err != nil || a.State != ledger.Denied {
 		t.Errorf("what left the view is gone: %v, %v", a, err)
 	}
 	for range 3 {
@@ -382,11 +384,11 @@ func TestAWriterThatGaveUpIsToldWhatBecameOfIt(t *testing.T) {
 	for range 30 {
 		a := create(t, l, "{}")
 		ctx, giveUp := context.WithCancel(t.Context())
-		_, err := l.Change(ctx, a.ID, func(a *ledger.Approval) error {
+		_, err := l.Change(ctx, schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 			giveUp()
 			return to(ledger.Running)(a)
 		})
-		got, _, readErr := l.Get(t.Context(), a.ID)
+		got, _, readErr := l.Get(t.Context(), schema.AllTenants(), a.ID)
 		if readErr != nil {
 			t.Fatal(readErr)
 		}
@@ -429,7 +431,7 @@ func TestOnlyAPermissionLetsAnApprovalBeginRunning(t *testing.T) {
 	if _, err := l.Create(t.Context(), a, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := l.End(t.Context(), a.ID, []byte(`{}`), to(ledger.Succeeded)); err != nil || ended.State != ledger.Succeeded {
+	if ended, err := l.End(t.Context(), schema.DefaultTenant, a.ID, []byte(`{}`), to(ledger.Succeeded)); err != nil || ended.State != ledger.Succeeded {
 		t.Errorf("%+v, %v", ended, err)
 	}
 }
@@ -440,7 +442,7 @@ func TestManyWhoAskAtOnceShareAReadThatBeganAfterThem(t *testing.T) {
 	a := create(t, one, "{}")
 	for i := range 30 {
 		want := fmt.Sprint(i)
-		if _, err := one.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+		if _, err := one.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
 			a.Decisions = append(a.Decisions, ledger.Decision{By: want, Kind: ledger.Extend, At: time.Now()})
 			return nil
 		}); err != nil {
@@ -449,7 +451,7 @@ func TestManyWhoAskAtOnceShareAReadThatBeganAfterThem(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				if got, err := other.Current(t.Context(), a.ID); err != nil || got.Decisions[len(got.Decisions)-1].By != want {
+				if got, err := other.Current(t.Context(), schema.AllTenants(), a.ID); err != nil || got.Decisions[len(got.Decisions)-1].By != want {
 					t.Errorf("it was read as it stood before: %v, %v", got, err)
 				}
 			})
@@ -464,11 +466,11 @@ func TestAResultOutlivesALaterChange(t *testing.T) {
 	for _, n := range []int{0, 10, 300 << 10} {
 		a, result := create(t, one, "{}"), noise(n)
 		run(t, one, a.ID)
-		ended, err := one.End(t.Context(), a.ID, result, to(ledger.Succeeded))
+		ended, err := one.End(t.Context(), schema.DefaultTenant, a.ID, result, to(ledger.Succeeded))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Told = time.Now(); return nil }); err != nil {
+		if _, err := other.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.Told = time.Now(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range []*ledger.Ledger{one, other} {

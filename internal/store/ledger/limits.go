@@ -48,11 +48,11 @@ func (l *Ledger) Held() (calls int, bytes int64) {
 // countLocked adds the approval to what is open, or takes it away. v.mu is held.
 func (v *view) countLocked(a *Approval, sign int) {
 	v.open = v.open.plus(a, sign)
-	name := a.Binding.Requester.Name
-	if u := v.openOf[name].plus(a, sign); u.calls == 0 {
-		delete(v.openOf, name)
+	who := a.Binding.requester()
+	if u := v.openOf[who].plus(a, sign); u.calls == 0 {
+		delete(v.openOf, who)
 	} else {
-		v.openOf[name] = u
+		v.openOf[who] = u
 	}
 }
 
@@ -65,7 +65,7 @@ func (v *view) reserve(a *Approval, most limits) error {
 	if _, known := v.rows[a.ID]; known || v.reserved[a.ID] != nil {
 		return nil // the store refuses it
 	}
-	own := v.openOf[a.Binding.Requester.Name].plus(a, 1)
+	own := v.openOf[a.Binding.requester()].plus(a, 1)
 	var e *schema.Error
 	switch {
 	case !v.open.plus(a, 1).within(most.all):

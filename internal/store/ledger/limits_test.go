@@ -37,7 +37,7 @@ func TestOneRequesterHoldsAQuarterOfAllThatMayBeHeld(t *testing.T) {
 	}
 	_, err = hold(t, l, "ann", 101)
 	refused(t, "more bytes than ann may", err, schema.KindQuota)
-	if _, err := l.Change(t.Context(), first.ID, to(ledger.Canceled)); err != nil {
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, first.ID, to(ledger.Canceled)); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 25 {

@@ -77,10 +77,10 @@ func (p *Permission) Covers(b *Binding, rule, args []byte) bool {
 		b.Level <= p.Level && string(p.Rule) == string(rule) && p.Pattern.Fits(args)
 }
 
-// Permissions returns every permission that this process knows of, the newest
+// Permissions returns every permission of these tenants that this process knows of, the newest
 // first.
-func (l *Ledger) Permissions() []Permission {
-	all := l.allowed.All()
+func (l *Ledger) Permissions(of schema.Tenants) []Permission {
+	all := slices.DeleteFunc(l.allowed.All(), func(p Permission) bool { return !of.Include(p.Tenant) })
 	slices.SortFunc(all, func(a, b Permission) int { return strings.Compare(b.ID, a.ID) })
 	return all
 }
@@ -110,12 +110,12 @@ func (l *Ledger) Permit(ctx context.Context, p Permission) (bool, error) {
 	return true, nil
 }
 
-// Use counts one use, where uses are counted, and returns the permission as it
+// Use counts one use of a permission of the tenant, where uses are counted, and returns the permission as it
 // then stands. fits is asked about the permission as it is stored, not as it was
 // known; its error is returned. Who gets KindUnavailable may have used one up
 // and must run nothing.
-func (l *Ledger) Use(ctx context.Context, id string, fits func(*Permission) error) (Permission, error) {
-	return l.changePermission(ctx, id, func(p *Permission) (bool, error) {
+func (l *Ledger) Use(ctx context.Context, tenant schema.TenantID, id string, fits func(*Permission) error) (Permission, error) {
+	return l.changePermission(ctx, tenant, id, func(p *Permission) (bool, error) {
 		if err := fits(p); err != nil || p.MaxUses == 0 {
 			return false, err
 		}
@@ -124,10 +124,10 @@ func (l *Ledger) Use(ctx context.Context, id string, fits func(*Permission) erro
 	})
 }
 
-// RevokePermission takes a permission back. One that was taken back already is
+// RevokePermission takes a permission of the tenant back. One that was taken back already is
 // KindConflict.
-func (l *Ledger) RevokePermission(ctx context.Context, id string, r Revocation, may func(*Permission) error) (Permission, error) {
-	return l.changePermission(ctx, id, func(p *Permission) (bool, error) {
+func (l *Ledger) RevokePermission(ctx context.Context, tenant schema.TenantID, id string, r Revocation, may func(*Permission) error) (Permission, error) {
+	return l.changePermission(ctx, tenant, id, func(p *Permission) (bool, error) {
 		if err := may(p); err != nil {
 			return false, err
 		}
@@ -139,17 +139,21 @@ func (l *Ledger) RevokePermission(ctx context.Context, id string, r Revocation, 
 	})
 }
 
-// ForgetPermission removes a permission; it must be over for long.
-func (l *Ledger) ForgetPermission(ctx context.Context, id string) error {
+// ForgetPermission removes a permission of the tenant; it must be over for long. One that this
+// process does not know stays.
+func (l *Ledger) ForgetPermission(ctx context.Context, tenant schema.TenantID, id string) error {
+	if p, ok := l.allowed.Get(bus.Token(id)); !ok || !p.Tenant.Is(tenant) {
+		return nil
+	}
 	if err := l.allowed.Delete(ctx, bus.Token(id)); err != nil {
 		return unavailable(err, "")
 	}
 	return nil
 }
 
-// changePermission reads a permission fresh, lets f change it and stores it when
+// changePermission reads a permission of the tenant fresh, lets f change it and stores it when
 // f says so and nobody was faster.
-func (l *Ledger) changePermission(ctx context.Context, id string, f func(*Permission) (bool, error)) (Permission, error) {
+func (l *Ledger) changePermission(ctx context.Context, tenant schema.TenantID, id string, f func(*Permission) (bool, error)) (Permission, error) {
 	for range maxTries {
 		p, revision, err := l.allowed.Fresh(ctx, bus.Token(id))
 		if errors.Is(err, bus.ErrNotFound) {
@@ -157,6 +161,9 @@ func (l *Ledger) changePermission(ctx context.Context, id string, f func(*Permis
 		}
 		if err != nil {
 			return p, unavailable(err, "")
+		}
+		if !p.Tenant.Is(tenant) {
+			return Permission{}, NoPermission(id)
 		}
 		store, err := f(&p)
 		if err != nil || !store {

@@ -39,11 +39,11 @@ func TestALedgerOutlivesARestartOfNATS(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := l.Change(ctx, a.ID, to(ledger.Approved)); schema.KindOf(err) != schema.KindUnavailable {
+	if _, err := l.Change(ctx, schema.DefaultTenant, a.ID, to(ledger.Approved)); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("while NATS is down: %v", err)
 	}
 	seen := make(chan ledger.State, 10)
-	watching.Watch(func(a *ledger.Approval) { seen <- a.State })
+	watching.Watch(schema.AllTenants(), func(a *ledger.Approval) { seen <- a.State })
 	s = up()
 	defer func() { _ = s.Close() }()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -51,10 +51,10 @@ func TestALedgerOutlivesARestartOfNATS(t *testing.T) {
 	for one.Ready() != nil || other.Ready() != nil {
 		<-tick.C
 	}
-	if _, err := l.Change(t.Context(), a.ID, to(ledger.Approved)); err != nil {
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, to(ledger.Approved)); err != nil {
 		t.Fatalf("after the restart: %v", err)
 	}
-	if b, err := l.Arguments(t.Context(), a.ID); err != nil || string(b) != `{"n":1}` {
+	if b, err := l.Arguments(t.Context(), schema.DefaultTenant, a.ID); err != nil || string(b) != `{"n":1}` {
 		t.Errorf("arguments %s, %v", b, err)
 	}
 	// A watch that reconnects may repeat earlier changes.

@@ -94,13 +94,30 @@ func (r *Records) replace(ctx context.Context, id schema.ApprovalID, head, body 
 	return r.records.PutAfter(ctx, bus.Message{Subject: stateOf(id), Record: head, Data: body}, revision)
 }
 
-// Get reads a record as it stands. Where a replica answers, it can be behind; what none
-// has is asked of the leader.
-func (r *Records) Get(ctx context.Context, id schema.ApprovalID, from bus.Source) (Stored, error) {
+// Get reads a record of these tenants as it stands. The error is [bus.ErrNotFound] where there
+// is none, or it is of another tenant.
+func (r *Records) Get(ctx context.Context, of schema.Tenants, id schema.ApprovalID, from bus.Source) (Stored, error) {
+	s, err := r.get(ctx, id, from)
+	if err != nil {
+		return s, err
+	}
+	a, err := decode(s.Head)
+	if err == nil && !of.Include(a.Binding.Tenant) {
+		err = bus.ErrNotFound
+	}
+	if err != nil {
+		return Stored{}, err
+	}
+	return s, nil
+}
+
+// get reads a record, whosever it is: whoever decodes it looks at its tenant. Where a replica
+// answers, it can be behind; what none has is asked of the leader.
+func (r *Records) get(ctx context.Context, id schema.ApprovalID, from bus.Source) (Stored, error) {
 	if from == bus.Either {
-		s, err := r.Get(ctx, id, bus.Replica)
+		s, err := r.get(ctx, id, bus.Replica)
 		if errors.Is(err, bus.ErrNotFound) {
-			return r.Get(ctx, id, bus.Leader)
+			return r.get(ctx, id, bus.Leader)
 		}
 		return s, err
 	}

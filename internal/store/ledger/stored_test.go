@@ -23,7 +23,7 @@ func TestARecordIsReplacedByOneWriterOfEachRevision(t *testing.T) {
 		t.Errorf("a second opening: %v", err)
 	}
 	for _, from := range []bus.Source{bus.Either, bus.Leader} {
-		r, err := l.Get(t.Context(), "appr_1", from)
+		r, err := l.get(t.Context(), "appr_1", from)
 		if err != nil || string(r.Head) != head || string(r.Body) != body || r.Revision != 0 || r.Sequence != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -42,11 +42,11 @@ func TestARecordIsReplacedByOneWriterOfEachRevision(t *testing.T) {
 		}
 	}
 	for _, from := range []bus.Source{bus.Either, bus.Leader} {
-		r, err := l.Get(t.Context(), "appr_1", from)
+		r, err := l.get(t.Context(), "appr_1", from)
 		if err != nil || string(r.Head) != "c" || string(r.Body) != "beside" || r.Revision != last {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, err := l.Get(t.Context(), "appr_2", from); !errors.Is(err, bus.ErrNotFound) {
+		if _, err := l.get(t.Context(), "appr_2", from); !errors.Is(err, bus.ErrNotFound) {
 			t.Errorf("one that is not there: %v", err)
 		}
 	}

@@ -19,7 +19,7 @@ type view struct {
 	mu       sync.RWMutex
 	rows     map[schema.ApprovalID]row
 	open     usage                           // of rows and reserved
-	openOf   map[string]usage                // the same, by requester
+	openOf   map[schema.PrincipalID]usage    // the same, by requester
 	reserved map[schema.ApprovalID]*Approval // those that are being stored, by id
 	argBytes int
 	ended    []schema.ApprovalID // ids in the order in which they were seen to end
@@ -40,7 +40,7 @@ const (
 )
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[string]usage{}, reserved: map[schema.ApprovalID]*Approval{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}}
 }
 
 // put takes in a write unless a newer one is known, and says whether it is the
@@ -130,17 +130,28 @@ func (l *Ledger) seen(r Stored) {
 	}
 }
 
-// Watch calls f with each approval that is written from now on, here or in
+// Watch calls f with each approval of these tenants that is written from now on, here or in
 // another process, as it then stands; of writes in quick succession it may see
 // the last only. Calls come one after the other on one goroutine and must not
 // block. The returned function ends it; f may still be running then. After
 // [Ledger.Close] no call is made.
-func (l *Ledger) Watch(f func(*Approval)) (stop func()) { return l.view.watchers.Add("", f) }
+func (l *Ledger) Watch(of schema.Tenants, f func(*Approval)) (stop func()) {
+	return l.view.watchers.Add("", those(of, f))
+}
 
 // WatchOne is [Ledger.Watch] for one approval. A write of another one costs nothing,
 // however many wait.
-func (l *Ledger) WatchOne(id schema.ApprovalID, f func(*Approval)) (stop func()) {
-	return l.view.watchers.Add(string(id), f)
+func (l *Ledger) WatchOne(of schema.Tenants, id schema.ApprovalID, f func(*Approval)) (stop func()) {
+	return l.view.watchers.Add(string(id), those(of, f))
+}
+
+// those calls f with approvals of these tenants only.
+func those(of schema.Tenants, f func(*Approval)) func(*Approval) {
+	return func(a *Approval) {
+		if of.Include(a.Binding.Tenant) {
+			f(a)
+		}
+	}
 }
 
 // Filter chooses approvals; what is empty chooses all.
@@ -176,35 +187,37 @@ func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, 
 	return cloned(found), next
 }
 
-// Where returns every approval in this process's view that fits, in no order. fit
-// must not change what it sees, nor keep it.
-func (l *Ledger) Where(fit func(*Approval) bool) []*Approval { return cloned(l.view.fitting(fit)) }
+// Where returns every approval of these tenants in this process's view that fits, in no order.
+// fit must not change what it sees, nor keep it.
+func (l *Ledger) Where(of schema.Tenants, fit func(*Approval) bool) []*Approval {
+	return cloned(l.view.fitting(func(a *Approval) bool { return of.Include(a.Binding.Tenant) && fit(a) }))
+}
 
-// Count is how many approvals in this process's view fit. fit must not change what it
-// sees, nor keep it.
-func (l *Ledger) Count(fit func(*Approval) bool) (n int) {
+// Count is how many approvals of these tenants in this process's view fit. fit must not change
+// what it sees, nor keep it.
+func (l *Ledger) Count(of schema.Tenants, fit func(*Approval) bool) (n int) {
 	l.view.mu.RLock()
 	defer l.view.mu.RUnlock()
 	for _, r := range l.view.rows {
-		if fit(r.a) {
+		if of.Include(r.a.Binding.Tenant) && fit(r.a) {
 			n++
 		}
 	}
 	return n
 }
 
-// Pending returns every approval that waits for an answer, the oldest first.
-func (l *Ledger) Pending() []*Approval {
-	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending })
-	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return cloned(found)
+// Pending returns every approval of these tenants that waits for an answer, the oldest first.
+func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
+	l.EachPending(of, func(a *Approval) { all = append(all, a.Clone()) })
+	return all
 }
 
-// EachPending calls visit with every approval that waits for an answer, the oldest first.
+// EachPending calls visit with every approval of these tenants that waits for an answer, the
+// oldest first.
 // visit must not change what it sees, nor hand it on without [Approval.Clone]: none is copied
 // for it, so that a look at very many costs little.
-func (l *Ledger) EachPending(visit func(*Approval)) {
-	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending })
+func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
+	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
 	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	for _, a := range found {
 		visit(a)

@@ -85,15 +85,15 @@ type BatchList struct {
 	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
 }
 
-// items returns the batches as callers see them.
-func (b *handlers) items(page ...*batch.Manifest) []Batch {
+// items returns the batches of the tenant as callers see them.
+func (b *handlers) items(tenant schema.TenantID, page ...*batch.Manifest) []Batch {
 	ids := make([]schema.BatchID, 0, len(page))
 	for _, m := range page {
 		if m.State != batch.Ended {
 			ids = append(ids, m.ID)
 		}
 	}
-	held := b.batches.Held(ids...)
+	held := b.batches.Held(tenant, ids...)
 	items := make([]Batch, 0, len(page))
 	for _, m := range page {
 		item := batchItem(m)
@@ -103,7 +103,7 @@ func (b *handlers) items(page ...*batch.Manifest) []Batch {
 	return items
 }
 
-func (b *handlers) item(m *batch.Manifest) *Batch { return &b.items(m)[0] }
+func (b *handlers) item(m *batch.Manifest) *Batch { return &b.items(m.Principal.Tenant, m)[0] }
 
 // View returns what GET /batches/{id} shows.
 func View(m *batch.Manifest) []byte { return bytes.TrimSpace(httpapi.Encode(batchItem(m))) }
@@ -340,7 +340,7 @@ func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) 
 		}
 	}
 	page, next := b.batches.List(httpapi.Of(ctx).Principal, states, cmp.Or(in.Limit, httpapi.PageLimit), in.Cursor)
-	return &BatchList{Batches: b.items(page...), Next: next}, nil
+	return &BatchList{Batches: b.items(httpapi.Of(ctx).Principal.Tenant, page...), Next: next}, nil
 }
 
 // events is GET /batches/{id}/events: the batch as it is, then after each
