@@ -23,6 +23,7 @@ type ArgumentReader struct {
 }
 
 type argumentPage struct {
+	tenant  schema.TenantID
 	journal schema.BatchID
 	first   uint64
 	calls   []journal.CallRecord
@@ -31,18 +32,18 @@ type argumentPage struct {
 // Arguments returns a reader of arguments.
 func (c *Calls) Arguments() *ArgumentReader { return &ArgumentReader{o: c.o} }
 
-// Read returns the arguments of a durable call, nil where they are not kept. Errors are of
+// Read returns the arguments of a durable call of the tenant, nil where they are not kept. Errors are of
 // KindUnavailable, and those of ctx.
-func (r *ArgumentReader) Read(ctx context.Context, id schema.CallID) ([]byte, error) {
+func (r *ArgumentReader) Read(ctx context.Context, tenant schema.TenantID, id schema.CallID) ([]byte, error) {
 	journalID, index, ok := ParseCallID(id)
 	if !ok {
 		return nil, nil
 	}
-	calls, err := r.page(ctx, journalID, index-index%pageCalls)
+	calls, err := r.page(ctx, tenant.Stored(), journalID, index-index%pageCalls)
 	at := slices.IndexFunc(calls, func(c journal.CallRecord) bool { return c.Index == index })
 	if err == nil && at >= 0 {
 		var args []byte
-		if args, err = r.o.Store.Arguments(ctx, journalID, &calls[at]); err == nil {
+		if args, err = r.o.Store.Arguments(ctx, tenant, journalID, &calls[at]); err == nil {
 			return args, nil
 		}
 	}
@@ -52,14 +53,14 @@ func (r *ArgumentReader) Read(ctx context.Context, id schema.CallID) ([]byte, er
 	return nil, nil // it was deleted or lost
 }
 
-func (r *ArgumentReader) page(ctx context.Context, journalID schema.BatchID, first uint64) ([]journal.CallRecord, error) {
-	at := slices.IndexFunc(r.pages, func(p argumentPage) bool { return p.journal == journalID && p.first == first })
+func (r *ArgumentReader) page(ctx context.Context, tenant schema.TenantID, journalID schema.BatchID, first uint64) ([]journal.CallRecord, error) {
+	at := slices.IndexFunc(r.pages, func(p argumentPage) bool { return p.tenant == tenant && p.journal == journalID && p.first == first })
 	if at < 0 {
-		calls, err := r.o.Store.CallsFrom(ctx, journalID, first, pageCalls)
+		calls, err := r.o.Store.CallsFrom(ctx, tenant, journalID, first, pageCalls)
 		if err != nil && len(calls) == 0 { // of those behind a gap nothing is known
 			return nil, err
 		}
-		r.pages = append([]argumentPage{{journalID, first, calls}}, r.pages[:min(len(r.pages), maxPages-1)]...)
+		r.pages = append([]argumentPage{{tenant, journalID, first, calls}}, r.pages[:min(len(r.pages), maxPages-1)]...)
 		return calls, nil
 	}
 	p := r.pages[at]
@@ -68,9 +69,9 @@ func (r *ArgumentReader) page(ctx context.Context, journalID schema.BatchID, fir
 	return p.calls, nil
 }
 
-// ArgumentsOf returns the arguments of a durable call as they were accepted, wherever they
+// ArgumentsOf returns the arguments of a durable call of the tenant as they were accepted, wherever they
 // lie. Errors are of KindNotFound where they are not kept, and KindUnavailable.
-func (c *Calls) ArgumentsOf(ctx context.Context, id schema.CallID, rec *journal.CallRecord) ([]byte, error) {
+func (c *Calls) ArgumentsOf(ctx context.Context, tenant schema.TenantID, id schema.CallID, rec *journal.CallRecord) ([]byte, error) {
 	journalID, _, _ := ParseCallID(id)
-	return c.o.Store.Arguments(ctx, journalID, rec)
+	return c.o.Store.Arguments(ctx, tenant, journalID, rec)
 }

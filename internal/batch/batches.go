@@ -57,10 +57,10 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	}
 	hash := ""
 	if o.Key != "" {
-		hash = journal.KeyHash(o.Principal.Name, o.Key)
+		hash = journal.KeyHash(o.Principal.ID(), o.Key)
 		kept, err := b.o.Store.Recall(ctx, hash)
 		if err == nil {
-			return b.sameBatch(ctx, kept, o.Fingerprint)
+			return b.sameBatch(ctx, &o, kept)
 		}
 		if schema.KindOf(err) != schema.KindNotFound {
 			return nil, false, err
@@ -83,13 +83,13 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	}
 	kept, mine, err := remember(ctx, b.o.Store, hash, o.Fingerprint, "", m.ID, 0)
 	if err == nil && mine {
-		if owned, claimErr := b.o.Store.Claim(ctx, m.ID, b.o.ID); claimErr == nil {
+		if owned, claimErr := b.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, b.o.ID); claimErr == nil {
 			b.jobs.start(owned, false)
 		}
 		return m, false, nil
 	}
 	// An empty batch that nobody knows of: whoever adopts it ends it.
-	if _, cancelErr := b.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
+	if _, cancelErr := b.o.Store.Change(ctx, m.Principal.Tenant, m.ID, func(m *journal.Manifest) error {
 		m.State, m.Reason = journal.Canceling, "two concurrent requests used the same key"
 		return nil
 	}); cancelErr != nil {
@@ -98,14 +98,14 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	if err != nil {
 		return nil, false, err
 	}
-	return b.sameBatch(ctx, kept, o.Fingerprint)
+	return b.sameBatch(ctx, &o, kept)
 }
 
-func (b *Batches) sameBatch(ctx context.Context, kept journal.Entry, fingerprint string) (*journal.Manifest, bool, error) {
-	if kept.Fingerprint != fingerprint || kept.CallID != "" {
+func (b *Batches) sameBatch(ctx context.Context, o *Order, kept journal.Entry) (*journal.Manifest, bool, error) {
+	if kept.Fingerprint != o.Fingerprint || kept.CallID != "" {
 		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was created. Use a new key for a new request.")
 	}
-	m, err := b.o.Store.Get(ctx, kept.Journal)
+	m, err := b.o.Store.Get(ctx, o.Principal.Tenant, kept.Journal)
 	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {
 		err = journal.LostKey()
 	}
@@ -118,7 +118,7 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	if !strings.HasPrefix(string(id), batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(string(id[len(batchPrefix):])) {
 		return nil, none
 	}
-	m, err := b.o.Store.Get(ctx, id)
+	m, err := b.o.Store.Get(ctx, who.Tenant, id)
 	if schema.KindOf(err) == schema.KindNotFound && b.o.lostBefore(id) {
 		return nil, journal.LostBatch()
 	}
@@ -130,7 +130,7 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	}
 	if m.State == journal.Receiving {
 		m = m.Clone()
-		if m.Calls, err = b.o.Store.Accepted(ctx, id); err != nil {
+		if m.Calls, err = b.o.Store.Accepted(ctx, who.Tenant, id); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 
 // List returns a page of the principal's batches, the newest first.
 func (b *Batches) List(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string) {
-	return b.o.Store.List(journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
+	return b.o.Store.List(schema.OnlyTenant(who.Tenant), journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
 }
 
 // Cancel lets nothing more of a batch start; what runs may finish. A batch that has
@@ -160,7 +160,7 @@ func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Princip
 	if _, err := b.Get(ctx, id, who); err != nil {
 		return nil, err
 	}
-	m, err := b.o.Store.Change(ctx, id, func(m *journal.Manifest) error {
+	m, err := b.o.Store.Change(ctx, who.Tenant, id, func(m *journal.Manifest) error {
 		if m.State != journal.Ended && m.State != journal.Canceling {
 			m.State, m.Reason = journal.Canceling, reason
 		}
@@ -173,34 +173,34 @@ func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Princip
 	return m, nil
 }
 
-// ResultBody returns the bytes that the tool of a call of the batch answered, wherever
-// they lie.
-func (b *Batches) ResultBody(ctx context.Context, id schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
-	return resultBody(ctx, b.o.Store, id, rec)
+// ResultBody returns the bytes that the tool of a call of the tenant's batch answered,
+// wherever they lie.
+func (b *Batches) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
+	return resultBody(ctx, b.o.Store, tenant, id, rec)
 }
 
-// Results returns a page of the results of a batch; see [journal.Store.Results].
-func (b *Batches) Results(ctx context.Context, id schema.BatchID, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
-	return b.o.Store.Results(ctx, id, after, most)
+// Results returns a page of the results of a batch of the tenant; see [journal.Store.Results].
+func (b *Batches) Results(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
+	return b.o.Store.Results(ctx, tenant, id, after, most)
 }
 
-// Follow passes on the results of a batch as they come; see
+// Follow passes on the results of a batch of the tenant as they come; see
 // [journal.Store.Follow].
-func (b *Batches) Follow(ctx context.Context, id schema.BatchID, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
-	return b.o.Store.Follow(ctx, id, after, f)
+func (b *Batches) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
+	return b.o.Store.Follow(ctx, tenant, id, after, f)
 }
 
-// Changes returns a channel that gets a word after each change of a batch; words
+// Changes returns a channel that gets a word after each change of a batch of the tenant; words
 // that nobody reads are dropped. stop ends it.
-func (b *Batches) Changes(id schema.BatchID) (changed <-chan struct{}, stop func()) {
+func (b *Batches) Changes(tenant schema.TenantID, id schema.BatchID) (changed <-chan struct{}, stop func()) {
 	words := make(chan struct{}, 1)
-	return words, b.o.Store.WatchOne(id, func(*journal.Manifest) { notify(words) })
+	return words, b.o.Store.WatchOne(schema.OnlyTenant(tenant), id, func(*journal.Manifest) { notify(words) })
 }
 
 // Unended returns how many batches have not ended, over all principals and front doors, and
 // when the first of them was created; the zero time where there are none.
 func (b *Batches) Unended() (n int, oldest time.Time) {
-	b.o.Store.EachOpen(func(m *journal.Manifest) {
+	b.o.Store.EachOpen(schema.AllTenants(), func(m *journal.Manifest) {
 		if m.Kind != journal.Batch {
 			return
 		}

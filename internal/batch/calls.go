@@ -21,11 +21,11 @@ type Calls struct {
 	conversations *conversations
 }
 
-// Wait returns how the call ended. When ctx ends first its error is returned, and the call
+// Wait returns how the call of the tenant ended. When ctx ends first its error is returned, and the call
 // continues.
-func (c *Calls) Wait(ctx context.Context, t *Ticket) (*journal.ResultRecord, error) {
+func (c *Calls) Wait(ctx context.Context, tenant schema.TenantID, t *Ticket) (*journal.ResultRecord, error) {
 	if t.it == nil {
-		return c.finder.awaitResult(ctx, t.CallID)
+		return c.finder.awaitResult(ctx, tenant, t.CallID)
 	}
 	select {
 	case <-t.it.over:
@@ -35,7 +35,7 @@ func (c *Calls) Wait(ctx context.Context, t *Ticket) (*journal.ResultRecord, err
 	if t.it.result != nil {
 		return t.it.result, nil
 	}
-	return c.finder.awaitResult(ctx, t.CallID) // another front door has it now
+	return c.finder.awaitResult(ctx, tenant, t.CallID) // another front door has it now
 }
 
 // Status returns the state of a durable call of the principal. It waits for the call to end
@@ -49,11 +49,11 @@ func (c *Calls) Status(ctx context.Context, id schema.CallID, who schema.Princip
 	return c.conversations.follow(ctx, s, who, wait)
 }
 
-// ResultBody returns the bytes that the tool of the call with the id answered, wherever
-// they lie.
-func (c *Calls) ResultBody(ctx context.Context, id schema.CallID, rec *journal.ResultRecord) ([]byte, error) {
+// ResultBody returns the bytes that the tool of the tenant's call with the id answered,
+// wherever they lie.
+func (c *Calls) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.CallID, rec *journal.ResultRecord) ([]byte, error) {
 	journalID, _, _ := ParseCallID(id)
-	return resultBody(ctx, c.o.Store, journalID, rec)
+	return resultBody(ctx, c.o.Store, tenant, journalID, rec)
 }
 
 // Cancel takes back a durable call that has not left, whether it waits for its
@@ -128,11 +128,11 @@ func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Princip
 const answerTries = 8
 
 // resultBody reads what a call of a journal was answered.
-func resultBody(ctx context.Context, store *journal.Store, journalID schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
+func resultBody(ctx context.Context, store *journal.Store, tenant schema.TenantID, journalID schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
 	if rec.BodyObject.Name != "" {
 		if own, _, ok := ParseCallID(rec.CallID); ok {
 			journalID = own // a conversation may have gone on in another journal
 		}
 	}
-	return store.ResultBody(ctx, journalID, rec)
+	return store.ResultBody(ctx, tenant, journalID, rec)
 }

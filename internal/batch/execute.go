@@ -261,7 +261,7 @@ func (x *executor) arguments(it *item) error {
 	ctx, cancel := bound(x.l.life.gone)
 	defer cancel()
 	var err error
-	it.call.Arguments, err = x.l.o.Store.Arguments(ctx, x.l.owned.ID(), it.rec)
+	it.call.Arguments, err = x.l.o.Store.Arguments(ctx, it.call.Principal.Tenant, x.l.owned.ID(), it.rec)
 	return err
 }
 

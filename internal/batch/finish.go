@@ -58,11 +58,11 @@ func (f *finisher) endRest(cause error) error {
 				continue
 			}
 			if c.Method == methodRefused {
-				results = append(results, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
+				results = append(results, refusal(f.l.m, c, refusedLine(c.Arguments), now))
 				continue
 			}
 			results = append(results, journal.ResultRecord{
-				Index: c.Index, Outcome: outcome, CallID: f.l.id(c), CustomID: c.CustomID, Ended: now,
+				Index: c.Index, Outcome: outcome, CallID: f.l.id(c), Tenant: asker(f.l.m, c).Tenant, CustomID: c.CustomID, Ended: now,
 				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),
 			})
 		}
@@ -88,7 +88,7 @@ func (f *finisher) closeIntake() error {
 		return nil
 	})
 	if err == nil {
-		_, err = f.l.o.Store.Seal(ctx, f.l.owned.ID())
+		_, err = f.l.o.Store.Seal(ctx, f.l.m.Principal.Tenant, f.l.owned.ID())
 	}
 	return err
 }

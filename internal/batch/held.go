@@ -61,7 +61,7 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 	held = held[:min(most, len(held))]
 	j := b.jobs.find(id)
 	for i := range held {
-		if held[i].CustomID, err = b.customID(ctx, j, id, held[i].Index); err != nil {
+		if held[i].CustomID, err = b.customID(ctx, j, who.Tenant, id, held[i].Index); err != nil {
 			return nil, err
 		}
 	}
@@ -70,13 +70,13 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 
 // customID is the caller's own name of a held call; the one who runs the batch has
 // it at hand.
-func (b *Batches) customID(ctx context.Context, j *job, id schema.BatchID, index uint64) (string, error) {
+func (b *Batches) customID(ctx context.Context, j *job, tenant schema.TenantID, id schema.BatchID, index uint64) (string, error) {
 	if j != nil {
 		if it := j.l.calls.heldCall(index); it != nil {
 			return it.rec.CustomID, nil
 		}
 	}
-	c, err := b.o.Store.FindCall(ctx, id, index)
+	c, err := b.o.Store.FindCall(ctx, schema.OnlyTenant(tenant), id, index)
 	if err != nil {
 		return "", err
 	}

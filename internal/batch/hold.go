@@ -128,7 +128,7 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 		return rec, false, err
 	}
 	rec = journal.ResultRecord{
-		Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: 1, Ended: a.Ended, Digest: a.ResultDigest, ToolError: a.ToolError,
+		Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: 1, Ended: a.Ended, Digest: a.ResultDigest, ToolError: a.ToolError,
 	}
 	say := func(o journal.Outcome, e *schema.Error) {
 		rec.Outcome = o
@@ -228,7 +228,7 @@ func (h *heldCalls) find() error {
 		if h.l.calls.heldCall(index) != nil || h.l.owned.Progress().Ended(index) {
 			continue
 		}
-		c, err := h.l.o.Store.FindCall(h.l.life.gone, h.l.owned.ID(), index)
+		c, err := h.l.o.Store.FindCall(h.l.life.gone, schema.AllTenants(), h.l.owned.ID(), index)
 		if _, lost := gapOf(err); lost || schema.KindOf(err) == schema.KindNotFound {
 			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant}}, nil // its record is lost, its approval is not
 		}

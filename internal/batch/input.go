@@ -131,8 +131,8 @@ func (it *item) isNote() bool {
 
 // nextOf names the entry of the call that follows one in its conversation. No caller
 // can use such a key: a header cannot hold it.
-func nextOf(who schema.Principal, callID schema.CallID) string {
-	return journal.KeyHash(who.Name, "\x00next\x00"+string(callID))
+func nextOf(who *schema.Principal, callID schema.CallID) string {
+	return journal.KeyHash(who.ID(), "\x00next\x00"+string(callID))
 }
 
 // conversations follows the calls that belong together, and continues them. It is safe for
@@ -154,7 +154,7 @@ func (v *conversations) follow(ctx context.Context, first *Status, who schema.Pr
 		if at.Result == nil || !at.Result.Input {
 			return &whole, nil
 		}
-		next, err := v.o.Store.Recall(ctx, nextOf(who, at.CallID))
+		next, err := v.o.Store.Recall(ctx, nextOf(&who, at.CallID))
 		if schema.KindOf(err) == schema.KindNotFound {
 			return v.open(ctx, &whole)
 		}
@@ -175,7 +175,7 @@ func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	if time.Since(s.Result.Ended) > keepKeys {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", s.CallID)
 	}
-	body, err := resultBody(ctx, v.o.Store, journalOf(s), s.Result)
+	body, err := resultBody(ctx, v.o.Store, s.Principal.Tenant, journalOf(s), s.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (q *inputRequest) encode() []byte {
 
 // continueWith prepares the call of the next round; the gate checks it like any other.
 func (v *conversations) continueWith(ctx context.Context, s *Status, call *schema.Call, rec *journal.CallRecord, given *metadata, state json.RawMessage) (err error) {
-	if call.Arguments, err = v.o.Store.Arguments(ctx, journalOf(s), s.Call); err != nil {
+	if call.Arguments, err = v.o.Store.Arguments(ctx, s.Principal.Tenant, journalOf(s), s.Call); err != nil {
 		return err
 	}
 	var began metadata
@@ -260,7 +260,7 @@ func (v *conversations) continueWith(ctx context.Context, s *Status, call *schem
 // proceed appends the next record of a conversation; mine is false when somebody else
 // was faster.
 func (v *conversations) proceed(ctx context.Context, s *Status, who schema.Principal, sub Submission, rec journal.CallRecord) (mine bool, err error) {
-	t, err := v.acceptor.accept(ctx, sub, rec, nextOf(who, s.Head))
+	t, err := v.acceptor.accept(ctx, sub, rec, nextOf(&who, s.Head))
 	if err != nil {
 		return false, err
 	}

@@ -27,7 +27,7 @@ func TestWhatIsLeftOfAQuestionIsAskedBeforeItsRecordHasRun(t *testing.T) {
 	if err := store.Create(ctx, m); err != nil {
 		t.Fatal(err)
 	}
-	w, err := store.Write(ctx, m.ID)
+	w, err := store.Write(ctx, schema.DefaultTenant, m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestWhatIsLeftOfAQuestionIsAskedBeforeItsRecordHasRun(t *testing.T) {
 	if s.Result == nil || !s.Result.Input || !s.Result.Ended.Equal(answered) {
 		t.Fatalf("the record does not ask: %+v", s)
 	}
-	if body, err := resultBody(ctx, store, m.ID, s.Result); err != nil || !slices.Equal(body, []byte(left)) {
+	if body, err := resultBody(ctx, store, schema.DefaultTenant, m.ID, s.Result); err != nil || !slices.Equal(body, []byte(left)) {
 		t.Errorf("it asks %s, %v; want %s", body, err, left)
 	}
 }

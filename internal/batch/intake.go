@@ -148,7 +148,7 @@ func (b *Batches) Intake(ctx context.Context, id schema.BatchID, who schema.Prin
 	if err := b.intakes.begin(in); err != nil {
 		return nil, err
 	}
-	if in.writer, err = b.o.Store.Write(ctx, id); err != nil {
+	if in.writer, err = b.o.Store.Write(ctx, who.Tenant, id); err != nil {
 		in.Close()
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (in *Intake) remember(ctx context.Context) error {
 		in.seen = &names{ids: make(map[[16]byte]struct{})}
 	}
 	for in.seen.next < stored {
-		calls, err := in.o.Store.Calls(ctx, in.id, in.seen.next, chunkCalls)
+		calls, err := in.o.Store.Calls(ctx, in.who.Tenant, in.id, in.seen.next, chunkCalls)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func add(t *testing.T, in *Intake, names ...string) {
 func (b *Batches) stored(t *testing.T, id schema.BatchID) (words []string) {
 	t.Helper()
 	for {
-		found, err := b.o.Store.Calls(t.Context(), id, uint64(len(words)), 1000)
+		found, err := b.o.Store.Calls(t.Context(), schema.DefaultTenant, id, uint64(len(words)), 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -155,7 +155,7 @@ func (j *job) takeBack(index uint64) {
 		return
 	}
 	defer j.l.calls.canceled(index)
-	c, err := j.l.o.Store.FindCall(j.l.life.gone, j.l.owned.ID(), index)
+	c, err := j.l.o.Store.FindCall(j.l.life.gone, schema.AllTenants(), j.l.owned.ID(), index)
 	if err != nil {
 		j.l.o.Log.Warn("canceling a call of a batch failed", "journal", j.l.owned.ID(), "index", index, "error", err)
 		return // it runs when its turn has come
@@ -186,7 +186,7 @@ func (j *job) tell(done <-chan struct{}) {
 		}
 		ctx, cancel := bound(j.l.life.gone)
 		if receiving {
-			if n, err := j.l.o.Store.Accepted(ctx, j.l.owned.ID()); err == nil {
+			if n, err := j.l.o.Store.Accepted(ctx, j.l.m.Principal.Tenant, j.l.owned.ID()); err == nil {
 				calls = n // for the other front doors, which count what waits
 			}
 		}
@@ -218,7 +218,7 @@ func (j *job) tell(done <-chan struct{}) {
 func (j *job) complete() bool {
 	ctx, cancel := bound(context.Background())
 	defer cancel()
-	m, err := j.l.o.Store.Get(ctx, j.l.owned.ID())
+	m, err := j.l.o.Store.Get(ctx, j.l.m.Principal.Tenant, j.l.owned.ID())
 	return err == nil && m.State != journal.Receiving && j.l.owned.Progress().Next(0) >= m.Calls
 }
 

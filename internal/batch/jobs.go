@@ -111,7 +111,7 @@ func (js *jobs) adopt() {
 			reminded = true
 			js.remind(began)
 		}
-		for _, m := range js.o.Store.Unended(js.orphan) {
+		for _, m := range js.o.Store.Unended(schema.AllTenants(), js.orphan) {
 			if js.ctx.Err() != nil {
 				return
 			}
@@ -131,7 +131,7 @@ func (js *jobs) adopt() {
 // remind tells once more of batches that ended shortly before the start, under an
 // owner that is gone: it may have been lost before it could tell.
 func (js *jobs) remind(began time.Time) {
-	page, _ := js.o.Store.List(journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}, Limit: 1000}, "")
+	page, _ := js.o.Store.List(schema.AllTenants(), journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}, Limit: 1000}, "")
 	for _, m := range page {
 		if m.CallbackURL != "" && m.Ended.After(began.Add(-remindOf)) && m.Ended.Before(began) && !js.o.Catalog.RouterAlive(m.Owner) {
 			js.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
@@ -159,7 +159,7 @@ func (js *jobs) orphan(m *journal.Manifest) bool {
 func (js *jobs) take(m *journal.Manifest) {
 	ctx, cancel := context.WithTimeout(js.ctx, time.Minute) // a rebuild of a million takes seconds
 	defer cancel()
-	owned, err := js.o.Store.Claim(ctx, m.ID, js.o.ID)
+	owned, err := js.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, js.o.ID)
 	if err != nil {
 		if schema.KindOf(err) != schema.KindConflict && js.ctx.Err() == nil {
 			js.o.Log.Warn("taking over a journal failed", "journal", m.ID, "error", err)
@@ -170,20 +170,20 @@ func (js *jobs) take(m *journal.Manifest) {
 		js.o.Log.Info("a journal was taken over", "journal", m.ID, "epoch", owned.Epoch(), "open", len(owned.Progress().Open()))
 	}
 	if m.Kind == journal.Lane {
-		js.sealLane(ctx, m.ID)
+		js.sealLane(ctx, m)
 	}
 	js.start(owned, false)
 }
 
 // sealLane ends the intake of a lane whose front door is gone.
-func (js *jobs) sealLane(ctx context.Context, id schema.BatchID) {
-	w, err := js.o.Store.Write(ctx, id)
+func (js *jobs) sealLane(ctx context.Context, m *journal.Manifest) {
+	w, err := js.o.Store.Write(ctx, m.Principal.Tenant, m.ID)
 	if err == nil {
 		_, err = w.Seal(ctx)
 		w.Close()
 	}
 	if err != nil && schema.KindOf(err) != schema.KindConflict {
-		js.o.Log.Warn("sealing the lane of a front door that has stopped failed", "journal", id, "error", err)
+		js.o.Log.Warn("sealing the lane of a front door that has stopped failed", "journal", m.ID, "error", err)
 	}
 }
 

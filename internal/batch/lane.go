@@ -82,11 +82,11 @@ func (ls *lanes) open(ctx context.Context) (*lane, error) {
 	if err := ls.o.Store.Create(ctx, m); err != nil {
 		return nil, err
 	}
-	owned, err := ls.o.Store.Claim(ctx, m.ID, ls.o.ID)
+	owned, err := ls.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, ls.o.ID)
 	if err != nil {
 		return nil, err
 	}
-	writer, err := ls.o.Store.Write(ctx, m.ID)
+	writer, err := ls.o.Store.Write(ctx, m.Principal.Tenant, m.ID)
 	if err != nil {
 		owned.Close()
 		return nil, err

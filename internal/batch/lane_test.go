@@ -62,7 +62,7 @@ func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 	js.stop()
 	work.Wait()
 	for _, id := range ids {
-		m, err := o.Store.Get(t.Context(), id)
+		m, err := o.Store.Get(t.Context(), schema.DefaultTenant, id)
 		if err != nil || m.Sealed.IsZero() {
 			t.Errorf("lane %s is not sealed: %v", id, err)
 		}

@@ -78,10 +78,10 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 			switch {
 			case !all || progress.Ended(c.Index) || skip(c):
 			case c.Method == methodRefused:
-				ends = append(ends, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
+				ends = append(ends, refusal(m, c, refusedLine(c.Arguments), now))
 			default:
 				id := ids.of(m, c)
-				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
+				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, Tenant: asker(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
 			}
 		}
 		next = until
@@ -155,7 +155,7 @@ func (g *losses) tail(m *journal.Manifest, next uint64) error {
 	if next >= known {
 		return nil
 	}
-	stored, err := g.l.o.Store.Accepted(g.l.life.gone, g.l.owned.ID())
+	stored, err := g.l.o.Store.Accepted(g.l.life.gone, g.l.m.Principal.Tenant, g.l.owned.ID())
 	if err != nil || stored > next {
 		return err
 	}
@@ -186,7 +186,7 @@ func (o *Options) settleEnded(ctx context.Context, ids *IDs) {
 		return
 	}
 	keep := o.Store.MaxLife() // results are kept for twice that time
-	for m := range o.journals(journal.Filter{States: []journal.State{journal.Ended}}) {
+	for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
 		if !o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
 			continue
 		}
@@ -203,7 +203,7 @@ func (o *Options) settleOne(ctx context.Context, ids *IDs, m *journal.Manifest) 
 	if whole, err := o.Store.Complete(ctx, m); err != nil || whole {
 		return err
 	}
-	owned, err := o.Store.ClaimEnded(ctx, m.ID, o.ID)
+	owned, err := o.Store.ClaimEnded(ctx, m.Principal.Tenant, m.ID, o.ID)
 	if err != nil {
 		return err
 	}

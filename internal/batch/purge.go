@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // purgeEvery is how often the calls of ended batches are looked through.
@@ -22,12 +23,12 @@ func (o *Options) purge(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for m := range o.journals(journal.Filter{States: []journal.State{journal.Ended}}) {
+		for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
 			if m.Purged || time.Since(m.Ended) < o.KeepCalls {
 				continue
 			}
 			bounded, cancel := bound(ctx)
-			if err := o.Store.PurgeCalls(bounded, m.ID); err != nil && !errors.Is(err, context.Canceled) {
+			if err := o.Store.PurgeCalls(bounded, m.Principal.Tenant, m.ID); err != nil && !errors.Is(err, context.Canceled) {
 				o.Log.Warn("deleting the calls of an ended journal failed", "journal", m.ID, "error", err)
 			}
 			cancel()
@@ -35,13 +36,13 @@ func (o *Options) purge(ctx context.Context) {
 	}
 }
 
-// journals returns the journals that the filter selects, read page by page; its Limit is
+// journals returns the journals of these tenants that the filter selects, read page by page; its Limit is
 // not used.
-func (o *Options) journals(f journal.Filter) iter.Seq[*journal.Manifest] {
+func (o *Options) journals(of schema.Tenants, f journal.Filter) iter.Seq[*journal.Manifest] {
 	f.Limit = 1000
 	return func(yield func(*journal.Manifest) bool) {
 		for cursor := ""; ; {
-			page, next := o.Store.List(f, cursor)
+			page, next := o.Store.List(of, f, cursor)
 			for _, m := range page {
 				if !yield(m) {
 					return

@@ -36,19 +36,19 @@ type backlog struct {
 	ctx     context.Context // ends when no more work is taken
 
 	mu      sync.Mutex
-	opening map[schema.BatchID]string // batches that are being made, and whose they are
-	counts  map[string]counted        // of lines that wait, by principal
+	opening map[schema.BatchID]schema.PrincipalID // batches that are being made, and whose they are
+	counts  map[schema.PrincipalID]counted        // of lines that wait, by principal
 }
 
 func newBacklog(ctx context.Context, o *Options, js *jobs, is *intakes) *backlog {
-	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[schema.BatchID]string), counts: make(map[string]counted)}
+	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[schema.BatchID]schema.PrincipalID), counts: make(map[schema.PrincipalID]counted)}
 }
 
 // lines says how many lines of the principal's batches have not ended, and whether
 // the batch id takes calls. What runs or comes in here is counted to the last call,
 // what does so elsewhere as of a second ago.
-func (b *backlog) lines(principal string, id schema.BatchID) (lines int, receiving bool) {
-	for m := range b.o.journals(journal.Filter{Kind: journal.Batch, States: unended, Principal: principal}) {
+func (b *backlog) lines(who schema.PrincipalID, id schema.BatchID) (lines int, receiving bool) {
+	for m := range b.o.journals(schema.OnlyTenant(who.Tenant), journal.Filter{Kind: journal.Batch, States: unended, Principal: who.Name}) {
 		receiving = receiving || m.ID == id && m.State == journal.Receiving
 		lines += b.linesOf(m)
 	}
@@ -57,25 +57,25 @@ func (b *backlog) lines(principal string, id schema.BatchID) (lines int, receivi
 
 // openLocked counts the open batches of all principals and of the one. A batch that
 // is being made counts once, whether the store shows it yet or not. b.mu is held.
-func (b *backlog) openLocked(principal string) (all, own int) {
+func (b *backlog) openLocked(who schema.PrincipalID) (all, own int) {
 	seen := 0
-	b.o.Store.EachOpen(func(m *journal.Manifest) {
+	b.o.Store.EachOpen(schema.AllTenants(), func(m *journal.Manifest) {
 		if m.Kind != journal.Batch {
 			return
 		}
 		all++
-		if m.Principal.Name == principal {
+		if m.Principal.ID() == who {
 			own++
 		}
 		if by, reserved := b.opening[m.ID]; reserved {
 			seen++
-			if by == principal {
+			if by == who {
 				own--
 			}
 		}
 	})
 	for _, by := range b.opening {
-		if by == principal {
+		if by == who {
 			own++
 		}
 	}
@@ -99,7 +99,7 @@ const openAgain = 5 * time.Second
 func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, own := b.openLocked(o.Principal.Name)
+	all, own := b.openLocked(o.Principal.ID())
 	most := b.o.Quota.Batches(&o.Principal)
 	if most == 0 {
 		most = ownBatches(b.o.OpenBatches)
@@ -115,12 +115,12 @@ func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) 
 		return nil, e
 	}
 	if b.o.Quota.Queues(&o.Principal) {
-		lines, _ := b.lines(o.Principal.Name, "")
+		lines, _ := b.lines(o.Principal.ID(), "")
 		if err := b.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
 			return nil, err
 		}
 	}
-	b.opening[id] = o.Principal.Name
+	b.opening[id] = o.Principal.ID()
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -138,24 +138,24 @@ func (b *backlog) mayQueue(p *schema.Principal) (done func(), err error) {
 	if !b.o.Quota.Queues(p) {
 		return func() {}, nil
 	}
-	if err := b.o.Quota.Accept(p, 1, b.linesLately(p.Name)); err != nil {
+	if err := b.o.Quota.Accept(p, 1, b.linesLately(p.ID())); err != nil {
 		return nil, err
 	}
 	b.o.Quota.Queued(p, 1)
 	return func() { b.o.Quota.Queued(p, -1) }, nil
 }
 
-func (b *backlog) linesLately(principal string) int {
+func (b *backlog) linesLately(who schema.PrincipalID) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c, ok := b.counts[principal]; ok && time.Since(c.at) < linesFor {
+	if c, ok := b.counts[who]; ok && time.Since(c.at) < linesFor {
 		return c.lines
 	}
 	if len(b.counts) >= countedMost {
 		clear(b.counts)
 	}
-	lines, _ := b.lines(principal, "")
-	b.counts[principal] = counted{time.Now(), lines}
+	lines, _ := b.lines(who, "")
+	b.counts[who] = counted{time.Now(), lines}
 	return lines
 }
 
@@ -165,7 +165,7 @@ func (b *backlog) spaceNow(in *Intake, n int) int {
 	if !b.o.Quota.Queues(&in.who) {
 		return n
 	}
-	lines, receiving := b.lines(in.who.Name, in.id)
+	lines, receiving := b.lines(in.who.ID(), in.id)
 	if !receiving {
 		return n // the journal takes no more, and says so
 	}

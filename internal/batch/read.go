@@ -68,7 +68,7 @@ func (r *reader) run(open map[uint64]journal.OpenIntent) error {
 // readAll waits for more calls when all up to next have begun. over means that no more
 // will come, and none is held, or that nothing new may start.
 func (r *reader) readAll(next uint64) (over bool, err error) {
-	m, err := r.l.o.Store.Get(r.l.life.stopping, r.l.owned.ID())
+	m, err := r.l.o.Store.Get(r.l.life.stopping, r.l.m.Principal.Tenant, r.l.owned.ID())
 	if r.l.life.stopping.Err() != nil {
 		return true, nil
 	}

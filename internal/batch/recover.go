@@ -37,7 +37,7 @@ func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
 		if r.l.owned.Progress().Ended(index) {
 			continue
 		}
-		c, err := r.l.o.Store.FindCall(r.l.life.gone, r.l.owned.ID(), index)
+		c, err := r.l.o.Store.FindCall(r.l.life.gone, schema.AllTenants(), r.l.owned.ID(), index)
 		if schema.KindOf(err) == schema.KindNotFound { // the log is shorter than what is known of it
 			err = &journal.GapError{Journal: r.l.owned.ID(), First: index, Next: index + 1}
 		}
@@ -85,7 +85,7 @@ func (r *recovery) remind() error {
 			if c.CallbackURL == "" || !progress.Ended(c.Index) {
 				continue
 			}
-			rec, err := r.l.o.Store.FindResult(r.l.life.gone, r.l.owned.ID(), c.Index, journal.Cursor{})
+			rec, err := r.l.o.Store.FindResult(r.l.life.gone, asker(r.l.m, c).Tenant, r.l.owned.ID(), c.Index, journal.Cursor{})
 			if schema.KindOf(err) == schema.KindNotFound {
 				continue
 			}

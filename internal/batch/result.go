@@ -50,14 +50,14 @@ func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 // record says how a call ended.
 func (s *results) record(it *item, res *schema.Result, err error) journal.ResultRecord {
 	now := time.Now()
-	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
+	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
 	if err == nil {
 		rec.Outcome, rec.Body, rec.ToolError, rec.Worker = journal.Succeeded, res.Body, res.ToolError, res.Worker
 		rec.Started, rec.Digest, rec.Input = now.Add(-res.Took), schema.Digest(res.Body), asks(it, res)
 		return rec
 	}
 	if it.rec.Method == methodRefused {
-		return refusal(it.rec.Index, it.rec.CustomID, schema.AsError(err), now)
+		return refusal(s.l.m, it.rec, schema.AsError(err), now)
 	}
 	e := schema.AsError(err).WithCall(it.call.ID)
 	rec.Outcome, rec.Error = journal.Failed, encodeError(e)
@@ -79,8 +79,8 @@ func (s *results) record(it *item, res *schema.Result, err error) journal.Result
 
 // refusal is the end of a line that was no call. Those of one reason are the same but
 // for their index, so that a run of them takes little more room than one.
-func refusal(index uint64, customID string, why *schema.Error, at time.Time) journal.ResultRecord {
-	return journal.ResultRecord{Index: index, CustomID: customID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
+func refusal(m *journal.Manifest, c *journal.CallRecord, why *schema.Error, at time.Time) journal.ResultRecord {
+	return journal.ResultRecord{Index: c.Index, Tenant: asker(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
 }
 
 func encodeError(e *schema.Error) []byte {

@@ -36,7 +36,7 @@ func Open(ctx context.Context, options Options) (*Runner, error) {
 	find := &finder{o: o, ids: ids, jobs: r.jobs}
 	accept := &acceptor{o: o, lanes: r.lanes, backlog: waiting}
 	r.Calls = &Calls{o: o, ids: ids, jobs: r.jobs, backlog: waiting, finder: find, acceptor: accept, conversations: &conversations{o: o, finder: find, acceptor: accept}}
-	r.unsee = append(r.unsee, o.Store.Watch(r.jobs.changed), o.Ledger.Watch(schema.AllTenants(), r.jobs.decided), o.Router.OnCancel(r.jobs.canceled))
+	r.unsee = append(r.unsee, o.Store.Watch(schema.AllTenants(), r.jobs.changed), o.Ledger.Watch(schema.AllTenants(), r.jobs.decided), o.Router.OnCancel(r.jobs.canceled))
 	o.settleEnded(ctx, ids)
 	r.work.Go(r.jobs.adopt)
 	r.work.Go(r.jobs.takeBacks)

@@ -38,7 +38,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	if j := c.jobs.find(journalID); j != nil {
 		return c.settleHere(ctx, j, s, who, v)
 	}
-	owned, err := c.o.Store.Claim(ctx, journalID, c.o.ID)
+	owned, err := c.o.Store.Claim(ctx, who.Tenant, journalID, c.o.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Pr
 
 func word(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {
 	rec := journal.ResultRecord{
-		Index: s.Index, CallID: s.CallID, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
+		Index: s.Index, CallID: s.CallID, Tenant: who.Tenant, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
 		By: who.Name, Reason: v.Reason,
 	}
 	if v.Again {

@@ -53,7 +53,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 		// The record is its own result: what is left of the question is asked from the
 		// moment the answer is stored, not from when the job comes to the record.
 		s.Result = &journal.ResultRecord{
-			Index: s.Index, CallID: id, Outcome: journal.Succeeded, Input: true,
+			Index: s.Index, CallID: id, Tenant: s.Principal.Tenant, Outcome: journal.Succeeded, Input: true,
 			Ended: s.Call.Accepted, Body: s.Call.Arguments, BodyObject: s.Call.ArgumentsObject,
 		}
 		return s.say(), nil
@@ -68,7 +68,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 		s.Result = over(ctx, it, wait)
 		return s.say(), nil
 	}
-	if s.Result, err = f.o.Store.FindResult(ctx, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
+	if s.Result, err = f.o.Store.FindResult(ctx, who.Tenant, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
 		return s.say(), err
 	}
 	if s.lost {
@@ -83,7 +83,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	s.Result, err = f.awaitResult(ctx, id)
+	s.Result, err = f.awaitResult(ctx, who.Tenant, id)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
@@ -148,7 +148,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	if !ok {
 		return nil, none // nor is it said that there is one
 	}
-	m, err := f.o.Store.Get(ctx, journalID)
+	m, err := f.o.Store.Get(ctx, who.Tenant, journalID)
 	if schema.KindOf(err) == schema.KindNotFound {
 		if f.o.lostBefore(journalID) {
 			return nil, journal.LostCall(id)
@@ -162,7 +162,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	if m.Kind == journal.Batch {
 		s.Batch = m.ID
 	}
-	s.Call, err = f.findCall(ctx, m, index)
+	s.Call, err = f.findCall(ctx, who.Tenant, m, index)
 	_, lost := gapOf(err)
 	switch {
 	case lost && m.Kind == journal.Lane: // of whom it was is lost too
@@ -186,13 +186,13 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 
 // findCall reads a call, which is lost if the journal counts it and the log does not have
 // it. The number of calls is unknown for a journal that was not sealed before a loss.
-func (f *finder) findCall(ctx context.Context, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
-	c, err := f.o.Store.FindCall(ctx, m.ID, index)
+func (f *finder) findCall(ctx context.Context, tenant schema.TenantID, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
+	c, err := f.o.Store.FindCall(ctx, schema.OnlyTenant(tenant), m.ID, index)
 	counted := !f.o.lost(m) || !m.Sealed.IsZero() && m.Sealed.Before(f.o.LostBefore)
 	if schema.KindOf(err) != schema.KindNotFound || m.Purged || counted && index >= m.Calls {
 		return c, err
 	}
-	stored, again := f.o.Store.Accepted(ctx, m.ID)
+	stored, again := f.o.Store.Accepted(ctx, tenant, m.ID)
 	if again != nil {
 		return nil, again
 	}
@@ -216,30 +216,17 @@ func (f *finder) isHeld(ctx context.Context, tenant schema.TenantID, id schema.C
 	return err == nil && !a.State.Ended()
 }
 
-// awaitResult follows the journal of a call until its result is there.
-func (f *finder) awaitResult(ctx context.Context, id schema.CallID) (*journal.ResultRecord, error) {
+// awaitResult waits for the result of a call of the tenant.
+func (f *finder) awaitResult(ctx context.Context, tenant schema.TenantID, id schema.CallID) (*journal.ResultRecord, error) {
 	journalID, index, ok := ParseCallID(id)
 	if !ok {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q.", id)
 	}
-	errFound := errors.New("found")
-	var found *journal.ResultRecord
-	err := f.o.Store.Follow(ctx, journalID, journal.Cursor{}, func(page []journal.ResultRecord, _ journal.Cursor) error {
-		for i := range page {
-			if page[i].Index == index {
-				found = &page[i]
-				return errFound
-			}
-		}
-		return nil
-	})
-	if found != nil {
-		return found, nil
-	}
-	if err == nil {
+	found, err := f.o.Store.WaitResult(ctx, tenant, journalID, index)
+	if schema.KindOf(err) == schema.KindNotFound {
 		err = schema.Errorf(schema.KindNotFound, "The result of call %q has been deleted.", id)
 	}
-	return nil, err
+	return found, err
 }
 
 // lostID says that an id may have been told before a loss, with a secret that was lost too.

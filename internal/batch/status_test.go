@@ -15,7 +15,7 @@ func storedCall(t *testing.T, o *Options) (batch schema.BatchID, id schema.CallI
 	if err := o.Store.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w, err := o.Store.Write(t.Context(), m.ID)
+	w, err := o.Store.Write(t.Context(), schema.DefaultTenant, m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAnEndedCallShowsItsResultToWhoeverWaits(t *testing.T) {
 		}
 		waited <- s
 	}()
-	owned, err := o.Store.Claim(t.Context(), batch, "frontdoor-2")
+	owned, err := o.Store.Claim(t.Context(), schema.DefaultTenant, batch, "frontdoor-2")
 	if err != nil {
 		t.Fatal(err)
 	}

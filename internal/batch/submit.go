@@ -49,7 +49,7 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	call := s.Call
 	hash := ""
 	if s.Key != "" {
-		hash = journal.KeyHash(call.Principal.Name, s.Key)
+		hash = journal.KeyHash(call.Principal.ID(), s.Key)
 		kept, err := c.o.Store.Recall(ctx, hash)
 		if err == nil {
 			return c.replayStored(ctx, kept, &s)

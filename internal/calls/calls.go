@@ -202,7 +202,7 @@ func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*
 		}
 		return s, err
 	}
-	rec, err := c.o.Durable.Calls.Wait(ctx, a.ticket)
+	rec, err := c.o.Durable.Calls.Wait(ctx, who.Tenant, a.ticket)
 	if err != nil {
 		return nil, err
 	}

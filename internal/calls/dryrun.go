@@ -233,7 +233,7 @@ func (d *dryRun) arguments(ctx context.Context, rec *records.Record) (args []byt
 	case rec.Arguments == emptyObject:
 		return []byte("{}"), true, nil
 	case rec.Known != "" && d.durable != nil:
-		args, err = d.durable.Read(ctx, rec.Known)
+		args, err = d.durable.Read(ctx, rec.Tenant, rec.Known)
 	case rec.Approval != "" && d.c.o.Ledger != nil:
 		args, err = d.c.o.Ledger.Asked(ctx, rec.Tenant, rec.Approval)
 		if err != nil && schema.KindOf(err) != schema.KindUnavailable && ctx.Err() == nil {

@@ -67,6 +67,7 @@ type Status struct {
 	Asked        time.Time
 	Round        int
 
+	tenant   schema.TenantID
 	approval *ledger.Approval
 	call     *journal.CallRecord
 	result   *journal.ResultRecord
@@ -116,7 +117,7 @@ func OfEnd(e batch.End) *Status {
 
 // ofStored returns the status of a durable call.
 func ofStored(b *batch.Status) *Status {
-	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, call: b.Call}
+	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, tenant: b.Principal.Tenant, call: b.Call}
 	if c := b.Call; c != nil {
 		s.Server, s.Tool, s.CustomID, s.Created, s.Expires, s.ReplayOf = c.Server, c.Tool, c.CustomID, c.Accepted, c.Expires, c.ReplayOf
 	}
@@ -129,7 +130,7 @@ func ofStored(b *batch.Status) *Status {
 
 // ofResult returns the status of an accepted call that ended here.
 func (c *Calls) ofResult(a *Accepted, r *journal.ResultRecord) *Status {
-	s := &Status{ID: a.CallID, State: batch.StateOf(r.Outcome), Server: a.call.Server, Tool: a.call.Tool}
+	s := &Status{ID: a.CallID, State: batch.StateOf(r.Outcome), Server: a.call.Server, Tool: a.call.Tool, tenant: a.call.Principal.Tenant}
 	s.end(r)
 	return s
 }
@@ -192,7 +193,7 @@ func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	case s.approval != nil:
 		return c.o.Ledger.Result(ctx, s.approval)
 	case s.result != nil:
-		return c.o.Durable.Calls.ResultBody(ctx, s.ID, s.result)
+		return c.o.Durable.Calls.ResultBody(ctx, s.tenant, s.ID, s.result)
 	}
 	return nil, nil
 }

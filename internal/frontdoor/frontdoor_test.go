@@ -219,7 +219,7 @@ func TestWhatIsStoredTravelsOnAConnectionOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if page, _ := s.List(journal.Filter{Kind: journal.Batch}, ""); len(page) != where.want {
+		if page, _ := s.List(schema.AllTenants(), journal.Filter{Kind: journal.Batch}, ""); len(page) != where.want {
 			t.Errorf("%d batches are stored there, not %d", len(page), where.want)
 		}
 		s.Close()

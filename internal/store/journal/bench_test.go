@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // BenchmarkAMillionCalls accepts calls of 500 bytes, stores intents and results of all, and
@@ -70,13 +71,13 @@ func BenchmarkAMillionCalls(b *testing.B) {
 		seen := 0
 		for at, more := (journal.Cursor{}), true; more; {
 			var page []journal.ResultRecord
-			page, at, err = s.Results(ctx, id, at, chunk)
+			page, at, err = s.Results(ctx, schema.DefaultTenant, id, at, chunk)
 			ok(b, err)
 			seen, more = seen+len(page), len(page) > 0
 		}
 		rate("results-read", seen, time.Since(begun))
 		begun = time.Now()
-		_, err = s.FindResult(ctx, id, n-1, journal.Cursor{})
+		_, err = s.FindResult(ctx, schema.DefaultTenant, id, n-1, journal.Cursor{})
 		ok(b, err)
 		b.ReportMetric(float64(time.Since(begun).Milliseconds()), "find-result-ms")
 		o.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Without a seal, records that are lost are known from those that name them.
@@ -27,7 +28,7 @@ func TestRecordsThatNameLostOnesAreNoticed(t *testing.T) {
 		m := &journal.Manifest{Kind: journal.Lane, Expires: time.Now().Add(time.Hour)}
 		w, err := s.Begin(ctx, m)
 		ok(t, err)
-		hash := journal.KeyHash("ann", "key")
+		hash := journal.KeyHash(schema.PrincipalID{Name: "ann"}, "key")
 		for i := range 3 {
 			c := journal.CallRecord{Server: "bank", Tool: "pay", Accepted: time.Now(), Key: hash}
 			if i > 0 {

@@ -22,18 +22,18 @@ type lease struct {
 	Write string `json:"write"` // names the claim
 }
 
-// Claim makes owner the owner of a journal when nobody is, and rebuilds what
+// Claim makes owner the owner of a journal of the tenant when nobody is, and rebuilds what
 // became of its calls. [schema.KindConflict] means that another one is the owner; try again
 // when the lease may have run out. Streams that ended can be claimed, for
 // settling, until their calls are purged.
-func (s *Store) Claim(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
-	return s.claim(ctx, id, owner, &Owned{})
+func (s *Store) Claim(ctx context.Context, tenant schema.TenantID, id schema.BatchID, owner string) (*Owned, error) {
+	return s.claim(ctx, schema.OnlyTenant(tenant), id, owner, &Owned{})
 }
 
 // ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
 // store results in place of those that were lost.
-func (s *Store) ClaimEnded(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
-	return s.claim(ctx, id, owner, &Owned{purged: true})
+func (s *Store) ClaimEnded(ctx context.Context, tenant schema.TenantID, id schema.BatchID, owner string) (*Owned, error) {
+	return s.claim(ctx, schema.OnlyTenant(tenant), id, owner, &Owned{purged: true})
 }
 
 // of reads the lease; the zero one when there is none.
@@ -49,7 +49,10 @@ func (s leases) of(ctx context.Context, id schema.BatchID) (lease, uint64, error
 	return l, revision, err
 }
 
-func (s *Store) claim(ctx context.Context, id schema.BatchID, owner string, o *Owned) (*Owned, error) {
+func (s *Store) claim(ctx context.Context, of schema.Tenants, id schema.BatchID, owner string, o *Owned) (*Owned, error) {
+	if _, err := s.mine(ctx, of, id); err != nil {
+		return nil, err
+	}
 	held, revision, err := s.leases.of(ctx, id)
 	if err != nil {
 		return nil, unavailable(err)
@@ -57,7 +60,7 @@ func (s *Store) claim(ctx context.Context, id schema.BatchID, owner string, o *O
 	if revision != 0 && !o.force {
 		return nil, taken(id, held.Owner)
 	}
-	o.s, o.id, o.lease, o.lost, o.renewed = s, id, lease{owner, rand.Text()}, make(chan struct{}), make(chan struct{})
+	o.s, o.of, o.id, o.lease, o.lost, o.renewed = s, of, id, lease{owner, rand.Text()}, make(chan struct{}), make(chan struct{})
 	if o.record, err = json.Marshal(o.lease); err != nil {
 		return nil, fmt.Errorf("encoding the lease: %w", err)
 	}
@@ -99,7 +102,7 @@ func taken(id schema.BatchID, owner string) error {
 // begin takes the epoch, fences the logs and reads them. The order makes it safe: when
 // the logs are read, nobody else can write to them any more.
 func (o *Owned) begin(ctx context.Context) error {
-	m, err := o.s.Change(ctx, o.id, func(m *Manifest) error {
+	m, err := o.s.change(ctx, o.of, o.id, func(m *Manifest) error {
 		if m.Purged && !o.purged {
 			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls have been deleted.", o.id)
 		}
@@ -143,6 +146,7 @@ func (o *Owned) begin(ctx context.Context) error {
 // [Owned.Release] or [Owned.Close], one of which must be called.
 type Owned struct {
 	s        *Store
+	of       schema.Tenants // as it was claimed
 	id       schema.BatchID
 	epoch    atomic.Uint64
 	lease    lease
@@ -253,7 +257,7 @@ func (o *Owned) renewOnce() error {
 			o.doubtful = o.doubtful || o.revision == 0
 			o.revision = revision
 			if o.doubtful {
-				m, _, err := o.s.read(ctx, o.id, bus.Leader)
+				m, _, err := o.s.read(ctx, o.of, o.id, bus.Leader)
 				if err != nil {
 					return nil // the next time tells
 				}

@@ -82,6 +82,7 @@ func appendResult(dst []byte, r *ResultRecord) []byte {
 	dst = frame.AppendTime(dst, tagEnded, r.Ended)
 	dst = frame.AppendString(dst, tagDigest, r.Digest)
 	dst = appendObject(dst, &r.BodyObject)
+	dst = frame.AppendString(dst, tagTenant, r.Tenant)
 	dst = frame.AppendString(dst, tagBy, r.By)
 	dst = frame.AppendString(dst, tagReason, r.Reason)
 	return frame.End(dst, start, payload)
@@ -249,6 +250,8 @@ func ReadResults(msg []byte, each func(*ResultRecord)) (Head, error) {
 				r.Ended = frame.Time(value)
 			case tagDigest:
 				r.Digest = value
+			case tagTenant:
+				r.Tenant = schema.TenantID(value)
 			case tagBy:
 				r.By = value
 			case tagReason:

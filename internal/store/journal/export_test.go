@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -12,7 +13,7 @@ func AppendHead(dst []byte, h *Head) []byte { return appendHead(dst, h) }
 // Seize is Claim without regard to the lease of another owner, who loses the
 // journal.
 func (s *Store) Seize(ctx context.Context, id schema.BatchID, owner string) (*Owned, error) {
-	return s.claim(ctx, id, owner, &Owned{force: true})
+	return s.claim(ctx, schema.AllTenants(), id, owner, &Owned{force: true})
 }
 
 // OwnerOf says who holds the lease of a journal, "" for nobody.
@@ -24,4 +25,16 @@ func (s *Store) OwnerOf(ctx context.Context, id schema.BatchID) (string, error) 
 // Unsettled returns the calls that a person may settle.
 func (p *Progress) Unsettled() map[uint64]Standing {
 	return p.choose(Standing.Open)
+}
+
+// Logs are the logs as they are stored.
+type Logs = logs
+
+// OpenLogs opens the logs alone.
+func OpenLogs(ctx context.Context, conn *bus.Conn, o Options) (*Logs, error) {
+	s, err := openStreams(ctx, conn, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.logs, nil
 }

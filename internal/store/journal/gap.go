@@ -52,7 +52,7 @@ func LostKey() *schema.Error {
 type pageOf func(ctx context.Context, from uint64) (bus.Message, error)
 
 // nearest asks any replica.
-func (l *Logs) nearest(id schema.BatchID) pageOf {
+func (l *logs) nearest(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		page, err := l.Read(ctx, id, LogCalls, from, 1, 1)
 		if err != nil || len(page) == 0 {
@@ -63,7 +63,7 @@ func (l *Logs) nearest(id schema.BatchID) pageOf {
 }
 
 // leading asks the leader.
-func (l *Logs) leading(id schema.BatchID) pageOf {
+func (l *logs) leading(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		m, err := l.next(ctx, id, LogCalls, from)
 		if isNotFound(err) {
@@ -75,7 +75,7 @@ func (l *Logs) leading(id schema.BatchID) pageOf {
 
 // findCalls returns the message that holds the call with the index; a zero message when
 // there is none yet, and a [*GapError] when it is lost.
-func (l *Logs) findCalls(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
+func (l *logs) findCalls(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
 	m, after, err := l.search(ctx, id, index, l.nearest(id))
 	if err != nil || m.Sequence != 0 || after == 0 {
 		return m, err
@@ -84,7 +84,7 @@ func (l *Logs) findCalls(ctx context.Context, id schema.BatchID, index uint64) (
 }
 
 // confirm is findCalls for a call that a replica does not have although it has later ones.
-func (l *Logs) confirm(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
+func (l *logs) confirm(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
 	m, after, err := l.search(ctx, id, index, l.leading(id))
 	if err != nil || m.Sequence != 0 || after == 0 {
 		return m, err
@@ -95,7 +95,7 @@ func (l *Logs) confirm(ctx context.Context, id schema.BatchID, index uint64) (bu
 // search looks for the call with the index, by binary search over the sequences of the
 // stream. after is the index of the first call behind it, where it is not there but
 // later ones are, else 0.
-func (l *Logs) search(ctx context.Context, id schema.BatchID, index uint64, next pageOf) (m bus.Message, after uint64, err error) {
+func (l *logs) search(ctx context.Context, id schema.BatchID, index uint64, next pageOf) (m bus.Message, after uint64, err error) {
 	none := bus.Message{}
 	where := func(m bus.Message) (int, error) {
 		h, _, err := ReadHead(m.Data, LogCalls)

@@ -38,13 +38,13 @@ func TestLostRecordsOfCallsAreToldApartFromCallsToCome(t *testing.T) {
 	ok(t, err)
 
 	ok(t, stream.Purge(ctx, jetstream.WithPurgeSequence(3))) // the messages with the calls 0 to 3
-	_, err = s.Calls(ctx, id, 1, 10)
+	_, err = s.Calls(ctx, schema.DefaultTenant, id, 1, 10)
 	var gap *journal.GapError
 	if !errors.As(err, &gap) || gap.First != 1 || gap.Next != 4 {
 		t.Fatalf("reading call 1 says: %v", err)
 	}
 	kind(t, err, schema.KindOutcomeUnknown)
-	if found, err := s.Calls(ctx, id, 4, 10); err != nil || len(found) != 2 {
+	if found, err := s.Calls(ctx, schema.DefaultTenant, id, 4, 10); err != nil || len(found) != 2 {
 		t.Errorf("%d calls are left: %v", len(found), err)
 	}
 	o = claim(t, s, id)
@@ -61,7 +61,7 @@ func TestLostRecordsOfCallsAreToldApartFromCallsToCome(t *testing.T) {
 	if !o.Progress().Ended(0) || o.Progress().Next(0) != 1 {
 		t.Error("the result of a call is forgotten with its record")
 	}
-	m, err := s.Get(ctx, id)
+	m, err := s.Get(ctx, schema.DefaultTenant, id)
 	ok(t, err)
 	if whole, err := s.Complete(ctx, m); err != nil || whole {
 		t.Errorf("results of 6 calls are there: %v, %v", whole, err)

@@ -67,24 +67,24 @@ func TestABatchGoesThroughItsLife(t *testing.T) {
 		t.Errorf("read %d results", len(got))
 	}
 	var followed int
-	ok(t, s.Follow(ctx, id, journal.Cursor{}, func(rs []journal.ResultRecord, _ journal.Cursor) error { followed += len(rs); return nil }))
+	ok(t, s.Follow(ctx, schema.DefaultTenant, id, journal.Cursor{}, func(rs []journal.ResultRecord, _ journal.Cursor) error { followed += len(rs); return nil }))
 	if followed != 2500 {
 		t.Errorf("followed %d results", followed)
 	}
-	ok(t, s.PurgeCalls(ctx, id))
-	_, err = s.FindCall(ctx, id, 7)
+	ok(t, s.PurgeCalls(ctx, schema.DefaultTenant, id))
+	_, err = s.FindCall(ctx, schema.AllTenants(), id, 7)
 	kind(t, err, schema.KindNotFound)
-	_, err = s.Claim(ctx, id, "fd-2")
+	_, err = s.Claim(ctx, schema.DefaultTenant, id, "fd-2")
 	kind(t, err, schema.KindConflict)
-	r, err := s.FindResult(ctx, id, 1234, journal.Cursor{})
+	r, err := s.FindResult(ctx, schema.DefaultTenant, id, 1234, journal.Cursor{})
 	ok(t, err)
 	if string(r.Body) != `{"r":1234}` {
 		t.Errorf("result %s", r.Body)
 	}
-	ok(t, s.Delete(ctx, id))
-	_, err = s.Get(ctx, id)
+	ok(t, s.Delete(ctx, schema.DefaultTenant, id))
+	_, err = s.Get(ctx, schema.DefaultTenant, id)
 	kind(t, err, schema.KindNotFound)
-	if ms, _ := s.List(journal.Filter{}, ""); len(ms) != 0 {
+	if ms, _ := s.List(schema.AllTenants(), journal.Filter{}, ""); len(ms) != 0 {
 		t.Errorf("still listed: %v", ms)
 	}
 }
@@ -97,7 +97,7 @@ func readAll(t *testing.T, s *journal.Store, id schema.BatchID, page int) []jour
 	for text := ""; ; {
 		at, err := journal.ParseCursor(text)
 		ok(t, err)
-		rs, next, err := s.Results(t.Context(), id, at, page)
+		rs, next, err := s.Results(t.Context(), schema.DefaultTenant, id, at, page)
 		ok(t, err)
 		if len(rs) == 0 {
 			return all
@@ -128,15 +128,15 @@ func TestAnyIndexIsFoundWithoutReadingFromTheBeginning(t *testing.T) {
 		ok(t, err)
 	}
 	for i := 0; i < 300; i += 7 {
-		c, err := s.FindCall(ctx, id, uint64(i))
+		c, err := s.FindCall(ctx, schema.AllTenants(), id, uint64(i))
 		ok(t, err)
 		if c.Index != uint64(i) || c.CustomID != fmt.Sprint(i) {
 			t.Fatalf("call %d is %+v", i, c)
 		}
 	}
-	_, err := s.FindCall(ctx, id, 300)
+	_, err := s.FindCall(ctx, schema.AllTenants(), id, 300)
 	kind(t, err, schema.KindNotFound)
-	_, err = s.FindCall(ctx, other, 100)
+	_, err = s.FindCall(ctx, schema.AllTenants(), other, 100)
 	kind(t, err, schema.KindNotFound)
 	o := claim(t, s, id)
 	for _, from := range []int{299, 150, 151, 0, 298} {
@@ -205,7 +205,7 @@ func TestManyCallersOfALaneShareMessages(t *testing.T) {
 		}
 	}
 	for i, at := range index {
-		c, err := s.FindCall(ctx, id, at)
+		c, err := s.FindCall(ctx, schema.AllTenants(), id, at)
 		ok(t, err)
 		if c.CustomID != fmt.Sprint(i) {
 			t.Fatalf("call %d was told index %d, where %s stands", i, at, c.CustomID)
@@ -247,7 +247,7 @@ func TestAppendsOfSeveralMessagesStayTogether(t *testing.T) {
 				return
 			}
 			for _, i := range []uint64{0, 999, 1000, 2299} {
-				c, err := s.FindCall(ctx, id, first+i)
+				c, err := s.FindCall(ctx, schema.AllTenants(), id, first+i)
 				if err != nil || c.Tool != fmt.Sprint(g) || c.CustomID != fmt.Sprint(i) {
 					t.Errorf("call %d of %d: %+v, %v", i, g, c, err)
 				}
@@ -262,7 +262,7 @@ func TestALaterWriterShutsAnEarlierOneOut(t *testing.T) {
 	id, w := begin(t, s)
 	_, err := w.Append(ctx, calls(0, 10))
 	ok(t, err)
-	v, err := s.Write(ctx, id)
+	v, err := s.Write(ctx, schema.DefaultTenant, id)
 	ok(t, err)
 	defer v.Close()
 	if v.Next() != 10 {
@@ -279,9 +279,9 @@ func TestALaterWriterShutsAnEarlierOneOut(t *testing.T) {
 	ok(t, err)
 	_, err = v.Append(ctx, calls(15, 1))
 	kind(t, err, schema.KindConflict)
-	_, err = s.Write(ctx, id)
+	_, err = s.Write(ctx, schema.DefaultTenant, id)
 	kind(t, err, schema.KindConflict)
-	m, err := s.Seal(ctx, id) // once more changes nothing
+	m, err := s.Seal(ctx, schema.DefaultTenant, id) // once more changes nothing
 	ok(t, err)
 	if m.Calls != 15 {
 		t.Errorf("%d calls", m.Calls)
@@ -291,7 +291,7 @@ func TestALaterWriterShutsAnEarlierOneOut(t *testing.T) {
 func TestAWriterOfAnEmptyJournalIsShutOutToo(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
-	v, err := s.Write(ctx, id)
+	v, err := s.Write(ctx, schema.DefaultTenant, id)
 	ok(t, err)
 	defer v.Close()
 	_, err = w.Append(ctx, calls(0, 1))
@@ -306,11 +306,11 @@ func TestACanceledJournalTakesNoMoreCalls(t *testing.T) {
 	_, err := w.Append(ctx, calls(0, 3))
 	ok(t, err)
 	o := claim(t, s, id)
-	_, err = s.Change(ctx, id, func(m *journal.Manifest) error { m.State = journal.Canceling; return nil })
+	_, err = s.Change(ctx, schema.DefaultTenant, id, func(m *journal.Manifest) error { m.State = journal.Canceling; return nil })
 	ok(t, err)
 	_, err = w.Append(ctx, calls(3, 1))
 	kind(t, err, schema.KindConflict)
-	m, err := s.Seal(ctx, id)
+	m, err := s.Seal(ctx, schema.DefaultTenant, id)
 	ok(t, err)
 	if m.State != journal.Canceling || m.Calls != 3 {
 		t.Errorf("%+v", m)
@@ -344,9 +344,9 @@ func TestASealThatWasCutInTheMiddleIsCompletedByWhoeverComesNext(t *testing.T) {
 		Log: journal.LogCalls, Epoch: 9, Writer: 9, Number: 1, First: 3, Sealed: true, At: time.Now(),
 	}), last.Sequence)
 	ok(t, err)
-	_, err = s.Write(ctx, id)
+	_, err = s.Write(ctx, schema.DefaultTenant, id)
 	kind(t, err, schema.KindConflict)
-	m, err := s.Get(ctx, id)
+	m, err := s.Get(ctx, schema.DefaultTenant, id)
 	ok(t, err)
 	if m.State != journal.Sealed || m.Calls != 3 {
 		t.Errorf("%+v", m)
@@ -359,7 +359,7 @@ func TestTheNextOwnerKnowsWhatWasUnderWay(t *testing.T) {
 	_, err := w.Append(ctx, calls(0, 100))
 	ok(t, err)
 	o := claim(t, s, id)
-	_, err = s.Claim(ctx, id, "fd-2")
+	_, err = s.Claim(ctx, schema.DefaultTenant, id, "fd-2")
 	kind(t, err, schema.KindConflict)
 	ok(t, o.Intend(ctx, journal.Intents([]uint64{0, 1, 2, 3, 10, 11, 50}, 1, "w_1")))
 	ok(t, o.Intend(ctx, journal.IntentRecord{Ranges: journal.Intent(11, 1, "").Ranges, Attempt: 1, Void: true}))
@@ -388,7 +388,7 @@ func TestTheNextOwnerKnowsWhatWasUnderWay(t *testing.T) {
 	ok(t, o.Results(ctx, journal.ResultRecord{Index: 10, Outcome: journal.Succeeded, Attempt: 1, Body: []byte("late")}))
 	ok(t, o.Results(ctx, journal.ResultRecord{Index: 70, Outcome: journal.Succeeded, Attempt: 4, Body: []byte("again")}))
 	for index, body := range map[uint64]string{10: "late", 70: "again", 0: `{"r":0}`} {
-		r, err := s.FindResult(ctx, id, index, journal.Cursor{})
+		r, err := s.FindResult(ctx, schema.DefaultTenant, id, index, journal.Cursor{})
 		ok(t, err)
 		if string(r.Body) != body {
 			t.Errorf("result %d: %s", index, r.Body)
@@ -400,7 +400,7 @@ func TestAReleasedJournalCanBeClaimedAtOnce(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, _ := begin(t, s)
 	for e := range uint64(3) {
-		o, err := s.Claim(ctx, id, "fd")
+		o, err := s.Claim(ctx, schema.DefaultTenant, id, "fd")
 		ok(t, err)
 		if owner, err := s.OwnerOf(ctx, id); err != nil || owner != "fd" || o.Epoch() != e+1 {
 			t.Errorf("owner %q, epoch %d, %v", owner, o.Epoch(), err)
@@ -427,7 +427,7 @@ func TestALeaseIsKeptWhileItsOwnerLivesAndRunsOutAfterwards(t *testing.T) {
 	o.Close()
 	for {
 		<-tick.C
-		next, err := s.Claim(ctx, id, "fd-2")
+		next, err := s.Claim(ctx, schema.DefaultTenant, id, "fd-2")
 		if err == nil {
 			next.Close()
 			break
@@ -492,25 +492,25 @@ func TestLargeBytesAreStoredOutsideTheLog(t *testing.T) {
 	if len(got) != 4 || got[1].ArgumentsObject.Size != int64(len(big)) || got[1].Arguments != nil || !bytes.Equal(got[2].Arguments, mid) {
 		t.Fatalf("read %d calls", len(got))
 	}
-	b, err := s.Arguments(ctx, id, &got[1])
+	b, err := s.Arguments(ctx, schema.DefaultTenant, id, &got[1])
 	ok(t, err)
 	if !bytes.Equal(b, big) {
 		t.Error("the arguments are others")
 	}
 	ok(t, o.Results(ctx, journal.ResultRecord{Index: 1, Outcome: journal.Succeeded, Body: big}))
-	r, err := s.FindResult(ctx, id, 1, journal.Cursor{})
+	r, err := s.FindResult(ctx, schema.DefaultTenant, id, 1, journal.Cursor{})
 	ok(t, err)
-	if b, err = s.ResultBody(ctx, id, r); err != nil || !bytes.Equal(b, big) {
+	if b, err = s.ResultBody(ctx, schema.DefaultTenant, id, r); err != nil || !bytes.Equal(b, big) {
 		t.Errorf("the result is another, %v", err)
 	}
-	_, err = s.ResultBody(ctx, id, &journal.ResultRecord{BodyObject: journal.Object{Name: r.BodyObject.Name, SHA256: "00", Size: r.BodyObject.Size}})
+	_, err = s.ResultBody(ctx, schema.DefaultTenant, id, &journal.ResultRecord{BodyObject: journal.Object{Name: r.BodyObject.Name, SHA256: "00", Size: r.BodyObject.Size}})
 	kind(t, err, schema.KindInternal)
 	ok(t, o.Results(ctx, journal.ResultRecord{Index: 2, Outcome: journal.Failed, Error: big}, journal.ResultRecord{Index: 3, Outcome: journal.Failed, Error: []byte("{}")}))
 	for index, want := range map[uint64][]byte{2: big, 3: []byte("{}")} {
-		if r, err = s.FindResult(ctx, id, index, journal.Cursor{}); err != nil {
+		if r, err = s.FindResult(ctx, schema.DefaultTenant, id, index, journal.Cursor{}); err != nil {
 			t.Fatal(err)
 		}
-		if b, err = s.ResultBody(ctx, id, r); err != nil || !bytes.Equal(b, want) {
+		if b, err = s.ResultBody(ctx, schema.DefaultTenant, id, r); err != nil || !bytes.Equal(b, want) {
 			t.Errorf("the error of call %d is another, %v", index, err)
 		}
 	}
@@ -541,7 +541,7 @@ func TestAFollowerSeesEachResultOnceAndTheEnd(t *testing.T) {
 		at := journal.Cursor{}
 		for { // resumes from its cursor each 50 results
 			took := 0
-			err := other.Follow(ctx, id, at, func(rs []journal.ResultRecord, next journal.Cursor) error {
+			err := other.Follow(ctx, schema.DefaultTenant, id, at, func(rs []journal.ResultRecord, next journal.Cursor) error {
 				for _, r := range rs {
 					seen[r.Index]++
 				}
@@ -621,7 +621,7 @@ func TestOneKeyHasOneEntry(t *testing.T) {
 	var firsts int
 	kept := map[string]int{}
 	var wg sync.WaitGroup
-	hash := journal.KeyHash("ann", "k")
+	hash := journal.KeyHash(schema.PrincipalID{Name: "ann"}, "k")
 	for i := range 50 {
 		wg.Go(func() {
 			e, first, err := s.Remember(ctx, hash, journal.Entry{Fingerprint: "f", Journal: "j", Index: uint64(i)}, time.Hour)
@@ -645,7 +645,7 @@ func TestOneKeyHasOneEntry(t *testing.T) {
 	if kept[fmt.Sprint(e.Index)] != 50 {
 		t.Errorf("recalled %+v", e)
 	}
-	_, err = s.Recall(ctx, journal.KeyHash("an", "nk"))
+	_, err = s.Recall(ctx, journal.KeyHash(schema.PrincipalID{Name: "an"}, "nk"))
 	kind(t, err, schema.KindNotFound)
 }
 
@@ -674,9 +674,9 @@ func TestAFullStreamRefusesAndGoesOnWhenThereIsSpace(t *testing.T) {
 	kind(t, err, schema.KindUnavailable)
 	_, err = fw.Seal(ctx) // there is room for what lets it end
 	ok(t, err)
-	_, err = s.Change(ctx, fill, func(m *journal.Manifest) error { m.End(journal.EndedByFailure, "no space"); return nil })
+	_, err = s.Change(ctx, schema.DefaultTenant, fill, func(m *journal.Manifest) error { m.End(journal.EndedByFailure, "no space"); return nil })
 	ok(t, err)
-	ok(t, s.PurgeCalls(ctx, fill))
+	ok(t, s.PurgeCalls(ctx, schema.DefaultTenant, fill))
 	first, err := w.Append(ctx, calls(0, 1))
 	ok(t, err)
 	if first != 0 {
@@ -693,9 +693,9 @@ func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
 		m.Principal.Name = []string{"ann", "ben"}[i%2]
 		ok(t, s.Create(ctx, m))
 		if i%5 == 0 {
-			_, err := s.Seal(ctx, m.ID)
+			_, err := s.Seal(ctx, schema.DefaultTenant, m.ID)
 			ok(t, err)
-			_, err = s.Change(ctx, m.ID, func(m *journal.Manifest) error { m.End(journal.EndedByCancel, ""); return nil })
+			_, err = s.Change(ctx, schema.DefaultTenant, m.ID, func(m *journal.Manifest) error { m.End(journal.EndedByCancel, ""); return nil })
 			ok(t, err)
 		}
 	}
@@ -705,7 +705,7 @@ func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
 		var last time.Time
 		for cursor, more := "", true; more; {
 			var ms []*journal.Manifest
-			ms, cursor = s.List(journal.Filter{Principal: "ann", States: []journal.State{journal.Receiving}, Limit: 3}, cursor)
+			ms, cursor = s.List(schema.AllTenants(), journal.Filter{Principal: "ann", States: []journal.State{journal.Receiving}, Limit: 3}, cursor)
 			more = cursor != ""
 			for _, m := range ms {
 				if m.Principal.Name != "ann" || m.State != journal.Receiving || !last.IsZero() && m.Created.After(last) {
@@ -715,8 +715,8 @@ func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
 				found++
 			}
 		}
-		all := s.Unended(func(*journal.Manifest) bool { return true })
-		few := s.Unended(func(m *journal.Manifest) bool { return m.Principal.Name == "ann" })
+		all := s.Unended(schema.AllTenants(), func(*journal.Manifest) bool { return true })
+		few := s.Unended(schema.AllTenants(), func(m *journal.Manifest) bool { return m.Principal.Name == "ann" })
 		if found != 10 || len(all) != 20 || len(few) != 10 {
 			t.Errorf("%s: found %d, unended %d, of ann %d", name, found, len(all), len(few))
 		}
@@ -745,13 +745,13 @@ func TestAManifestTakesNoChangeThatCannotBe(t *testing.T) {
 		"owner without epoch": func(m *journal.Manifest) { m.Owner = "eve" },
 		"seal by hand":        func(m *journal.Manifest) { m.State = journal.Sealed },
 	} {
-		if _, err := s.Change(ctx, id, func(m *journal.Manifest) error { f(m); return nil }); err == nil {
+		if _, err := s.Change(ctx, schema.DefaultTenant, id, func(m *journal.Manifest) error { f(m); return nil }); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}
-	_, err := s.Change(ctx, "nothing", func(*journal.Manifest) error { return nil })
+	_, err := s.Change(ctx, schema.DefaultTenant, "nothing", func(*journal.Manifest) error { return nil })
 	kind(t, err, schema.KindNotFound)
-	kind(t, s.PurgeCalls(ctx, id), schema.KindConflict)
+	kind(t, s.PurgeCalls(ctx, schema.DefaultTenant, id), schema.KindConflict)
 }
 
 func TestTheFirstCallIsFoundAtOnceAfterManyTakeovers(t *testing.T) {
@@ -761,7 +761,7 @@ func TestTheFirstCallIsFoundAtOnceAfterManyTakeovers(t *testing.T) {
 		best := time.Hour
 		for range 5 {
 			began := time.Now()
-			found, err := s.Calls(ctx, id, 0, 10)
+			found, err := s.Calls(ctx, schema.DefaultTenant, id, 0, 10)
 			ok(t, err)
 			if len(found) != 10 || found[0].Index != 0 || found[9].CustomID != "9" {
 				t.Fatalf("found %d calls, the first of them %+v", len(found), found[0])
@@ -777,16 +777,16 @@ func TestTheFirstCallIsFoundAtOnceAfterManyTakeovers(t *testing.T) {
 	ok(t, s.Create(ctx, m))
 	const takeovers = 1000
 	for range takeovers {
-		w, err := s.Write(ctx, m.ID)
+		w, err := s.Write(ctx, schema.DefaultTenant, m.ID)
 		ok(t, err)
 		w.Close()
 	}
-	none, err := s.Calls(ctx, m.ID, 0, 10)
+	none, err := s.Calls(ctx, schema.DefaultTenant, m.ID, 0, 10)
 	ok(t, err)
 	if len(none) != 0 {
 		t.Errorf("%d calls before there are any", len(none))
 	}
-	last, err := s.Write(ctx, m.ID)
+	last, err := s.Write(ctx, schema.DefaultTenant, m.ID)
 	ok(t, err)
 	defer last.Close()
 	_, err = last.Append(ctx, calls(0, 10))

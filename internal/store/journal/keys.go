@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -35,10 +36,17 @@ func (e *Entry) Same(other *Entry) bool {
 }
 
 // KeyHash is the form in which a principal's idempotency key is stored: the key itself
-// may be a secret of the caller's.
-func KeyHash(principal, key string) string {
-	b := binary.AppendUvarint(nil, uint64(len(principal)))
-	sum := sha256.Sum256(append(append(b, principal...), key...))
+// may be a secret of the caller's. Principals of the same name in two tenants have two: those
+// of other tenants than the default one are keyed with their tenant.
+func KeyHash(who schema.PrincipalID, key string) string {
+	b := binary.AppendUvarint(nil, uint64(len(who.Name)))
+	b = append(append(b, who.Name...), key...)
+	if tenant := who.Tenant.Stored(); tenant != "" {
+		mac := hmac.New(sha256.New, []byte(tenant))
+		mac.Write(b)
+		return hex.EncodeToString(mac.Sum(nil))
+	}
+	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 

@@ -83,7 +83,7 @@ func TestKillingTheServerLosesNothingAndRepeatsNothing(t *testing.T) {
 	p := newProcess(t)
 	s := p.connect(t)
 	id, w := begin(t, s)
-	o, err := s.Claim(t.Context(), id, "fd")
+	o, err := s.Claim(t.Context(), schema.DefaultTenant, id, "fd")
 	ok(t, err)
 	defer o.Close()
 	var acked atomic.Int64
@@ -138,12 +138,12 @@ func TestKillingTheServerLosesNothingAndRepeatsNothing(t *testing.T) {
 	o.Close()
 	// Another process looks.
 	v := p.connect(t)
-	if got, err := v.Accepted(t.Context(), id); err != nil || got != n {
+	if got, err := v.Accepted(t.Context(), schema.DefaultTenant, id); err != nil || got != n {
 		t.Fatalf("%d of %d calls are stored, %v", got, n, err)
 	}
 	at := map[string]uint64{}
 	for from := uint64(0); from < n; {
-		cs, err := v.Calls(t.Context(), id, from, 1000)
+		cs, err := v.Calls(t.Context(), schema.DefaultTenant, id, from, 1000)
 		ok(t, err)
 		if len(cs) == 0 {
 			t.Fatalf("call %d is missing", from)
@@ -187,7 +187,7 @@ func TestAnInterruptedIntakeResumesExactly(t *testing.T) {
 		var w *journal.Writer
 		var err error
 		for range 50 {
-			if w, err = s.Write(t.Context(), m.ID); schema.KindOf(err) != schema.KindUnavailable {
+			if w, err = s.Write(t.Context(), schema.DefaultTenant, m.ID); schema.KindOf(err) != schema.KindUnavailable {
 				break
 			}
 		}
@@ -226,13 +226,13 @@ func TestAnInterruptedIntakeResumesExactly(t *testing.T) {
 		}
 	}
 	s := p.connect(t)
-	sealed, err := s.Seal(t.Context(), m.ID)
+	sealed, err := s.Seal(t.Context(), schema.DefaultTenant, m.ID)
 	ok(t, err)
 	if sealed.Calls != n || resumed < 5 {
 		t.Errorf("%d of %d calls after %d resumptions", sealed.Calls, n, resumed)
 	}
 	for from := 0; from < n; {
-		cs, err := s.Calls(t.Context(), m.ID, uint64(from), 5000)
+		cs, err := s.Calls(t.Context(), schema.DefaultTenant, m.ID, uint64(from), 5000)
 		ok(t, err)
 		if len(cs) == 0 {
 			t.Fatalf("call %d is missing", from)

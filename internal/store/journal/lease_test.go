@@ -15,7 +15,7 @@ func TestALeaseThatRanOutIsTakenAgainUnlessSomebodyHadIt(t *testing.T) {
 	if err := s.Create(ctx, m); err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.Claim(ctx, m.ID, "fd")
+	o, err := s.Claim(ctx, schema.DefaultTenant, m.ID, "fd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestALeaseThatRanOutIsTakenAgainUnlessSomebodyHadIt(t *testing.T) {
 	}
 	// Somebody had the journal meanwhile, and died too.
 	runOut()
-	_, err = s.Change(ctx, m.ID, func(m *Manifest) error { m.Epoch++; m.Owner = "fd-2"; return nil })
+	_, err = s.Change(ctx, schema.DefaultTenant, m.ID, func(m *Manifest) error { m.Epoch++; m.Owner = "fd-2"; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func idIn(subject, suffix string) schema.BatchID {
 
 // streams are the opened streams of all journals, each in the hands of what it is for.
 type streams struct {
-	logs      *Logs
+	logs      *logs
 	manifests manifests
 	leases    leases
 	objects   objects
@@ -89,23 +89,14 @@ func openStreams(ctx context.Context, conn *bus.Conn, o Options) (*streams, erro
 		}
 		all = append(all, s)
 	}
-	return &streams{&Logs{all[1], all[2], all[3]}, manifests{all[0]}, leases{all[0]}, objects{all[4]}, keys{all[5]}}, nil
+	return &streams{&logs{all[1], all[2], all[3]}, manifests{all[0]}, leases{all[0]}, objects{all[4]}, keys{all[5]}}, nil
 }
 
-// Logs are the logs of all journals as they are stored: messages of records by id. All
+// logs are the logs of all journals as they are stored: messages of records by id. All
 // methods are safe for concurrent use.
-type Logs struct{ calls, intents, results *bus.Stream }
+type logs struct{ calls, intents, results *bus.Stream }
 
-// OpenLogs opens the logs alone, to read what is stored.
-func OpenLogs(ctx context.Context, conn *bus.Conn, o Options) (*Logs, error) {
-	s, err := openStreams(ctx, conn, o)
-	if err != nil {
-		return nil, err
-	}
-	return s.logs, nil
-}
-
-func (l *Logs) of(log Log) *bus.Stream {
+func (l *logs) of(log Log) *bus.Stream {
 	switch log {
 	case LogIntents:
 		return l.intents
@@ -117,30 +108,30 @@ func (l *Logs) of(log Log) *bus.Stream {
 
 // keepResults is how long the stream keeps results, 0 for ever: an operator may have set
 // it otherwise than this process would.
-func (l *Logs) keepResults() time.Duration { return l.results.MaxAge() }
+func (l *logs) keepResults() time.Duration { return l.results.MaxAge() }
 
 // maxMessage is how many bytes of data fit into one message.
 func maxMessage(s *bus.Stream) int { return s.MaxMessage() - 4<<10 }
 
 // Append stores a message when the last one of the log has the sequence last; see
 // [bus.Stream.PutAfter]. Listeners hear of it from tell.
-func (l *Logs) Append(ctx context.Context, id schema.BatchID, log Log, data []byte, last uint64) (uint64, error) {
+func (l *logs) Append(ctx context.Context, id schema.BatchID, log Log, data []byte, last uint64) (uint64, error) {
 	return l.of(log).PutAfter(ctx, bus.Message{Subject: log.subject(bus.Token(id)), Data: data}, last)
 }
 
 // writable returns a [bus.ErrNotStoring] while writes to the stream of a log fail. What
 // must be stored some day (intents, results) is appended all the same.
-func (l *Logs) writable(log Log) error { return l.of(log).Writable() }
+func (l *logs) writable(log Log) error { return l.of(log).Writable() }
 
 // tell tells listeners that the log has a message with the sequence. It is only a hint:
 // they look by themselves once in a while.
-func (l *Logs) tell(id schema.BatchID, log Log, sequence uint64) {
+func (l *logs) tell(id schema.BatchID, log Log, sequence uint64) {
 	l.of(log).Tell(changedSubject(id, log), sequence)
 }
 
 // listen calls f with the sequence of each message of the log that listeners are told of,
 // on one goroutine, until stop is called. Word can be lost.
-func (l *Logs) listen(id schema.BatchID, log Log, f func(sequence uint64)) (stop func(), err error) {
+func (l *logs) listen(id schema.BatchID, log Log, f func(sequence uint64)) (stop func(), err error) {
 	return l.of(log).Listen(changedSubject(id, log), f)
 }
 
@@ -149,32 +140,32 @@ func changedSubject(id schema.BatchID, log Log) string {
 }
 
 // Last reads the last message of a log from the stream's leader.
-func (l *Logs) Last(ctx context.Context, id schema.BatchID, log Log) (bus.Message, error) {
+func (l *logs) Last(ctx context.Context, id schema.BatchID, log Log) (bus.Message, error) {
 	return l.of(log).Last(ctx, log.subject(bus.Token(id)), bus.Leader)
 }
 
 // next reads the first message of a log with at least the sequence from, from the
 // stream's leader: [bus.ErrNotFound] proves that there is none.
-func (l *Logs) next(ctx context.Context, id schema.BatchID, log Log, from uint64) (bus.Message, error) {
+func (l *logs) next(ctx context.Context, id schema.BatchID, log Log, from uint64) (bus.Message, error) {
 	return l.of(log).Next(ctx, log.subject(bus.Token(id)), from, bus.Leader)
 }
 
 // Read reads up to most messages of a log from any replica, the first one with at least
 // the sequence from, and no more than maxBytes after the first. None does not prove that
 // there are none.
-func (l *Logs) Read(ctx context.Context, id schema.BatchID, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
+func (l *logs) Read(ctx context.Context, id schema.BatchID, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
 	found, _, err := l.of(log).Read(ctx, log.subject(bus.Token(id)), from, most, maxBytes)
 	return found, err
 }
 
 // scan calls f with every stored message of a log, of all journals, in the order in which
 // they were stored; see [bus.Stream.Scan].
-func (l *Logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {
+func (l *logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {
 	return l.of(log).Scan(ctx, log.subject("*"), func(m bus.Message) { f(idIn(m.Subject, log.suffix()), m) })
 }
 
 // purge forgets a log.
-func (l *Logs) purge(ctx context.Context, id schema.BatchID, log Log) error {
+func (l *logs) purge(ctx context.Context, id schema.BatchID, log Log) error {
 	return l.of(log).Purge(ctx, log.subject(bus.Token(id)), 0)
 }
 

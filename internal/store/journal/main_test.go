@@ -86,7 +86,7 @@ func begin(t testing.TB, s *journal.Store) (schema.BatchID, *journal.Writer) {
 
 func claim(t testing.TB, s *journal.Store, id schema.BatchID) *journal.Owned {
 	t.Helper()
-	o, err := s.Claim(context.Background(), id, "fd-1")
+	o, err := s.Claim(context.Background(), schema.DefaultTenant, id, "fd-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,23 @@ type Manifest struct {
 	Write string `json:"write,omitempty"`
 }
 
+// of reports whether those who see these tenants see the journal. The manifest of a lane is
+// nobody's, and its records are each of the tenant that asked for the call.
+func (m *Manifest) of(tenants schema.Tenants) bool {
+	if m.Kind == Lane {
+		return tenants != schema.Tenants{}
+	}
+	return tenants.Include(m.Principal.Tenant)
+}
+
+// withinOf returns the tenants whose records in the journal those who see these tenants see.
+func (m *Manifest) withinOf(tenants schema.Tenants) schema.Tenants {
+	if m.Kind == Lane {
+		return tenants
+	}
+	return schema.AllTenants() // they are all of the journal's
+}
+
 // End marks a manifest as ended.
 func (m *Manifest) End(e Ending, reason string) {
 	m.State, m.Ending, m.Reason, m.Ended = Ended, e, reason, time.Now().UTC()

@@ -79,7 +79,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 	oo := claim(t, s, other)
 	defer func() { ow.Close() }()
 	m := &model{stand: map[uint64]journal.Standing{}, intents: map[uint64]journal.OpenIntent{}, mine: map[uint64]journal.OpenIntent{}, epoch: 1}
-	o, err := s.Claim(ctx, id, "fd")
+	o, err := s.Claim(ctx, schema.DefaultTenant, id, "fd")
 	ok(t, err)
 	defer func() { o.Close() }()
 	defer func() { w.Close() }()
@@ -150,7 +150,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 		case op < 10: // another owner
 			if rng.IntN(2) == 0 {
 				ok(t, o.Release(ctx))
-				o, err = s.Claim(ctx, id, "fd-2")
+				o, err = s.Claim(ctx, schema.DefaultTenant, id, "fd-2")
 			} else {
 				o.Close()
 				o, err = s.Seize(ctx, id, "fd-3")
@@ -173,13 +173,13 @@ func runModel(t *testing.T, rng *rand.Rand) {
 			}
 		case op < 11: // another writer
 			w.Close()
-			w, err = s.Write(ctx, id)
+			w, err = s.Write(ctx, schema.DefaultTenant, id)
 			ok(t, err)
 			if w.Next() != n {
 				t.Fatalf("resumes at %d of %d", w.Next(), n)
 			}
 		default: // a reader finds the one that counts
-			r, err := s.FindResult(ctx, id, at, journal.Cursor{})
+			r, err := s.FindResult(ctx, schema.DefaultTenant, id, at, journal.Cursor{})
 			if st := m.stand[at]; (err == nil) != (st.Outcome != 0) || err == nil && r.Outcome != st.Outcome {
 				t.Fatalf("result %d is %+v (%v), the model says %+v", at, r, err, st)
 			}
@@ -196,7 +196,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 	stand := map[uint64]journal.Standing{}
 	for cursor, more := (journal.Cursor{}), true; more; {
 		var rs []journal.ResultRecord
-		rs, cursor, err = s.Results(ctx, id, cursor, 17)
+		rs, cursor, err = s.Results(ctx, schema.DefaultTenant, id, cursor, 17)
 		ok(t, err)
 		more = len(rs) > 0
 		for _, r := range rs {

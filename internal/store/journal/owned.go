@@ -49,7 +49,7 @@ func (o *Owned) Wait(ctx context.Context) error {
 			o.wakeMu.Unlock()
 			return unavailable(err)
 		}
-		unwatch := o.s.WatchOne(o.id, func(*Manifest) { subscription.ring() })
+		unwatch := o.s.WatchOne(o.of, o.id, func(*Manifest) { subscription.ring() })
 		o.unlisten = func() { unlisten(); unwatch() }
 		o.wakeMu.Unlock()
 		return nil // what came before it was listened did not ring
@@ -121,7 +121,11 @@ func (o *Owned) Results(ctx context.Context, r ...ResultRecord) error {
 // while too much is under way; ctx bounds that only.
 func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRecord) {
 	p := packer{most: o.s.most, many: len(r) >= manyRecords}
+	lane := o.manifest.Load().Kind == Lane
 	for i := range r {
+		if r[i].Tenant = r[i].Tenant.Stored(); !lane {
+			r[i].Tenant = "" // that of the journal
+		}
 		if r[i].Index >= maxIndex {
 			done(schema.Errorf(schema.KindInternal, "A journal has no call %d.", r[i].Index))
 			return
@@ -203,7 +207,7 @@ type applied struct {
 // SetState changes the manifest, as [Store.Change] does, when this owner still has
 // the journal. Counts are filled in after f.
 func (o *Owned) SetState(ctx context.Context, f func(*Manifest) error) (*Manifest, error) {
-	m, err := o.s.Change(ctx, o.id, func(m *Manifest) error {
+	m, err := o.s.change(ctx, o.of, o.id, func(m *Manifest) error {
 		if m.Epoch != o.Epoch() {
 			return appendFault(o.id, errLost)
 		}
@@ -259,7 +263,7 @@ func (o *Owned) rebuild(ctx context.Context) error {
 
 // readAll calls each with every message of a log up to the one with the sequence
 // last, which must be there: replicas that do not have it yet are asked again.
-func (l *Logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uint64, each func([]byte) error) error {
+func (l *logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uint64, each func([]byte) error) error {
 	type page struct {
 		messages []bus.Message
 		err      error

@@ -173,7 +173,7 @@ func TestAnAppendWithoutAReplyIsLookedUp(t *testing.T) {
 				t.Errorf("first %d, %v", first, err)
 			}
 			w.close(t.Context())
-			if n, err := s.Accepted(t.Context(), m.ID); err != nil || n != 1 {
+			if n, err := s.Accepted(t.Context(), schema.DefaultTenant, m.ID); err != nil || n != 1 {
 				t.Errorf("%d calls are stored, %v", n, err)
 			}
 		})

@@ -13,7 +13,7 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 
 // reader reads the calls of one journal in order.
 type reader struct {
-	logs *Logs
+	logs *logs
 	id   schema.BatchID
 	sit  func() *subscription // nil: NATS is asked for everything
 
@@ -110,42 +110,75 @@ func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
 	return r.logs.Read(ctx, r.id, LogCalls, r.sequence, aheadMessages, aheadBytes)
 }
 
-// Calls returns up to max calls from index on; see [Owned.Read]. Each call of it
-// searches.
-func (s *Store) Calls(ctx context.Context, id schema.BatchID, index uint64, max int) ([]CallRecord, error) {
-	r := reader{logs: s.logs, id: id}
-	return r.read(ctx, index, max)
+// Calls returns up to max calls of a journal of the tenant from index on; see [Owned.Read].
+// Each call of it searches. Of the calls of other tenants in a lane only the index is there.
+func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) ([]CallRecord, error) {
+	r, within, err := s.readerOf(ctx, schema.OnlyTenant(tenant), id)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.read(ctx, index, max)
+	return only(within, found), err
+}
+
+// readerOf returns a reader of a journal of these tenants, and whose records of it they see.
+func (s *Store) readerOf(ctx context.Context, of schema.Tenants, id schema.BatchID) (*reader, schema.Tenants, error) {
+	m, err := s.mine(ctx, of, id)
+	if err != nil {
+		return nil, of, err
+	}
+	return &reader{logs: s.logs, id: id}, m.withinOf(of), nil
+}
+
+// only blanks the calls of other tenants.
+func only(of schema.Tenants, calls []CallRecord) []CallRecord {
+	for i := range calls {
+		if !of.Include(calls[i].Principal.Tenant) {
+			calls[i] = CallRecord{Index: calls[i].Index}
+		}
+	}
+	return calls
 }
 
 // CallsFrom returns as many calls from index on as there are, up to max. It searches for the
-// first of them only. Errors as [Store.Calls].
-func (s *Store) CallsFrom(ctx context.Context, id schema.BatchID, index uint64, max int) (all []CallRecord, err error) {
-	r := reader{logs: s.logs, id: id}
+// first of them only. Otherwise it is [Store.Calls].
+func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) (all []CallRecord, err error) {
+	r, within, err := s.readerOf(ctx, schema.OnlyTenant(tenant), id)
+	if err != nil {
+		return nil, err
+	}
 	for len(all) < max {
 		found, err := r.read(ctx, index+uint64(len(all)), max-len(all))
 		if err != nil || len(found) == 0 {
 			return all, err
 		}
-		all = append(all, found...)
+		all = append(all, only(within, found)...)
 	}
 	return all, nil
 }
 
-// FindCall reads one call by its index, or [schema.KindNotFound]; a [*GapError] where it
-// was lost.
-func (s *Store) FindCall(ctx context.Context, id schema.BatchID, index uint64) (*CallRecord, error) {
-	found, err := s.Calls(ctx, id, index, 1)
+// FindCall reads one call of the tenants by its journal and index, or [schema.KindNotFound]; a
+// [*GapError] where it was lost.
+func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.BatchID, index uint64) (*CallRecord, error) {
+	r, within, err := s.readerOf(ctx, of, id)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
+	found, err := r.read(ctx, index, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 || !within.Include(found[0].Principal.Tenant) {
 		return nil, schema.Errorf(schema.KindNotFound, "Journal %s has no call %d, or it has been deleted.", id, index)
 	}
 	return &found[0], nil
 }
 
-// Accepted returns how many calls the log holds, as of now.
-func (s *Store) Accepted(ctx context.Context, id schema.BatchID) (uint64, error) {
+// Accepted returns how many calls the log of a journal of the tenant holds, as of now.
+func (s *Store) Accepted(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (uint64, error) {
+	if _, err := s.mine(ctx, schema.OnlyTenant(tenant), id); err != nil {
+		return 0, err
+	}
 	m, err := s.logs.Last(ctx, id, LogCalls)
 	if isNotFound(err) {
 		return 0, nil

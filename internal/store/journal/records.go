@@ -119,6 +119,9 @@ type ResultRecord struct {
 	Attempt  int
 	CallID   schema.CallID
 	CustomID string
+	// Tenant is that of the call's principal, for a result in a lane; those of a batch have
+	// none, for it is the batch's. Those of version 0.1 have none either.
+	Tenant schema.TenantID
 	// ToolError says that the tool answered with its own error, Input that it
 	// answered with a question; see [schema.Result].
 	ToolError bool

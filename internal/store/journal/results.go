@@ -1,28 +1,42 @@
 package journal
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Results returns up to max results after the cursor, in the order in which they were
+// Results returns up to max results of a journal of the tenant after the cursor, in the order in which they were
 // stored, and the cursor to continue from: exactly the results after it are not yet seen.
 // An empty page means that there are none now. A call that was unknown, or that a person
 // settled, has more than one record: the last one counts. Bodies that lie in objects are
 // left there; see [Store.ResultBody].
-func (s *Store) Results(ctx context.Context, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
-	page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
+// Those of other tenants in a lane are left out.
+func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+	of := schema.OnlyTenant(tenant)
+	m, err := s.mine(ctx, of, id)
 	if err != nil {
-		return nil, after, unavailable(err)
+		return nil, after, err
 	}
-	return resultsOf(id, page, after, max)
+	for of = m.withinOf(of); ; {
+		page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
+		if err != nil {
+			return nil, after, unavailable(err)
+		}
+		found, next, err := resultsOf(of, id, page, after, max)
+		if err != nil || len(found) > 0 || len(page) == 0 {
+			return found, next, err
+		}
+		after = next // past messages without results of theirs
+	}
 }
 
 // resultsOf is Results of the messages that begin with the one of the cursor.
-func resultsOf(id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+func resultsOf(of schema.Tenants, id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	var found []ResultRecord
 	if len(page) > 0 {
 		h, _, err := ReadHead(page[0].Data, LogResults)
@@ -42,8 +56,10 @@ func resultsOf(id schema.BatchID, page []bus.Message, after Cursor, max int) ([]
 		}
 		h, err := ReadResults(m.Data, func(r *ResultRecord) {
 			if position >= skip && len(found) < max {
-				r.Sequence, r.Position = m.Sequence, position
-				found = append(found, *r)
+				if of.Include(r.Tenant) {
+					r.Sequence, r.Position = m.Sequence, position
+					found = append(found, *r)
+				}
 				position++
 			} else if position < skip {
 				position++
@@ -63,11 +79,21 @@ func resultsOf(id schema.BatchID, page []bus.Message, after Cursor, max int) ([]
 // pageSize is how many results Follow hands over at once.
 const pageSize = 1000
 
-// Follow calls f with the results after the cursor and then with those that come,
+// Follow calls f with the results of a journal of the tenant after the cursor and then with those that come,
 // until f returns an error, which it returns, or ctx ends, or the journal has ended and
 // everything was seen: then it returns nil. f runs on the caller's goroutine and may
 // take its time.
-func (s *Store) Follow(ctx context.Context, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
+func (s *Store) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
+	of := schema.OnlyTenant(tenant)
+	m, err := s.mine(ctx, of, id)
+	if err != nil {
+		return err
+	}
+	return s.follow(ctx, m.withinOf(of), id, after, f)
+}
+
+// follow is Follow with the results of these tenants in a journal of theirs.
+func (s *Store) follow(ctx context.Context, of schema.Tenants, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	subscription := s.recent.join(id, LogResults)
 	defer subscription.leave()
 	unlisten, err := s.logs.listen(id, LogResults, subscription.hear)
@@ -75,7 +101,7 @@ func (s *Store) Follow(ctx context.Context, id schema.BatchID, after Cursor, f f
 		return unavailable(err)
 	}
 	defer unlisten()
-	defer s.WatchOne(id, func(m *Manifest) {
+	defer s.WatchOne(schema.AllTenants(), id, func(m *Manifest) {
 		if m.State == Ended {
 			subscription.ring()
 		}
@@ -91,7 +117,7 @@ func (s *Store) Follow(ctx context.Context, id schema.BatchID, after Cursor, f f
 		} else if page, err = s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
 			return unavailable(err)
 		}
-		found, next, err := resultsOf(id, page, after, pageSize)
+		found, next, err := resultsOf(of, id, page, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -103,6 +129,9 @@ func (s *Store) Follow(ctx context.Context, id schema.BatchID, after Cursor, f f
 			continue
 		}
 		after = next // past messages without results
+		if len(page) > 0 {
+			continue
+		}
 		over, err := s.seenAll(ctx, id, after)
 		if err != nil || over {
 			return err
@@ -128,7 +157,7 @@ func (s *Store) seenAll(ctx context.Context, id schema.BatchID, after Cursor) (b
 	if !s.view.hasEnded(id) {
 		return false, nil
 	}
-	m, _, err := s.read(ctx, id, bus.Leader)
+	m, _, err := s.read(ctx, schema.AllTenants(), id, bus.Leader)
 	if err != nil {
 		return false, err
 	}
@@ -142,10 +171,81 @@ func (s *Store) seenAll(ctx context.Context, id schema.BatchID, after Cursor) (b
 	return err == nil && after.Sequence > last.Sequence, unavailable(err)
 }
 
-// FindResult reads the result of one call that counts, or [schema.KindNotFound]. It
-// reads the log from the cursor on until it is sure: a million results take a
+// FindResult reads the result of one call of the tenant that counts, or [schema.KindNotFound].
+// It reads the log from the cursor on until it is sure: a million results take a
 // second or more.
-func (s *Store) FindResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
+func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
+	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.findResult(ctx, id, index, after)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil && m.Kind == Lane {
+		if found, err = s.ofTenant(ctx, tenant, id, found); err != nil {
+			return nil, err
+		}
+	}
+	if found == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it has been deleted.", index, id)
+	}
+	return found, nil
+}
+
+// ofTenant returns the result of a lane, or nil where it is that of another tenant's call.
+// Of one that was stored before results had a tenant the call says it.
+func (s *Store) ofTenant(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
+	if r.Tenant == "" && !tenant.Is(schema.DefaultTenant) {
+		switch _, err := s.FindCall(ctx, schema.OnlyTenant(tenant), id, r.Index); {
+		case schema.KindOf(err) == schema.KindNotFound:
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		r.Tenant = tenant
+	}
+	if !r.Tenant.Is(tenant) {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// WaitResult returns the result of one call of the tenant as soon as it is there. The error is
+// that of ctx, or [schema.KindNotFound] where the journal has ended without it.
+func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64) (*ResultRecord, error) {
+	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+	if err != nil {
+		return nil, err
+	}
+	var found *ResultRecord
+	errFound := errors.New("found")
+	err = s.follow(ctx, schema.AllTenants(), id, Cursor{}, func(page []ResultRecord, _ Cursor) (err error) {
+		for i := range page {
+			if page[i].Index != index {
+				continue
+			}
+			if found = &page[i]; m.Kind == Lane {
+				found, err = s.ofTenant(ctx, tenant, id, found)
+			}
+			if err != nil || found != nil {
+				return cmp.Or(err, errFound)
+			}
+		}
+		return nil
+	})
+	switch {
+	case found != nil:
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it has been deleted.", index, id)
+}
+
+// findResult reads the result of one call that counts, nil where there is none.
+func (s *Store) findResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	var found *ResultRecord
 	var now Standing
 	for from := after.Sequence; ; {
@@ -184,9 +284,6 @@ func (s *Store) FindResult(ctx context.Context, id schema.BatchID, index uint64,
 			}
 		}
 		from = page[len(page)-1].Sequence + 1
-	}
-	if found == nil {
-		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it has been deleted.", index, id)
 	}
 	return found, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // secretLen is how many bytes the secret has: when it was made, in milliseconds since
@@ -31,7 +32,7 @@ func (s *Store) SecretMade() time.Time {
 func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 	secret, _, err := s.leases.get(ctx, secretName)
 	if errors.Is(err, bus.ErrNotFound) {
-		secret = repeatedSecret(s.Each)
+		secret = repeatedSecret(func(f func(*Manifest)) { s.Each(schema.AllTenants(), f) })
 		if secret == nil {
 			secret = binary.BigEndian.AppendUint64(make([]byte, 0, secretLen), uint64(time.Now().UnixMilli()))[:secretLen]
 			if _, err := rand.Read(secret[8:]); err != nil {

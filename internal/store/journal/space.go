@@ -19,7 +19,7 @@ type space struct {
 const reserve = 16 // one part in this number is kept free
 
 // take counts bytes that are about to be appended.
-func (s *space) take(ctx context.Context, logs *Logs, n int) error {
+func (s *space) take(ctx context.Context, logs *logs, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left -= int64(n); s.left >= 0 {

@@ -54,7 +54,7 @@ const (
 
 // Store is the journals of one installation, as one process sees them.
 type Store struct {
-	logs          *Logs
+	logs          *logs
 	manifests     manifests
 	leases        leases
 	keys          keys
@@ -162,16 +162,27 @@ func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
 		return nil, appendFault(m.ID, err)
 	}
 	t.run()
-	return &Writer{s: s, id: m.ID, t: t}, nil
+	return &Writer{s: s, of: schema.OnlyTenant(m.Principal.Tenant), id: m.ID, t: t}, nil
 }
 
-// Get reads a manifest as it stands, or [schema.KindNotFound]. It is a hint.
-func (s *Store) Get(ctx context.Context, id schema.BatchID) (*Manifest, error) {
-	m, _, err := s.read(ctx, id, bus.Either)
+// Get reads the manifest of a journal of the tenant as it stands, or [schema.KindNotFound]. It
+// is a hint.
+func (s *Store) Get(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Manifest, error) {
+	m, _, err := s.read(ctx, schema.OnlyTenant(tenant), id, bus.Either)
 	return m, err
 }
 
-func (s *Store) read(ctx context.Context, id schema.BatchID, from bus.Source) (*Manifest, uint64, error) {
+// mine returns a journal of these tenants, from the view where that has it. One of another
+// tenant is looked up like one that is not there, and takes as long.
+func (s *Store) mine(ctx context.Context, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
+	if m, _, ok := s.view.get(id); ok && m.of(of) {
+		return m, nil
+	}
+	m, _, err := s.read(ctx, of, id, bus.Either)
+	return m, err
+}
+
+func (s *Store) read(ctx context.Context, of schema.Tenants, id schema.BatchID, from bus.Source) (*Manifest, uint64, error) {
 	data, revision, err := s.manifests.get(ctx, id, from)
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil, 0, notFound(id)
@@ -183,7 +194,7 @@ func (s *Store) read(ctx context.Context, id schema.BatchID, from bus.Source) (*
 	if err != nil {
 		return nil, 0, damaged(id, err)
 	}
-	if m.Deleted {
+	if m.Deleted || !m.of(of) {
 		return nil, 0, notFound(id)
 	}
 	return m, revision, nil
@@ -201,17 +212,22 @@ func decode(data []byte) (*Manifest, error) {
 	return nil, fmt.Errorf("this version does not know the state of the journal")
 }
 
-// Change reads a manifest, lets f change it and stores it when nobody was faster,
+// Change reads the manifest of a journal of the tenant, lets f change it and stores it when nobody was faster,
 // else it starts over with what the other wrote. f may be called several times.
 // An error of f is returned as it is, once f has seen the manifest fresh. It returns
 // what was stored. When the error has [schema.KindUnavailable] the change may have
 // happened or may yet happen.
-func (s *Store) Change(ctx context.Context, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
+func (s *Store) Change(ctx context.Context, tenant schema.TenantID, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
+	return s.change(ctx, schema.OnlyTenant(tenant), id, f)
+}
+
+func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := s.view.get(id)
+	hint = hint && now.of(of)
 	var err error
 	if !hint {
-		if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+		if now, revision, err = s.read(ctx, of, id, bus.Leader); err != nil {
 			return nil, err
 		}
 	}
@@ -226,7 +242,7 @@ func (s *Store) Change(ctx context.Context, id schema.BatchID, f func(*Manifest)
 				return nil, err
 			}
 			hint = false // what was refused may be out of date
-			if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+			if now, revision, err = s.read(ctx, of, id, bus.Leader); err != nil {
 				return nil, err
 			}
 			continue
@@ -254,7 +270,7 @@ func (s *Store) Change(ctx context.Context, id schema.BatchID, f func(*Manifest)
 		if !errors.Is(err, bus.ErrConflict) || again != nil {
 			return nil, unavailable(errors.Join(err, again))
 		}
-		if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+		if now, revision, err = s.read(ctx, of, id, bus.Leader); err != nil {
 			return nil, err
 		}
 	}
@@ -296,10 +312,10 @@ func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string
 	return nil, revision, nil
 }
 
-// PurgeCalls forgets the calls and intents of a journal that has ended. It cannot be
-// claimed any more.
-func (s *Store) PurgeCalls(ctx context.Context, id schema.BatchID) error {
-	_, err := s.Change(ctx, id, func(m *Manifest) error {
+// PurgeCalls forgets the calls and intents of a journal of the tenant that has ended. It
+// cannot be claimed any more.
+func (s *Store) PurgeCalls(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
+	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
 		if m.State != Ended {
 			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be deleted when it has ended.", id, m.State)
 		}
@@ -312,15 +328,15 @@ func (s *Store) PurgeCalls(ctx context.Context, id schema.BatchID) error {
 	return unavailable(errors.Join(s.logs.purge(ctx, id, LogCalls), s.logs.purge(ctx, id, LogIntents)))
 }
 
-// Delete forgets everything about a journal that has ended.
-func (s *Store) Delete(ctx context.Context, id schema.BatchID) error {
-	if err := s.PurgeCalls(ctx, id); err != nil {
+// Delete forgets everything about a journal of the tenant that has ended.
+func (s *Store) Delete(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
+	if err := s.PurgeCalls(ctx, tenant, id); err != nil {
 		return err
 	}
 	if err := errors.Join(s.logs.purge(ctx, id, LogResults), s.objects.purge(ctx, id)); err != nil {
 		return unavailable(err)
 	}
-	_, err := s.Change(ctx, id, func(m *Manifest) error {
+	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
 		m.Deleted = true
 		return nil
 	})

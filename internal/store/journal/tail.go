@@ -34,7 +34,7 @@ const (
 // queue here; one goroutine packs what waits into a message, stores it, and packs
 // what has come meanwhile. Nobody waits for a message to fill.
 type tail struct {
-	logs   *Logs
+	logs   *logs
 	recent *recent
 	id     schema.BatchID
 	log    Log

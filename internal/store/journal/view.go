@@ -101,35 +101,47 @@ func (s *Store) seen(id schema.BatchID, data []byte, revision uint64) {
 	}
 }
 
-// Watch calls f with each manifest that is written from now on, by any process; of
+// Watch calls f with each manifest of these tenants' journals that is written from now on, by any process; of
 // writes in quick succession it may see the last only. Calls come one after the
 // other on one goroutine and must not block; f must not change what it is given. stop
 // ends it; f may still be running then.
-func (s *Store) Watch(f func(*Manifest)) (stop func()) { return s.view.watchers.Add("", f) }
+func (s *Store) Watch(of schema.Tenants, f func(*Manifest)) (stop func()) {
+	return s.view.watchers.Add("", those(of, f))
+}
 
 // WatchOne is [Store.Watch] for one journal. A write of another one costs nothing,
 // however many wait.
-func (s *Store) WatchOne(id schema.BatchID, f func(*Manifest)) (stop func()) {
-	return s.view.watchers.Add(string(id), f)
+func (s *Store) WatchOne(of schema.Tenants, id schema.BatchID, f func(*Manifest)) (stop func()) {
+	return s.view.watchers.Add(string(id), those(of, f))
 }
 
-// Each calls f with every journal in this process's view. f must not block, change what
-// it sees, or keep it.
-func (s *Store) Each(f func(*Manifest)) {
+// those calls f with journals of these tenants only.
+func those(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
+	return func(m *Manifest) {
+		if m.of(of) {
+			f(m)
+		}
+	}
+}
+
+// Each calls f with every journal of these tenants in this process's view. f must not block,
+// change what it sees, or keep it.
+func (s *Store) Each(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
+	f = those(of, f)
 	for _, r := range s.view.rows {
 		f(r.m)
 	}
 }
 
-// List returns a page of the journals that fit, the newest first, and the cursor
+// List returns a page of the journals of these tenants that fit, the newest first, and the cursor
 // of the next page, "" where there is none. It reads this process's view: all
 // that have not ended, and the latest that have.
-func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
+func (s *Store) List(of schema.Tenants, f Filter, cursor string) ([]*Manifest, string) {
 	open := len(f.States) > 0 && !slices.Contains(f.States, Ended)
 	found := s.view.fitting(open, func(m *Manifest) bool {
-		return (cursor == "" || place(m) < cursor) && (f.Kind == "" || f.Kind == m.Kind) &&
+		return (cursor == "" || place(m) < cursor) && m.of(of) && (f.Kind == "" || f.Kind == m.Kind) &&
 			(len(f.States) == 0 || slices.Contains(f.States, m.State)) && (f.Principal == "" || f.Principal == m.Principal.Name)
 	})
 	slices.SortFunc(found, func(a, b *Manifest) int { return byAge(b, a) })
@@ -151,22 +163,23 @@ func place(m *Manifest) string {
 	return m.Created.UTC().Format("20060102150405.000000000") + string(m.ID)
 }
 
-// EachOpen calls f with every journal that has not ended, in this process's view. f
-// must not block, change what it sees, or keep it.
-func (s *Store) EachOpen(f func(*Manifest)) {
+// EachOpen calls f with every journal of these tenants that has not ended, in this process's
+// view. f must not block, change what it sees, or keep it.
+func (s *Store) EachOpen(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
+	f = those(of, f)
 	for _, r := range s.view.unended {
 		f(r.m)
 	}
 }
 
-// Unended returns the journals that fit and have not ended, the oldest first: what
+// Unended returns the journals of these tenants that fit and have not ended, the oldest first: what
 // an owner may be missing for. It reads this process's view. fits is called with
 // every journal that has not ended; it must not block, and must not change what it
 // sees.
-func (s *Store) Unended(fits func(*Manifest) bool) []*Manifest {
-	found := s.view.fitting(true, fits)
+func (s *Store) Unended(of schema.Tenants, fits func(*Manifest) bool) []*Manifest {
+	found := s.view.fitting(true, func(m *Manifest) bool { return m.of(of) && fits(m) })
 	slices.SortFunc(found, byAge)
 	return cloned(found)
 }

@@ -20,18 +20,20 @@ import (
 // ([Store.Write]) and look at Next.
 type Writer struct {
 	s  *Store
+	of schema.Tenants
 	id schema.BatchID
 	t  *tail
 }
 
-// Write takes the writing of a journal over from whoever had it: nothing that an
+// Write takes the writing of a journal of the tenant over from whoever had it: nothing that an
 // earlier writer sent and that is not stored by now ever will be. It is refused
 // with [schema.KindConflict] for a journal that is sealed, canceled or ended.
-func (s *Store) Write(ctx context.Context, id schema.BatchID) (*Writer, error) {
+func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Writer, error) {
+	of := schema.OnlyTenant(tenant)
 	if err := s.logs.writable(LogCalls); err != nil {
 		return nil, unavailable(err)
 	}
-	m, _, err := s.read(ctx, id, bus.Leader)
+	m, _, err := s.read(ctx, of, id, bus.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (s *Store) Write(ctx context.Context, id schema.BatchID) (*Writer, error) {
 	}
 	t, err := s.attach(ctx, id, LogCalls, 0, false)
 	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
-		if m, err = s.sealed(ctx, id, t.count); err != nil {
+		if m, err = s.sealed(ctx, of, id, t.count); err != nil {
 			return nil, err
 		}
 		return nil, noMore(m)
@@ -49,7 +51,7 @@ func (s *Store) Write(ctx context.Context, id schema.BatchID) (*Writer, error) {
 		return nil, appendFault(id, err)
 	}
 	t.run()
-	return &Writer{s: s, id: id, t: t}, nil
+	return &Writer{s: s, of: of, id: id, t: t}, nil
 }
 
 func noMore(m *Manifest) error {
@@ -127,7 +129,7 @@ func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
 	ctx2, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	w.t.close(ctx2)
-	return w.s.sealed(ctx, w.id, w.t.count)
+	return w.s.sealed(ctx, w.of, w.id, w.t.count)
 }
 
 // Close ends the writer. It waits for the appends under way, some seconds at most, and not
@@ -139,10 +141,11 @@ func (w *Writer) Close() {
 	w.t.close(ctx)
 }
 
-// Seal takes the writing of a journal over and seals it, whatever its state: for an
+// Seal takes the writing of a journal of the tenant over and seals it, whatever its state: for an
 // owner whose writer died, or who cancels. What is stored by then are all its calls.
-func (s *Store) Seal(ctx context.Context, id schema.BatchID) (*Manifest, error) {
-	m, _, err := s.read(ctx, id, bus.Leader)
+func (s *Store) Seal(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Manifest, error) {
+	of := schema.OnlyTenant(tenant)
+	m, _, err := s.read(ctx, of, id, bus.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -151,18 +154,18 @@ func (s *Store) Seal(ctx context.Context, id schema.BatchID) (*Manifest, error) 
 	}
 	t, err := s.attach(ctx, id, LogCalls, 0, false)
 	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
-		return s.sealed(ctx, id, t.count)
+		return s.sealed(ctx, of, id, t.count)
 	}
 	if err != nil {
 		return nil, appendFault(id, err)
 	}
 	t.run()
-	return (&Writer{s: s, id: id, t: t}).Seal(ctx)
+	return (&Writer{s: s, of: of, id: id, t: t}).Seal(ctx)
 }
 
 // sealed tells the manifest that the log is sealed.
-func (s *Store) sealed(ctx context.Context, id schema.BatchID, calls uint64) (*Manifest, error) {
-	return s.Change(ctx, id, func(m *Manifest) error {
+func (s *Store) sealed(ctx context.Context, of schema.Tenants, id schema.BatchID, calls uint64) (*Manifest, error) {
+	return s.change(ctx, of, id, func(m *Manifest) error {
 		if !m.Sealed.IsZero() {
 			return nil
 		}
@@ -183,14 +186,34 @@ func (s objects) store(ctx context.Context, id schema.BatchID, b []byte) (Object
 	return o, unavailable(err)
 }
 
-// Arguments returns the argument bytes of a call, wherever they lie.
-func (s *Store) Arguments(ctx context.Context, id schema.BatchID, r *CallRecord) ([]byte, error) {
+// Arguments returns the argument bytes of a call of the tenant, wherever they lie.
+func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *CallRecord) ([]byte, error) {
+	if r.ArgumentsObject.Name != "" {
+		if err := s.mayOpen(ctx, tenant, id, r.Principal.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	return s.objects.bytes(ctx, id, "arguments", r.Arguments, r.ArgumentsObject)
 }
 
-// ResultBody returns the body of a result, wherever it lies; of a call that did not
-// succeed it is the error, as JSON.
-func (s *Store) ResultBody(ctx context.Context, id schema.BatchID, r *ResultRecord) ([]byte, error) {
+// mayOpen says why bytes that lie outside the log of the journal are not the tenant's. by is
+// what the record has as its tenant, which counts in lanes.
+func (s *Store) mayOpen(ctx context.Context, tenant schema.TenantID, id schema.BatchID, by schema.TenantID) error {
+	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+	if err == nil && m.Kind == Lane && !by.Is(tenant) {
+		return notFound(id)
+	}
+	return err
+}
+
+// ResultBody returns the body of a result of the tenant's call, wherever it lies; of a call
+// that did not succeed it is the error, as JSON.
+func (s *Store) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) ([]byte, error) {
+	if r.BodyObject.Name != "" {
+		if err := s.mayOpen(ctx, tenant, id, r.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	inline := r.Body
 	if len(r.Error) > 0 {
 		inline = r.Error

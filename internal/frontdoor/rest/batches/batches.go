@@ -352,7 +352,7 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 		return err
 	}
 	n, last := 0, ""
-	changes := func() (<-chan struct{}, func()) { return b.batches.Changes(id) }
+	changes := func() (<-chan struct{}, func()) { return b.batches.Changes(m.Principal.Tenant, id) }
 	return httpapi.Live{Heartbeat: b.heartbeat, Draining: b.draining, Changes: changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
 		if why != httpapi.First {
 			if m, err = b.batches.Get(r.Context(), id, x.Principal); err != nil {

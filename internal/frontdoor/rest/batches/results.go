@@ -91,7 +91,7 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 			if limit > 0 {
 				most = min(most, out.left)
 			}
-			page, next, err := b.batches.Results(ctx, id, after, most)
+			page, next, err := b.batches.Results(ctx, x.Principal.Tenant, id, after, most)
 			if err == nil && len(page) > 0 {
 				err = out.page(ctx, page)
 			}
@@ -107,7 +107,7 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 	defer stop()
 	out.start()
 	_ = out.rc.Flush()
-	err := b.batches.Follow(ctx, id, after, func(page []batch.LineResult, _ batch.Cursor) error {
+	err := b.batches.Follow(ctx, x.Principal.Tenant, id, after, func(page []batch.LineResult, _ batch.Cursor) error {
 		return out.page(ctx, page)
 	})
 	return out.finish(err)
@@ -238,7 +238,7 @@ func (w *lineWriter) page(ctx context.Context, page []batch.LineResult) error {
 		}
 		w.buf = head.append(w.buf)
 		if batch.Succeeded(rec) && head.Problem == nil {
-			body, err := w.b.batches.ResultBody(ctx, w.id, rec)
+			body, err := w.b.batches.ResultBody(ctx, w.x.Principal.Tenant, w.id, rec)
 			if err != nil {
 				return err
 			}
