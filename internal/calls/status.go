@@ -26,8 +26,10 @@ type Value = ledger.Value
 
 // Status is what is known of a call, wherever it is stored. It does not change.
 type Status struct {
-	ID    schema.CallID
-	State schema.State
+	ID schema.CallID
+	// Tenant is that of the principal; "" may stand for the default one.
+	Tenant schema.TenantID
+	State  schema.State
 	// Server and Tool are empty where the record of the call is not kept any more.
 	Server schema.ServerID
 	Tool   string
@@ -67,7 +69,6 @@ type Status struct {
 	Asked        time.Time
 	Round        int
 
-	tenant   schema.TenantID
 	approval *ledger.Approval
 	call     *journal.CallRecord
 	result   *journal.ResultRecord
@@ -103,7 +104,7 @@ var approvalStates = map[ledger.State]schema.State{
 
 // OfApproval returns the status of a call that was held as a single call.
 func OfApproval(a *ledger.Approval) *Status {
-	return &Status{
+	return &Status{Tenant: a.Binding.Tenant,
 		ID: a.CallID, State: approvalStates[a.State], Server: a.Binding.Server, Tool: a.Binding.Tool, ApprovalID: a.ID, Held: heldOf(a),
 		Edited: a.Edited != nil, Decisions: a.Decisions, Created: a.Created, Expires: a.Expires, Ended: a.Ended, ToolError: a.ToolError, Error: a.Error, ReplayOf: a.ReplayOf,
 		approval: a,
@@ -117,7 +118,7 @@ func OfEnd(e batch.End) *Status {
 
 // ofStored returns the status of a durable call.
 func ofStored(b *batch.Status) *Status {
-	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, tenant: b.Principal.Tenant, call: b.Call}
+	s := &Status{ID: b.CallID, State: b.State, Batch: b.Batch, Index: b.Index, InputRequest: b.InputRequest, Asked: b.Asked, Round: b.Round, Tenant: b.Principal.Tenant, call: b.Call}
 	if c := b.Call; c != nil {
 		s.Server, s.Tool, s.CustomID, s.Created, s.Expires, s.ReplayOf = c.Server, c.Tool, c.CustomID, c.Accepted, c.Expires, c.ReplayOf
 	}
@@ -130,7 +131,7 @@ func ofStored(b *batch.Status) *Status {
 
 // ofResult returns the status of an accepted call that ended here.
 func (c *Calls) ofResult(a *Accepted, r *journal.ResultRecord) *Status {
-	s := &Status{ID: a.CallID, State: batch.StateOf(r.Outcome), Server: a.call.Server, Tool: a.call.Tool, tenant: a.call.Principal.Tenant}
+	s := &Status{ID: a.CallID, State: batch.StateOf(r.Outcome), Server: a.call.Server, Tool: a.call.Tool, Tenant: a.call.Principal.Tenant}
 	s.end(r)
 	return s
 }
@@ -153,7 +154,7 @@ func (s *Status) end(r *journal.ResultRecord) {
 // ofRecord returns the status of a call of which only the execution record is kept.
 func ofRecord(r *records.Record) *Status {
 	s := &Status{
-		RecordOnly: true, ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
+		RecordOnly: true, ID: r.ID, Tenant: r.Tenant, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
 		Attempt: r.Attempt, ToolError: r.ToolError, ReplayOf: r.ReplayOf,
 	}
 	if r.Ended != 0 {
@@ -193,7 +194,7 @@ func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	case s.approval != nil:
 		return c.o.Ledger.Result(ctx, s.approval)
 	case s.result != nil:
-		return c.o.Durable.Calls.ResultBody(ctx, s.tenant, s.ID, s.result)
+		return c.o.Durable.Calls.ResultBody(ctx, s.Tenant, s.ID, s.result)
 	}
 	return nil, nil
 }

@@ -156,7 +156,7 @@ func (t *notifier) tellHeld(id schema.ApprovalID) {
 // batch, so that whoever tells it twice tells the same.
 func (t *notifier) message(ctx context.Context, e batch.End) (webhook.Message, error) {
 	if e.Batch != nil {
-		return webhook.Message{ID: string(e.Batch.ID), URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
+		return webhook.Message{ID: string(e.Batch.ID), URL: e.Batch.CallbackURL, Tenant: e.Batch.Principal.Tenant, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
 	}
 	return t.callMessage(ctx, calls.OfEnd(e), e.Call.CallbackURL)
 }
@@ -167,7 +167,7 @@ func (t *notifier) callMessage(ctx context.Context, s *calls.Status, url string)
 	if err != nil {
 		return webhook.Message{}, err
 	}
-	return webhook.Message{ID: string(s.ID), URL: url, Event: webhook.CallEvent(webhook.CallEnd{
+	return webhook.Message{ID: string(s.ID), URL: url, Tenant: s.Tenant, Event: webhook.CallEvent(webhook.CallEnd{
 		State: string(s.State), Time: s.Ended, View: view, Result: result, ResultURL: "/calls/" + string(s.ID),
 	})}, nil
 }

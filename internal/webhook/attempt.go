@@ -8,6 +8,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // attempt makes one attempt at a delivery: claim it, send it, write down what
@@ -38,7 +39,7 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	}
 	st.Owner, st.By = s.id, s.id
 	ctx, cancel := s.patience()
-	revision, err := s.o.Store.Replace(ctx, id, st.encode(), revision)
+	revision, err := s.o.Store.Replace(ctx, st.Tenant, id, st.encode(), revision)
 	cancel()
 	if err != nil {
 		if !errors.Is(err, bus.ErrConflict) {
@@ -50,7 +51,7 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	s.keep(id, st, revision)
 
 	ctx, cancel = s.patience()
-	body, err := s.o.Store.Body(ctx, id)
+	body, err := s.o.Store.Body(ctx, st.Tenant, id)
 	cancel()
 	var v verdict
 	switch {
@@ -112,9 +113,9 @@ func (s *Sender) store(id string, st state, revision uint64, o Outcome) (uint64,
 	ctx, cancel := s.patience()
 	defer cancel()
 	if o == Delivered {
-		return s.o.Store.Remove(ctx, id, revision)
+		return s.o.Store.Remove(ctx, st.Tenant, id, revision)
 	}
-	return s.o.Store.Replace(ctx, id, st.encode(), revision)
+	return s.o.Store.Replace(ctx, st.Tenant, id, st.encode(), revision)
 }
 
 // written makes known what was stored.
@@ -140,12 +141,13 @@ func (s *Sender) written(id string, st state, revision uint64, v verdict) {
 func (s *Sender) thin() {
 	s.mu.Lock()
 	var oldest *row
+	var tenant schema.TenantID
 	var revision uint64
 	if d := s.queue.dead; d.n > s.o.Waiting || d.bytes > s.o.WaitingBytes {
 		oldest = s.queue.oldestDead()
 	}
 	if oldest != nil {
-		revision = oldest.revision
+		tenant, revision = oldest.state.Tenant, oldest.revision
 	}
 	s.mu.Unlock()
 	if oldest == nil {
@@ -153,7 +155,7 @@ func (s *Sender) thin() {
 	}
 	ctx, cancel := s.patience()
 	defer cancel()
-	end, err := s.o.Store.Remove(ctx, oldest.id, revision)
+	end, err := s.o.Store.Remove(ctx, tenant, oldest.id, revision)
 	if err != nil {
 		s.o.Log.Debug("a webhook delivery that was given up could not be removed", "delivery", oldest.id, "error", err)
 		return
@@ -167,7 +169,7 @@ func (s *Sender) thin() {
 func (s *Sender) refresh(id string) {
 	ctx, cancel := s.patience()
 	defer cancel()
-	stored, revision, err := s.o.Store.Get(ctx, id)
+	stored, revision, err := s.o.Store.Get(ctx, schema.AllTenants(), id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.queue.rows[id]

@@ -78,7 +78,7 @@ func (s *Sender) Retry(ctx context.Context, id string) error {
 		return schema.Errorf(schema.KindConflict, "The webhook delivery %s has not been given up: it is retried automatically.", id)
 	}
 	st.Dead, st.Ended, st.Attempts, st.Next, st.By = "", time.Time{}, 0, s.o.Now().UTC(), s.id
-	revision, err := s.o.Store.Replace(ctx, id, st.encode(), revision)
+	revision, err := s.o.Store.Replace(ctx, st.Tenant, id, st.encode(), revision)
 	if errors.Is(err, bus.ErrConflict) {
 		s.refresh(id)
 		return schema.Errorf(schema.KindConflict, "Another process has just changed the webhook delivery %s: check it again.", id)

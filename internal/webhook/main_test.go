@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,6 +34,7 @@ type memory struct {
 }
 
 type memoryRow struct {
+	tenant      schema.TenantID
 	state, body []byte
 	revision    uint64
 }
@@ -64,18 +66,18 @@ func (m *memory) change(id string, f func(r memoryRow, ok bool) (memoryRow, erro
 	return r.revision, nil
 }
 
-func (m *memory) Create(_ context.Context, id string, state, body []byte) (uint64, error) {
+func (m *memory) Create(_ context.Context, tenant schema.TenantID, id string, state, body []byte) (uint64, error) {
 	return m.change(id, func(_ memoryRow, ok bool) (memoryRow, error) {
 		if ok {
 			return memoryRow{}, bus.ErrConflict
 		}
-		return memoryRow{state: state, body: body}, nil
+		return memoryRow{tenant: tenant, state: state, body: body}, nil
 	})
 }
 
-func (m *memory) Replace(_ context.Context, id string, state []byte, revision uint64) (uint64, error) {
+func (m *memory) Replace(_ context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error) {
 	return m.change(id, func(r memoryRow, _ bool) (memoryRow, error) {
-		if r.revision != revision {
+		if r.revision != revision || !r.tenant.Is(tenant) {
 			return r, bus.ErrConflict
 		}
 		r.state = state
@@ -83,35 +85,35 @@ func (m *memory) Replace(_ context.Context, id string, state []byte, revision ui
 	})
 }
 
-func (m *memory) Remove(_ context.Context, id string, revision uint64) (uint64, error) {
+func (m *memory) Remove(_ context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
 	return m.change(id, func(r memoryRow, _ bool) (memoryRow, error) {
-		if r.revision != revision {
+		if r.revision != revision || !r.tenant.Is(tenant) {
 			return r, bus.ErrConflict
 		}
 		return memoryRow{}, nil
 	})
 }
 
-func (m *memory) Get(_ context.Context, id string) ([]byte, uint64, error) {
+func (m *memory) Get(_ context.Context, of schema.Tenants, id string) ([]byte, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.rows[id]
-	if len(r.state) == 0 {
+	if len(r.state) == 0 || !of.Include(r.tenant) {
 		return nil, 0, bus.ErrNotFound
 	}
 	return r.state, r.revision, nil
 }
 
-func (m *memory) Body(_ context.Context, id string) ([]byte, error) {
+func (m *memory) Body(_ context.Context, tenant schema.TenantID, id string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b := m.rows[id].body; len(b) > 0 {
-		return b, nil
+	if r := m.rows[id]; len(r.body) > 0 && r.tenant.Is(tenant) {
+		return r.body, nil
 	}
 	return nil, bus.ErrNotFound
 }
 
-func (m *memory) Watch(_ context.Context, f func(string, []byte, uint64)) (func(), error) {
+func (m *memory) Watch(_ context.Context, _ schema.Tenants, f func(string, []byte, uint64)) (func(), error) {
 	m.mu.Lock()
 	n := len(m.watches) + 1
 	m.watches[n] = f
@@ -129,7 +131,7 @@ func (m *memory) Watch(_ context.Context, f func(string, []byte, uint64)) (func(
 // stored reads a delivery as it is stored.
 func (m *memory) stored(t *testing.T, id string) state {
 	t.Helper()
-	b, _, err := m.Get(t.Context(), id)
+	b, _, err := m.Get(t.Context(), schema.AllTenants(), id)
 	if err != nil {
 		t.Fatalf("delivery %s: %v", id, err)
 	}

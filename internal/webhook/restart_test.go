@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func deliveries(t *testing.T, c *bus.Conn) *outbox.Outbox {
@@ -35,7 +36,7 @@ func TestAStoreKeepsItsPromises(t *testing.T) {
 				revision  uint64
 			}
 			seen := make(chan news, 100)
-			stop, err := store.Watch(ctx, func(id string, state []byte, revision uint64) { seen <- news{id, string(state), revision} })
+			stop, err := store.Watch(ctx, schema.AllTenants(), func(id string, state []byte, revision uint64) { seen <- news{id, string(state), revision} })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,34 +47,34 @@ func TestAStoreKeepsItsPromises(t *testing.T) {
 					t.Errorf("the watch tells %+v, want %s %q %d", got, id, state, revision)
 				}
 			}
-			first, err := store.Create(ctx, "m1", []byte("one"), []byte("body"))
+			first, err := store.Create(ctx, schema.DefaultTenant, "m1", []byte("one"), []byte("body"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			told("m1", "one", first)
-			if _, err := store.Create(ctx, "m1", []byte("again"), []byte("other")); !errors.Is(err, bus.ErrConflict) {
+			if _, err := store.Create(ctx, schema.DefaultTenant, "m1", []byte("again"), []byte("other")); !errors.Is(err, bus.ErrConflict) {
 				t.Errorf("a second creation: %v", err)
 			}
-			if b, err := store.Body(ctx, "m1"); err != nil || string(b) != "body" {
+			if b, err := store.Body(ctx, schema.DefaultTenant, "m1"); err != nil || string(b) != "body" {
 				t.Errorf("%q, %v", b, err)
 			}
-			second, err := store.Replace(ctx, "m1", []byte("two"), first)
+			second, err := store.Replace(ctx, schema.DefaultTenant, "m1", []byte("two"), first)
 			if err != nil || second <= first {
 				t.Fatalf("%d, %v", second, err)
 			}
 			told("m1", "two", second)
-			if _, err := store.Replace(ctx, "m1", []byte("late"), first); !errors.Is(err, bus.ErrConflict) {
+			if _, err := store.Replace(ctx, schema.DefaultTenant, "m1", []byte("late"), first); !errors.Is(err, bus.ErrConflict) {
 				t.Errorf("a revision that is over: %v", err)
 			}
-			if _, err := store.Remove(ctx, "m1", first); !errors.Is(err, bus.ErrConflict) {
+			if _, err := store.Remove(ctx, schema.DefaultTenant, "m1", first); !errors.Is(err, bus.ErrConflict) {
 				t.Errorf("a removal by a revision that is over: %v", err)
 			}
-			if s, revision, err := store.Get(ctx, "m1"); err != nil || string(s) != "two" || revision != second {
+			if s, revision, err := store.Get(ctx, schema.AllTenants(), "m1"); err != nil || string(s) != "two" || revision != second {
 				t.Errorf("%q, %d, %v", s, revision, err)
 			}
 			// Somebody who comes later sees what is there.
 			late := make(chan news, 100)
-			stopLate, err := store.Watch(ctx, func(id string, state []byte, revision uint64) { late <- news{id, string(state), revision} })
+			stopLate, err := store.Watch(ctx, schema.AllTenants(), func(id string, state []byte, revision uint64) { late <- news{id, string(state), revision} })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,27 +82,27 @@ func TestAStoreKeepsItsPromises(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			stopLate()
-			end, err := store.Remove(ctx, "m1", second)
+			end, err := store.Remove(ctx, schema.DefaultTenant, "m1", second)
 			if err != nil || end <= second {
 				t.Fatalf("%d, %v", end, err)
 			}
 			told("m1", "", end)
-			if _, _, err := store.Get(ctx, "m1"); !errors.Is(err, bus.ErrNotFound) {
+			if _, _, err := store.Get(ctx, schema.AllTenants(), "m1"); !errors.Is(err, bus.ErrNotFound) {
 				t.Errorf("one that is over: %v", err)
 			}
-			if _, err := store.Body(ctx, "m1"); !errors.Is(err, bus.ErrNotFound) {
+			if _, err := store.Body(ctx, schema.DefaultTenant, "m1"); !errors.Is(err, bus.ErrNotFound) {
 				t.Errorf("the body of one that is over: %v", err)
 			}
-			if _, err := store.Replace(ctx, "m1", []byte("late"), second); !errors.Is(err, bus.ErrConflict) {
+			if _, err := store.Replace(ctx, schema.DefaultTenant, "m1", []byte("late"), second); !errors.Is(err, bus.ErrConflict) {
 				t.Errorf("a change of one that is over: %v", err)
 			}
 			// The same id can come again.
-			third, err := store.Create(ctx, "m1", []byte("new"), []byte("new body"))
+			third, err := store.Create(ctx, schema.DefaultTenant, "m1", []byte("new"), []byte("new body"))
 			if err != nil || third <= end {
 				t.Fatalf("%d, %v", third, err)
 			}
 			told("m1", "new", third)
-			if b, err := store.Body(ctx, "m1"); err != nil || string(b) != "new body" {
+			if b, err := store.Body(ctx, schema.DefaultTenant, "m1"); err != nil || string(b) != "new body" {
 				t.Errorf("%q, %v", b, err)
 			}
 			if len(seen) != 0 {
@@ -218,7 +219,7 @@ func TestTwoProcessesOnJetStreamDeliverEachOnce(t *testing.T) {
 	store := deliveries(t, nats.Connect(t, "before"))
 	for i := range 200 {
 		st := state{V: stateVersion, URL: srv.URL, Receiver: strings.TrimPrefix(srv.URL, "http://"), Type: "call.failed", Next: time.Now()}
-		if _, err := store.Create(t.Context(), fmt.Sprint("m", i), st.encode(), []byte("{}")); err != nil {
+		if _, err := store.Create(t.Context(), schema.DefaultTenant, fmt.Sprint("m", i), st.encode(), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -266,7 +267,7 @@ func TestWhatGrowsTooOldIsForgottenByEveryProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := make(chan string, 10)
-	stop, err := d.Watch(t.Context(), func(id string, state []byte, _ uint64) {
+	stop, err := d.Watch(t.Context(), schema.AllTenants(), func(id string, state []byte, _ uint64) {
 		if len(state) == 0 {
 			gone <- id
 		}
@@ -275,13 +276,13 @@ func TestWhatGrowsTooOldIsForgottenByEveryProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if _, err := d.Create(t.Context(), "m1", []byte("{}"), []byte("{}")); err != nil {
+	if _, err := d.Create(t.Context(), schema.DefaultTenant, "m1", []byte("{}"), []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if id := within(t, "the end of the delivery", gone); id != "m1" {
 		t.Errorf("%q", id)
 	}
-	if _, err := d.Body(t.Context(), "m1"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := d.Body(t.Context(), schema.DefaultTenant, "m1"); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("its event: %v", err)
 	}
 }

@@ -130,7 +130,7 @@ func open(ctx context.Context, o Options, post func(context.Context, request) an
 		}),
 	}
 	var err error
-	if s.unwatch, err = o.Store.Watch(ctx, s.seen); err != nil {
+	if s.unwatch, err = o.Store.Watch(ctx, schema.AllTenants(), s.seen); err != nil {
 		return nil, fmt.Errorf("opening the webhook outbox: %w", err)
 	}
 	s.life, s.kill = context.WithCancel(context.Background())
@@ -143,9 +143,11 @@ type Message struct {
 	// ID becomes the header webhook-id: 1 to 64 letters, digits, "_" and "-". A
 	// message that is sent again with the same id while the first waits is one
 	// delivery; after that, receivers can tell. Empty means a new one.
-	ID    string
-	URL   string
-	Event Event
+	ID  string
+	URL string
+	// Tenant is that of the call or batch that the event is of.
+	Tenant schema.TenantID
+	Event  Event
 }
 
 // Send accepts a delivery: when it returns nil, the message is stored and will be
@@ -177,8 +179,8 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	s.mu.Unlock()
 
 	now := s.o.Now().UTC()
-	st := state{V: stateVersion, URL: m.URL, Receiver: to.receiver, Type: m.Event.Type, Size: len(body), Created: now, Next: now, By: s.id}
-	revision, err := s.o.Store.Create(ctx, m.ID, st.encode(), body)
+	st := state{V: stateVersion, URL: m.URL, Tenant: m.Tenant.Stored(), Receiver: to.receiver, Type: m.Event.Type, Size: len(body), Created: now, Next: now, By: s.id}
+	revision, err := s.o.Store.Create(ctx, st.Tenant, m.ID, st.encode(), body)
 	s.mu.Lock()
 	s.queue.reserve(to.receiver, -1, len(body))
 	s.mu.Unlock()

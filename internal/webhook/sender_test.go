@@ -233,18 +233,18 @@ func (f *frozen) gone() error {
 	return nil
 }
 
-func (f *frozen) Replace(ctx context.Context, id string, s []byte, revision uint64) (uint64, error) {
+func (f *frozen) Replace(ctx context.Context, tenant schema.TenantID, id string, s []byte, revision uint64) (uint64, error) {
 	if err := f.gone(); err != nil {
 		return 0, err
 	}
-	return f.memory.Replace(ctx, id, s, revision)
+	return f.memory.Replace(ctx, tenant, id, s, revision)
 }
 
-func (f *frozen) Remove(ctx context.Context, id string, revision uint64) (uint64, error) {
+func (f *frozen) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
 	if err := f.gone(); err != nil {
 		return 0, err
 	}
-	return f.memory.Remove(ctx, id, revision)
+	return f.memory.Remove(ctx, tenant, id, revision)
 }
 
 func TestWhenTheOwnerDiesAnotherTakesOverAfterTheLeaseAndNotBefore(t *testing.T) {
@@ -282,7 +282,7 @@ func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c, r := newMemory(), newCounter(), &receiving{}
 		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: "call.failed", Attempts: len(defaultSchedule()) + 1, Owner: "died", By: "died"}
-		if _, err := m.Create(t.Context(), "m1", st.encode(), []byte("{}")); err != nil {
+		if _, err := m.Create(t.Context(), schema.DefaultTenant, "m1", st.encode(), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		s := begin(t, Options{Store: m, Count: c.count}, r)
@@ -368,12 +368,12 @@ func (f *flaky) write(do func() (uint64, error)) (uint64, error) {
 	return revision, err
 }
 
-func (f *flaky) Replace(ctx context.Context, id string, s []byte, revision uint64) (uint64, error) {
-	return f.write(func() (uint64, error) { return f.memory.Replace(ctx, id, s, revision) })
+func (f *flaky) Replace(ctx context.Context, tenant schema.TenantID, id string, s []byte, revision uint64) (uint64, error) {
+	return f.write(func() (uint64, error) { return f.memory.Replace(ctx, tenant, id, s, revision) })
 }
 
-func (f *flaky) Remove(ctx context.Context, id string, revision uint64) (uint64, error) {
-	return f.write(func() (uint64, error) { return f.memory.Remove(ctx, id, revision) })
+func (f *flaky) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
+	return f.write(func() (uint64, error) { return f.memory.Remove(ctx, tenant, id, revision) })
 }
 
 func TestAStoreThatFailsForAWhileCostsNoDeliveryAndNoAttempt(t *testing.T) {
@@ -476,7 +476,7 @@ func TestWhatANewerProcessWroteIsLeftToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiving{}
 		for id, st := range map[string]string{"m1": `{"v":2}`, "m2": "garbage"} {
-			if _, err := m.Create(t.Context(), id, []byte(st), []byte("{}")); err != nil {
+			if _, err := m.Create(t.Context(), schema.DefaultTenant, id, []byte(st), []byte("{}")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -484,7 +484,7 @@ func TestWhatANewerProcessWroteIsLeftToIt(t *testing.T) {
 		defer shut(t, s)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if _, _, err := m.Get(t.Context(), "m1"); r.requests() != 0 || err != nil {
+		if _, _, err := m.Get(t.Context(), schema.AllTenants(), "m1"); r.requests() != 0 || err != nil {
 			t.Errorf("%d requests, %v", r.requests(), err)
 		}
 	})
@@ -494,14 +494,14 @@ func TestAnEventThatIsNoLongerKeptIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiving{}
 		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: "call.failed"}
-		if _, err := m.Create(t.Context(), "m1", st.encode(), nil); err != nil {
+		if _, err := m.Create(t.Context(), schema.DefaultTenant, "m1", st.encode(), nil); err != nil {
 			t.Fatal(err)
 		}
 		s := begin(t, Options{Store: m}, r)
 		defer shut(t, s)
 		synctest.Wait()
 		says(t, only(t, s.Deliveries(true)).Dead, "no longer kept")
-		if _, err := m.Body(t.Context(), "m1"); !errors.Is(err, bus.ErrNotFound) || r.requests() != 0 {
+		if _, err := m.Body(t.Context(), schema.DefaultTenant, "m1"); !errors.Is(err, bus.ErrNotFound) || r.requests() != 0 {
 			t.Errorf("%v, %d requests", err, r.requests())
 		}
 	})

@@ -5,19 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Store keeps deliveries: internal/store/outbox does, and the tests' memory. Changes
 // expect a revision and fail with [bus.ErrConflict] when it is another;
-// [bus.ErrNotFound] is for what is not there. Any other error leaves open whether
+// [bus.ErrNotFound] is for what is not there, or of another tenant. Any other error leaves open whether
 // the change was made. An empty state says that a delivery has ended.
 type Store interface {
-	Create(ctx context.Context, id string, state, body []byte) (revision uint64, err error)
-	Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error)
-	Remove(ctx context.Context, id string, revision uint64) (uint64, error)
-	Get(ctx context.Context, id string) (state []byte, revision uint64, err error)
-	Body(ctx context.Context, id string) ([]byte, error)
-	Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error)
+	Create(ctx context.Context, tenant schema.TenantID, id string, state, body []byte) (revision uint64, err error)
+	Replace(ctx context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error)
+	Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error)
+	Get(ctx context.Context, of schema.Tenants, id string) (state []byte, revision uint64, err error)
+	Body(ctx context.Context, tenant schema.TenantID, id string) ([]byte, error)
+	Watch(ctx context.Context, of schema.Tenants, f func(id string, state []byte, revision uint64)) (stop func(), err error)
 }
 
 // KeepFor is for how long a store should keep what is written to it. A delivery
@@ -28,6 +30,8 @@ const KeepFor = 10 * 24 * time.Hour
 type state struct {
 	V   int    `json:"v"`
 	URL string `json:"url"`
+	// Tenant is that of the call or batch that the event is of, in the stored form.
+	Tenant schema.TenantID `json:"tenant,omitempty"`
 	// Receiver is the host and port that limits count by.
 	Receiver string `json:"receiver"`
 	Type     string `json:"type"`

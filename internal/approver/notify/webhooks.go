@@ -167,7 +167,7 @@ func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) e
 	for _, e := range missing {
 		// Ids are of the outbox, so each receiver has its own.
 		id := "evt_" + place[:8] + strings.TrimPrefix(e.id, "evt_")
-		err := w.sender.Send(ctx, webhook.Message{ID: id, URL: w.urls[place], Event: e.told})
+		err := w.sender.Send(ctx, webhook.Message{ID: id, URL: w.urls[place], Tenant: a.Binding.Tenant, Event: e.told})
 		if fault := schema.AsError(err); fault != nil {
 			if !fault.Retryable {
 				return &Never{fmt.Errorf("adding an event to the outbox: %w", err)}

@@ -1,6 +1,7 @@
 // Package outbox keeps the webhook deliveries that wait or were given up: for each its
-// state, which is changed by compare-and-set, and its body. It knows ids, bytes and
-// revisions; what a delivery means is decided in internal/webhook.
+// state, which is changed by compare-and-set, and its body. It knows ids, tenants, bytes and
+// revisions; what a delivery means is decided in internal/webhook. A delivery of another
+// tenant is answered like one that is not there.
 package outbox
 
 import (
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // endedFor is how long the empty message stays that says a delivery has ended. A watch
@@ -66,9 +68,14 @@ func (o *Outbox) bodyOf(id string) string  { return o.subject + bus.Token(id) + 
 // MaxBody is how many bytes of body fit.
 func (o *Outbox) MaxBody() int { return o.s.MaxMessage() - 1<<10 }
 
-// Create stores a delivery and returns its revision; [bus.ErrConflict] means that there is
+// tenantOf returns the tenant of a delivery; those of the default one say none.
+func tenantOf(m *bus.Message) schema.TenantID { return schema.TenantID(m.Record) }
+
+func recordOf(tenant schema.TenantID) []byte { return []byte(tenant.Stored()) }
+
+// Create stores a delivery of the tenant and returns its revision; [bus.ErrConflict] means that there is
 // one of this id. The body is stored first, so that every state that can be seen has one.
-func (o *Outbox) Create(ctx context.Context, id string, state, body []byte) (uint64, error) {
+func (o *Outbox) Create(ctx context.Context, tenant schema.TenantID, id string, state, body []byte) (uint64, error) {
 	if !bus.PlainToken(id) || len(state) == 0 || len(body) == 0 {
 		return 0, fmt.Errorf("storing a delivery: its id must be a plain token, its state and body not empty")
 	}
@@ -77,10 +84,10 @@ func (o *Outbox) Create(ctx context.Context, id string, state, body []byte) (uin
 		return 0, err
 	}
 	// A body without a state is what a process left that died here.
-	if _, err := o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), Data: body}); err != nil {
+	if _, err := o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), Record: recordOf(tenant), Data: body}); err != nil {
 		return 0, err
 	}
-	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Data: state}, after)
+	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Record: recordOf(tenant), Data: state}, after)
 }
 
 // free returns the revision that the first state of an id follows: 0, or that of the
@@ -98,15 +105,30 @@ func (o *Outbox) free(ctx context.Context, id string) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// Replace stores the state of a delivery when its revision is still the given one, and
-// returns the new revision.
-func (o *Outbox) Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error) {
-	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Data: state}, revision)
+// Replace stores the state of a delivery of the tenant when its revision is still the given
+// one, and returns the new revision.
+func (o *Outbox) Replace(ctx context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error) {
+	if err := o.mine(ctx, tenant, id); err != nil {
+		return 0, err
+	}
+	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Record: recordOf(tenant), Data: state}, revision)
 }
 
-// Remove ends a delivery when its revision is still the given one, and returns the
-// revision of the end.
-func (o *Outbox) Remove(ctx context.Context, id string, revision uint64) (uint64, error) {
+// mine is a conflict for a delivery that is not there, or not the tenant's.
+func (o *Outbox) mine(ctx context.Context, tenant schema.TenantID, id string) error {
+	_, _, err := o.Get(ctx, schema.OnlyTenant(tenant), id)
+	if errors.Is(err, bus.ErrNotFound) {
+		return bus.ErrConflict
+	}
+	return err
+}
+
+// Remove ends a delivery of the tenant when its revision is still the given one, and returns
+// the revision of the end.
+func (o *Outbox) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
+	if err := o.mine(ctx, tenant, id); err != nil {
+		return 0, err
+	}
 	end, err := o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), TTL: endedFor}, revision)
 	if err != nil {
 		return 0, err
@@ -116,32 +138,42 @@ func (o *Outbox) Remove(ctx context.Context, id string, revision uint64) (uint64
 	return end, nil
 }
 
-// Get reads the state of a delivery and its revision from the stream's leader;
+// Get reads the state of a delivery of these tenants and its revision from the stream's leader;
 // [bus.ErrNotFound] means that there is none.
-func (o *Outbox) Get(ctx context.Context, id string) (state []byte, revision uint64, err error) {
+func (o *Outbox) Get(ctx context.Context, of schema.Tenants, id string) (state []byte, revision uint64, err error) {
 	m, err := o.s.Last(ctx, o.stateOf(id), bus.Leader)
-	return m.Data, m.Sequence, there(m, err)
+	if err = there(of, &m, err); err != nil {
+		return nil, 0, err
+	}
+	return m.Data, m.Sequence, nil
 }
 
-// Body reads the body of a delivery; [bus.ErrNotFound] means that it is no longer kept.
-func (o *Outbox) Body(ctx context.Context, id string) ([]byte, error) {
+// Body reads the body of a delivery of the tenant; [bus.ErrNotFound] means that it is no longer kept.
+func (o *Outbox) Body(ctx context.Context, tenant schema.TenantID, id string) ([]byte, error) {
 	m, err := o.s.Last(ctx, o.bodyOf(id), bus.Either)
-	return m.Data, there(m, err)
+	if err = there(schema.OnlyTenant(tenant), &m, err); err != nil {
+		return nil, err
+	}
+	return m.Data, nil
 }
 
-// there takes an empty message, which says that a delivery has ended, for none.
-func there(m bus.Message, err error) error {
-	if err == nil && len(m.Data) == 0 {
+// there takes a message for none that is of another tenant, or empty, which says that a
+// delivery has ended.
+func there(of schema.Tenants, m *bus.Message, err error) error {
+	if err == nil && (len(m.Data) == 0 || !of.Include(tenantOf(m))) {
 		return bus.ErrNotFound
 	}
 	return err
 }
 
-// Watch calls f for each delivery that is kept and then for each write, in the order of
-// the writes, on one goroutine; an empty state says that the delivery has ended. It returns
-// once everything that was there has been seen. stop ends the watch and waits for it.
-func (o *Outbox) Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
+// Watch calls f for each delivery of these tenants that is kept and then for each write, in the
+// order of the writes, on one goroutine; an empty state says that the delivery has ended, and
+// comes for those of all tenants. It returns once everything that was there has been seen. stop ends the watch and waits for it.
+func (o *Outbox) Watch(ctx context.Context, of schema.Tenants, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
 	w, err := o.s.Watch(ctx, o.subject+"*"+bus.SuffixState, func(m bus.Message) {
+		if len(m.Data) > 0 && !of.Include(tenantOf(&m)) {
+			return
+		}
 		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, o.subject), bus.SuffixState), m.Data, m.Sequence)
 	})
 	if err != nil {

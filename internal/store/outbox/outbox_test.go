@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestApproverEventsShareTheOutboxWithWebhooks(t *testing.T) {
@@ -19,14 +20,14 @@ func TestApproverEventsShareTheOutboxWithWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := notices.Create(t.Context(), "evt_1", []byte("state"), []byte("body")); err != nil {
+	if _, err := notices.Create(t.Context(), schema.DefaultTenant, "evt_1", []byte("state"), []byte("body")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := hooks.Get(t.Context(), "evt_1"); !errors.Is(err, bus.ErrNotFound) {
+	if _, _, err := hooks.Get(t.Context(), schema.AllTenants(), "evt_1"); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("a front door sees it: %v", err)
 	}
 	seen := make(chan string, 1)
-	stop, err := notices.Watch(t.Context(), func(id string, _ []byte, _ uint64) { seen <- id })
+	stop, err := notices.Watch(t.Context(), schema.AllTenants(), func(id string, _ []byte, _ uint64) { seen <- id })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestApproverEventsShareTheOutboxWithWebhooks(t *testing.T) {
 	if id := <-seen; id != "evt_1" {
 		t.Error(id)
 	}
-	if body, err := notices.Body(t.Context(), "evt_1"); err != nil || string(body) != "body" {
+	if body, err := notices.Body(t.Context(), schema.DefaultTenant, "evt_1"); err != nil || string(body) != "body" {
 		t.Errorf("%s, %v", body, err)
 	}
 }
