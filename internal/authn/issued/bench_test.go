@@ -36,7 +36,7 @@ func TestTenThousandKeysTakeLittleMemory(t *testing.T) {
 		name := fmt.Sprint("key number ", i)
 		secrets[i] = newSecret(IDOf(name))
 		row := keytable.Key{ID: IDOf(name), Name: name, Owner: "build team", Groups: []string{"dev"}, Scopes: []string{scope.ReadTools, "tools:call:files"}, Hash: digest(secrets[i]), CreatedBy: "ops", ChangedBy: "ops", Expires: 1 << 40}
-		if err := k.table().Put(t.Context(), row); err != nil {
+		if _, err := k.table().Create(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +57,6 @@ func TestTenThousandKeysTakeLittleMemory(t *testing.T) {
 		return int64(now.HeapAlloc)
 	}
 	with := heap()
-	other.uses().Close()
 	other.table().Close()
 	conn.Close()
 	runtime.KeepAlive(other)

@@ -52,8 +52,8 @@ const (
 // has none.
 type Keys struct {
 	o      Options
-	tables atomic.Pointer[tables] // nil: not open yet
-	fault  error                  // why they were not open at the start
+	stored atomic.Pointer[keytable.Table] // nil: not open yet
+	fault  error                          // why they were not open at the start
 	mu     sync.RWMutex
 	seen   map[string]*entry // by id, of the keys that were used here
 	sets   sets
@@ -71,12 +71,6 @@ type entry struct {
 	revision  uint64 // of the key from which it was made
 	principal schema.Principal
 	used      atomic.Int64 // minute of the last use
-}
-
-// tables are where keys are kept, and their last uses.
-type tables struct {
-	keys *bus.Table[keytable.Key]
-	uses *bus.Table[keytable.Use]
 }
 
 // Open opens the keys. Where NATS has no table for them, because `callyard init` did not run
@@ -98,24 +92,19 @@ func Open(ctx context.Context, o Options) *Keys {
 }
 
 // open opens both tables, or none.
-func (k *Keys) open(ctx context.Context) (err error) {
+func (k *Keys) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
-	var t tables
-	if t.keys, err = keytable.Open(ctx, k.o.Conn); err != nil {
-		return err
+	t, err := keytable.Open(ctx, k.o.Conn)
+	if err == nil {
+		k.stored.Store(t)
 	}
-	if t.uses, err = keytable.OpenUses(ctx, k.o.Conn); err != nil {
-		t.keys.Close()
-		return err
-	}
-	k.tables.Store(&t)
-	return nil
+	return err
 }
 
 // openLater tries until the tables are open; false: ctx ended before.
 func (k *Keys) openLater(ctx context.Context) bool {
-	for wait := openFirst; k.tables.Load() == nil; wait = min(2*wait, openEvery) {
+	for wait := openFirst; k.stored.Load() == nil; wait = min(2*wait, openEvery) {
 		select {
 		case <-ctx.Done():
 			return false
@@ -131,15 +120,7 @@ func (k *Keys) openLater(ctx context.Context) bool {
 }
 
 // table is that of the keys; nil: it could not be opened yet.
-func (k *Keys) table() *bus.Table[keytable.Key] {
-	if t := k.tables.Load(); t != nil {
-		return t.keys
-	}
-	return nil
-}
-
-// uses is the table of the last uses. It is there where that of the keys is.
-func (k *Keys) uses() *bus.Table[keytable.Use] { return k.tables.Load().uses }
+func (k *Keys) table() *keytable.Table { return k.stored.Load() }
 
 // Close notes the last uses and ends what Open began.
 func (k *Keys) Close() {
@@ -148,9 +129,8 @@ func (k *Keys) Close() {
 	}
 	k.stop()
 	k.work.Wait()
-	if t := k.tables.Load(); t != nil {
-		t.uses.Close()
-		t.keys.Close()
+	if t := k.table(); t != nil {
+		t.Close()
 	}
 }
 
@@ -166,12 +146,12 @@ func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Prin
 		return schema.Principal{}, k.away(k.fault)
 	}
 	sum, now := sha256.Sum256([]byte(credential)), time.Now()
-	row, revision, ok := k.table().Revision(keytable.Row(id))
+	row, revision, ok := k.table().Get(schema.AllTenants(), id)
 	if !ok || !matches(&row, &sum, now) {
 		if err := k.refresh(ctx, id); err != nil {
 			return schema.Principal{}, err
 		}
-		if row, revision, ok = k.table().Revision(keytable.Row(id)); !ok || !matches(&row, &sum, now) {
+		if row, revision, ok = k.table().Get(schema.AllTenants(), id); !ok || !matches(&row, &sum, now) {
 			return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The API key is unknown, or was revoked. Ask the operator for a new one.")
 		}
 	}
@@ -263,7 +243,7 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // it is the answer of all who wait
 		defer cancel()
-		if _, _, err := k.table().Fresh(ctx, keytable.Row(id)); err != nil && !errors.Is(err, bus.ErrNotFound) {
+		if _, _, err := k.table().Fresh(ctx, schema.AllTenants(), id); err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return nil, k.away(err)
 		}
 		return nil, nil
@@ -298,7 +278,7 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	if k == nil || k.table() == nil {
 		return false, nil
 	}
-	row, ok := k.table().Get(keytable.Row(IDOf(name)))
+	row, _, ok := k.table().Get(schema.AllTenants(), IDOf(name))
 	if !ok || row.Name != name {
 		return false, nil
 	}
@@ -321,7 +301,7 @@ func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
 	case !ok: // it is no key that was made over the API
 		return limits
 	}
-	if row, ok := k.table().Get(keytable.Row(id)); ok && row.Name == p.Name {
+	if row, _, ok := k.table().Get(schema.OnlyTenant(p.Tenant), id); ok && row.Name == p.Name {
 		limits = row.Bounds()
 	}
 	return limits

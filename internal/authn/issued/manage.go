@@ -69,23 +69,26 @@ func (w *Wish) scopes() scope.Set {
 	return scope.Of(w.Scopes)
 }
 
-// sees reports whether whoever manages keys may know of those of a tenant: those of the default
+// seenBy returns the tenants of whose keys whoever manages keys may know: those of the default
 // tenant who operate the installation of all, others of their own.
-func sees(by *schema.Principal, tenant schema.TenantID) bool {
-	return by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) || by.Tenant.Is(tenant)
+func seenBy(by *schema.Principal) schema.Tenants {
+	if by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) {
+		return schema.AllTenants()
+	}
+	return schema.OnlyTenant(by.Tenant)
 }
 
 // List returns the keys that by may know of, by name.
 func (k *Keys) List(by *schema.Principal) []Key {
-	all := k.configured()
+	of := seenBy(by)
+	all := slices.DeleteFunc(k.configured(), func(key Key) bool { return !of.Include(key.Tenant) })
 	if k != nil && k.table() != nil {
-		for _, row := range k.table().All() {
-			if key, ok := k.find(row.ID); ok {
+		for _, row := range k.table().All(of) {
+			if key, ok := k.find(of, row.ID); ok {
 				all = append(all, key)
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(key Key) bool { return !sees(by, key.Tenant) })
 	slices.SortFunc(all, func(a, b Key) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return all
 }
@@ -93,23 +96,24 @@ func (k *Keys) List(by *schema.Principal) []Key {
 // Get returns a key by its id. The error is of KindNotFound, also for one of which by may not
 // know.
 func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
-	if key, ok := k.find(id); ok && sees(by, key.Tenant) {
+	of := seenBy(by)
+	if key, ok := k.find(of, id); ok {
 		return key, nil
 	}
 	for _, key := range k.configured() {
-		if key.ID == id && sees(by, key.Tenant) {
+		if key.ID == id && of.Include(key.Tenant) {
 			return key, nil
 		}
 	}
 	return Key{}, schema.Errorf(schema.KindNotFound, "There is no API key with this id. GET /keys lists the keys.")
 }
 
-func (k *Keys) find(id string) (Key, bool) {
+func (k *Keys) find(of schema.Tenants, id string) (Key, bool) {
 	if k == nil || k.table() == nil {
 		return Key{}, false
 	}
-	row, revision, ok := k.table().Revision(keytable.Row(id))
-	if !ok || row.ID != id {
+	row, revision, ok := k.table().Get(of, id)
+	if !ok {
 		return Key{}, false
 	}
 	return k.told(&row, revision), true
@@ -161,7 +165,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 		return Key{}, "", err
 	}
 	id := IDOf(w.Name)
-	if _, there := k.find(id); there {
+	if _, there := k.find(schema.AllTenants(), id); there {
 		return Key{}, "", taken(w.Name, id)
 	}
 	if err := k.space(w.Tenant); err != nil {
@@ -185,7 +189,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 
 // space returns why a tenant can have no more keys. How many others have is not told.
 func (k *Keys) space(tenant schema.TenantID) error {
-	all, own := k.table().All(), 0
+	all, own := k.table().All(schema.AllTenants()), 0
 	for i := range all {
 		if all[i].Tenant.Is(tenant) {
 			own++
@@ -298,7 +302,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := k.changeable(by, id); err != nil {
 		return Key{}, err
 	}
-	row, now, ok := k.table().Revision(keytable.Row(id))
+	row, now, ok := k.table().Get(seenBy(by), id)
 	if !ok || now != revision {
 		return Key{}, ErrChanged
 	}
@@ -308,7 +312,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := small(&row); err != nil {
 		return Key{}, err
 	}
-	next, err := k.table().Replace(ctx, row, revision)
+	next, err := k.table().Replace(ctx, row.Tenant, row, revision)
 	if err := stored(err); err != nil {
 		return Key{}, err
 	}
@@ -321,13 +325,15 @@ func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revi
 	if err := k.changeable(by, id); err != nil {
 		return err
 	}
-	if err := stored(k.table().Remove(ctx, keytable.Row(id), revision)); err != nil {
-		return err
+	row, _, ok := k.table().Get(seenBy(by), id)
+	if !ok {
+		return ErrChanged
 	}
-	if err := k.uses().Delete(ctx, keytable.Row(id)); err != nil {
-		k.o.Log.Warn("the last use of a revoked API key cannot be removed", "id", id, "error", err)
+	left, err := k.table().Remove(ctx, row.Tenant, id, revision)
+	if left != nil {
+		k.o.Log.Warn("the last use of a revoked API key cannot be removed", "id", id, "error", left)
 	}
-	return nil
+	return stored(err)
 }
 
 // storable returns why keys cannot be stored.
@@ -369,7 +375,7 @@ func notStored(err error) error {
 // mayGive returns nil where whoever makes a key has all that it gets, and is the person that
 // it acts for. had is what the key was, and may stay; nil: its maker holds the secret next.
 func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
-	if !sees(by, w.Tenant) {
+	if !seenBy(by).Include(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
 	if by.Grant == nil {

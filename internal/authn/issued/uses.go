@@ -2,10 +2,13 @@ package issued
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
 	"github.com/callyard/callyard/internal/store/keytable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -38,17 +41,18 @@ func (k *Keys) noteUses(ctx context.Context) {
 func (k *Keys) flush(ctx context.Context) {
 	k.mu.Lock()
 	seen := maps.Clone(k.seen)
-	maps.DeleteFunc(k.seen, func(id string, _ *entry) bool { _, there := k.table().Get(keytable.Row(id)); return !there })
+	maps.DeleteFunc(k.seen, func(id string, _ *entry) bool { _, _, there := k.table().Get(schema.AllTenants(), id); return !there })
 	k.mu.Unlock()
 	for id, e := range seen {
-		row, minute := keytable.Row(id), e.used.Load()
-		if _, there := k.table().Get(row); !there {
+		tenant, minute := e.principal.Tenant, e.used.Load()
+		if k.table().LastUse(tenant, id).Minute >= minute {
 			continue
 		}
-		if stored, _ := k.uses().Get(row); stored.Minute >= minute {
-			continue
+		err := k.table().PutUse(ctx, tenant, keytable.Use{ID: id, Minute: minute})
+		if errors.Is(err, bus.ErrNotFound) {
+			continue // it was revoked
 		}
-		if err := k.uses().Put(ctx, keytable.Use{ID: id, Minute: minute}); err != nil {
+		if err != nil {
 			k.o.Log.Warn("when API keys were last used cannot be stored", "error", err)
 			return // the next try is a minute from now
 		}
@@ -57,8 +61,7 @@ func (k *Keys) flush(ctx context.Context) {
 
 // lastUsed is when a key was last used, to the minute; zero: it was not.
 func (k *Keys) lastUsed(row *keytable.Key) time.Time {
-	stored, _ := k.uses().Get(keytable.Row(row.ID))
-	minute := stored.Minute
+	minute := k.table().LastUse(row.Tenant, row.ID).Minute
 	k.mu.RLock()
 	if e := k.seen[row.ID]; e != nil {
 		minute = max(minute, e.used.Load())

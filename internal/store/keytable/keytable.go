@@ -1,10 +1,10 @@
 // Package keytable keeps the API keys that were made over the API, and when each was last
 // used. Every front door sees each write; a change names the revision that it changes, so
-// none is lost. A key itself is never stored: its SHA-256 is.
+// none is lost. A key itself is never stored: its SHA-256 is. A key of another tenant is
+// answered like one that does not exist.
 package keytable
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,7 +13,6 @@ import (
 	"unique"
 
 	"github.com/callyard/callyard/internal/authn/scope"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -133,27 +132,3 @@ type Use struct {
 	// Minute counts from the start of 1970.
 	Minute int64 `json:"minute"`
 }
-
-// history is for people: the tables need the last write alone.
-const history = 5
-
-var (
-	keys = bus.TableSpec{Bucket: bus.BucketAPIKeys, What: "API keys", History: history}
-	uses = bus.TableSpec{Bucket: bus.BucketKeyUses, What: "uses of API keys"}
-)
-
-// Specs are all tables, for [bus.Provision].
-func Specs() []bus.TableSpec { return []bus.TableSpec{keys, uses} }
-
-// Open opens the table of keys.
-func Open(ctx context.Context, c *bus.Conn) (*bus.Table[Key], error) {
-	return bus.OpenTable(ctx, c, keys, func(k *Key) string { return Row(k.ID) }, nil)
-}
-
-// OpenUses opens the table of the last uses. Of two writes the later one counts.
-func OpenUses(ctx context.Context, c *bus.Conn) (*bus.Table[Use], error) {
-	return bus.OpenTable(ctx, c, uses, func(u *Use) string { return Row(u.ID) }, nil)
-}
-
-// Row is the row of a key.
-func Row(id string) string { return bus.Token(id) }

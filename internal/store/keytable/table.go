@@ -1,0 +1,130 @@
+package keytable
+
+import (
+	"context"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// history is for people: the tables need the last write alone.
+const history = 5
+
+var (
+	keys = bus.TableSpec{Bucket: bus.BucketAPIKeys, What: "API keys", History: history}
+	uses = bus.TableSpec{Bucket: bus.BucketKeyUses, What: "uses of API keys"}
+)
+
+// Specs are all tables, for [bus.Provision].
+func Specs() []bus.TableSpec { return []bus.TableSpec{keys, uses} }
+
+// Table is the open tables of keys and of their last uses. It is safe for concurrent use;
+// Close ends it.
+type Table struct {
+	keys *bus.Table[Key]
+	uses *bus.Table[Use]
+}
+
+// Open opens both tables, or none.
+func Open(ctx context.Context, c *bus.Conn) (*Table, error) {
+	all, err := bus.OpenTable(ctx, c, keys, func(k *Key) string { return row(k.ID) }, nil)
+	if err != nil {
+		return nil, err
+	}
+	used, err := bus.OpenTable(ctx, c, uses, func(u *Use) string { return row(u.ID) }, nil)
+	if err != nil {
+		all.Close()
+		return nil, err
+	}
+	return &Table{all, used}, nil
+}
+
+// Close ends the watches on the tables and waits for them.
+func (t *Table) Close() {
+	t.uses.Close()
+	t.keys.Close()
+}
+
+// row is the row of a key.
+func row(id string) string { return bus.Token(id) }
+
+// Get returns a key of these tenants as this process knows it, and the revision that wrote it,
+// without asking anybody.
+func (t *Table) Get(of schema.Tenants, id string) (k Key, revision uint64, ok bool) {
+	k, revision, ok = t.keys.Revision(row(id))
+	if !ok || k.ID != id || !of.Include(k.Tenant) {
+		return Key{}, 0, false
+	}
+	return k, revision, true
+}
+
+// Fresh reads a key of these tenants from the table's leader, which has every write that was
+// acknowledged; [bus.ErrNotFound] means that there is none.
+func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (k Key, revision uint64, err error) {
+	k, revision, err = t.keys.Fresh(ctx, row(id))
+	if err == nil && (k.ID != id || !of.Include(k.Tenant)) {
+		err = bus.ErrNotFound
+	}
+	if err != nil {
+		return Key{}, 0, err
+	}
+	return k, revision, nil
+}
+
+// All returns every key of these tenants as this process knows it, in no order.
+func (t *Table) All(of schema.Tenants) []Key {
+	all := t.keys.All()
+	found := all[:0]
+	for i := range all {
+		if of.Include(all[i].Tenant) {
+			found = append(found, all[i])
+		}
+	}
+	return found
+}
+
+// Some reports whether there are keys, or were, of any tenant.
+func (t *Table) Some() bool { return t.keys.Some() }
+
+// Create stores a key, of the tenant that it names, where there is none with its id;
+// [bus.ErrConflict] means that there is one.
+func (t *Table) Create(ctx context.Context, k Key) (uint64, error) { return t.keys.Create(ctx, k) }
+
+// Replace stores a key of the tenant when its revision is still the given one. The error is
+// [bus.ErrConflict] where it is another one, or the tenant has no such key.
+func (t *Table) Replace(ctx context.Context, tenant schema.TenantID, k Key, revision uint64) (uint64, error) {
+	if _, _, ok := t.Get(schema.OnlyTenant(tenant), k.ID); !ok || !k.Tenant.Is(tenant) {
+		return 0, bus.ErrConflict
+	}
+	return t.keys.Replace(ctx, k, revision)
+}
+
+// Remove removes a key of the tenant when its revision is still the given one, with its last
+// use; left is why that stayed, where it did. Errors as of [Table.Replace].
+func (t *Table) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (left, err error) {
+	if _, _, ok := t.Get(schema.OnlyTenant(tenant), id); !ok {
+		return nil, bus.ErrConflict
+	}
+	if err := t.keys.Remove(ctx, row(id), revision); err != nil {
+		return nil, err
+	}
+	return t.uses.Delete(ctx, row(id)), nil
+}
+
+// LastUse returns when a key of the tenant was last used, as this process knows it; the zero
+// use where it never was.
+func (t *Table) LastUse(tenant schema.TenantID, id string) (u Use) {
+	if _, _, ok := t.Get(schema.OnlyTenant(tenant), id); ok {
+		u, _ = t.uses.Get(row(id))
+	}
+	return u
+}
+
+// PutUse stores when a key of the tenant was last used. Of two writes the later one counts.
+// The error is [bus.ErrNotFound] where the tenant has no such key.
+func (t *Table) PutUse(ctx context.Context, tenant schema.TenantID, u Use) error {
+	if _, _, ok := t.Get(schema.OnlyTenant(tenant), u.ID); !ok {
+		return bus.ErrNotFound
+	}
+	return t.uses.Put(ctx, u)
+}
