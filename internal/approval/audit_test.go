@@ -43,7 +43,7 @@ func linesOf(t *testing.T, lines *audit.Log, id schema.ApprovalID) (told []strin
 	if err := lines.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all, _, err := lines.Read(t.Context(), audit.Filter{ApprovalID: id}, "")
+	all, _, err := lines.Read(t.Context(), schema.AllTenants(), audit.Filter{ApprovalID: id}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	}
 	is(silent, "held agent-key", "escalated", "expired  expired")
 
-	all, _, err := lines.Read(ctx, audit.Filter{Limit: 1000}, "")
+	all, _, err := lines.Read(ctx, schema.AllTenants(), audit.Filter{Limit: 1000}, "")
 	must(err)
 	for _, l := range all {
 		if l.Repaired {
@@ -154,7 +154,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 func dump(t *testing.T, lines *audit.Log) string {
 	t.Helper()
 	var all strings.Builder
-	if err := lines.Since(t.Context(), time.Time{}, func(r *audit.Record) bool {
+	if err := lines.Since(t.Context(), schema.AllTenants(), time.Time{}, func(r *audit.Record) bool {
 		all.WriteString(strings.Join([]string{r.Reason, r.Outcome, r.Error, r.Rule, r.By, r.Owner, r.Channel, r.Attempt, r.ReasonDigest, string(r.Worker), "\n"}, " "))
 		return true
 	}); err != nil {
@@ -207,7 +207,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 			}
 		}
 	}
-	repaired, _, err := lines.Read(ctx, audit.Filter{ApprovalID: ids[0]}, "")
+	repaired, _, err := lines.Read(ctx, schema.AllTenants(), audit.Filter{ApprovalID: ids[0]}, "")
 	if err != nil || len(repaired) != 5 || repaired[0].Repaired || !repaired[1].Repaired {
 		t.Errorf("%+v, %v", repaired, err)
 	}

@@ -165,7 +165,7 @@ func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err e
 		return 0, nil
 	}
 	// Clocks differ a little, and a line is stored after what it tells of.
-	if err := d.records.audit.Since(ctx, since.Add(-time.Minute), func(r *audit.Record) bool {
+	if err := d.records.audit.Since(ctx, schema.AllTenants(), since.Add(-time.Minute), func(r *audit.Record) bool {
 		delete(missing, lineOf(&r.Entry))
 		return len(missing) > 0
 	}); err != nil {

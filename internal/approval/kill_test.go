@@ -139,7 +139,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 // to its end, each step once.
 func told(t *testing.T, lines *audit.Log, id schema.ApprovalID, end ledger.State) {
 	t.Helper()
-	all, _, err := lines.Read(t.Context(), audit.Filter{ApprovalID: id}, "")
+	all, _, err := lines.Read(t.Context(), schema.AllTenants(), audit.Filter{ApprovalID: id}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

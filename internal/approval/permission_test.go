@@ -373,7 +373,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 	if n, err := r.desk.Repair(t.Context(), time.Hour); n != 0 || err != nil {
 		t.Errorf("%d lines were missing, %v", n, err)
 	}
-	all, _, err := lines.Read(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.PermissionUsed, audit.PermissionGiven, audit.PermissionRevoked}}, "")
+	all, _, err := lines.Read(t.Context(), schema.AllTenants(), audit.Filter{Kinds: []audit.Kind{audit.PermissionUsed, audit.PermissionGiven, audit.PermissionRevoked}}, "")
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%+v, %v", all, err)
 	}

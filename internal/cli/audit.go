@@ -148,7 +148,7 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 	}
 	out := outOf(cmd)
 	for cursor := ""; ; {
-		page, next, err := r.Read(cmd.Context(), filter, cursor)
+		page, next, err := r.Read(cmd.Context(), schema.AllTenants(), filter, cursor)
 		if err != nil {
 			return fail(exitUnreachable, "%w", err)
 		}

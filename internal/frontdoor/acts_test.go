@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // records returns the audit records of acts, as stored, by operation and kind.
@@ -25,7 +26,7 @@ func records(t *testing.T, srv *bustest.Server) map[string][]audit.Record {
 	}
 	found := make(map[string][]audit.Record)
 	for cursor := ""; ; {
-		page, next, err := r.Read(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.ActBegun, audit.ActEnded}, Limit: 1000}, cursor)
+		page, next, err := r.Read(t.Context(), schema.AllTenants(), audit.Filter{Kinds: []audit.Kind{audit.ActBegun, audit.ActEnded}, Limit: 1000}, cursor)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -177,7 +177,7 @@ func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
-	if err := s.table.End(ctx, sess.key); err != nil {
+	if err := s.table.End(ctx, sess.tenant, sess.key); err != nil {
 		s.log.Warn("a session of an MCP client could not be ended at the other front doors", "principal", sess.principal, "error", err)
 		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.", status: http.StatusServiceUnavailable}
 	}

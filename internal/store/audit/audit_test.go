@@ -113,7 +113,7 @@ func TestEveryFieldOfAnEntryComesBack(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{Name: "front door 1!"})
 	add(t, l, full())
 	sync1(t, l)
-	got, next, err := l.Read(t.Context(), Filter{}, "")
+	got, next, err := l.Read(t.Context(), schema.AllTenants(), Filter{}, "")
 	if err != nil || len(got) != 1 || next != "" {
 		t.Fatalf("%v, %q, %v", got, next, err)
 	}
@@ -183,7 +183,7 @@ func TestReadingPagesMissesNothing(t *testing.T) {
 	sync1(t, l)
 	read := func(f Filter) (ids []schema.CallID) {
 		for cursor, page := "", 0; ; page++ {
-			got, next, err := l.Read(t.Context(), f, cursor)
+			got, next, err := l.Read(t.Context(), schema.AllTenants(), f, cursor)
 			if err != nil || len(got) > max(f.Limit, 1) || page > 1001 {
 				t.Fatalf("page %d: %d records, %v", page, len(got), err)
 			}
@@ -206,7 +206,7 @@ func TestReadingPagesMissesNothing(t *testing.T) {
 		t.Errorf("%d held", len(ids))
 	}
 	for _, cursor := range []string{"x", "1", "1-x", "-1-0", "1--1"} {
-		if _, _, err := l.Read(t.Context(), Filter{}, cursor); schema.KindOf(err) != schema.KindInvalidRequest {
+		if _, _, err := l.Read(t.Context(), schema.AllTenants(), Filter{}, cursor); schema.KindOf(err) != schema.KindInvalidRequest {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
@@ -524,7 +524,7 @@ func TestAReaderFindsWhatIsThereAndMakesNothing(t *testing.T) {
 	if err != nil || !report.OK() || report.Records != 1 || report.Writers != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if got, _, err := r.Read(t.Context(), Filter{}, ""); err != nil || len(got) != 1 || got[0].Entry != full() {
+	if got, _, err := r.Read(t.Context(), schema.AllTenants(), Filter{}, ""); err != nil || len(got) != 1 || got[0].Entry != full() {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -542,7 +542,7 @@ func TestRecordsAreFoundFromATimeOn(t *testing.T) {
 		times = append(times, m.Stored)
 	}
 	from := func(since time.Time) (ids []schema.CallID) {
-		if err := l.Since(t.Context(), since, func(r *Record) bool { ids = append(ids, r.CallID); return len(ids) < 100 }); err != nil {
+		if err := l.Since(t.Context(), schema.AllTenants(), since, func(r *Record) bool { ids = append(ids, r.CallID); return len(ids) < 100 }); err != nil {
 			t.Fatal(err)
 		}
 		return ids
@@ -559,7 +559,7 @@ func TestRecordsAreFoundFromATimeOn(t *testing.T) {
 		t.Errorf("all: %v", ids)
 	}
 	n := 0
-	if err := l.Since(t.Context(), time.Time{}, func(*Record) bool { n++; return n < 3 }); err != nil || n != 3 {
+	if err := l.Since(t.Context(), schema.AllTenants(), time.Time{}, func(*Record) bool { n++; return n < 3 }); err != nil || n != 3 {
 		t.Errorf("it went on for %d, %v", n, err)
 	}
 }

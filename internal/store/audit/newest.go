@@ -21,12 +21,12 @@ const (
 	windowBytes    = 4 << 20
 )
 
-// Newest returns a page of the records that fit, those that were stored last first, and the
+// Newest returns a page of the records of these tenants that fit, those that were stored last first, and the
 // cursor of the next page, "" where there is none. A page can be short of its limit, or empty,
 // and still have a next. Records that cannot be read are left out; [Reader.Verify] names
 // them. Errors: of KindInvalidRequest for a cursor that is none, of KindUnavailable where the
 // record cannot be read.
-func (l *Reader) Newest(ctx context.Context, f Filter, cursor string) (found []Record, next string, err error) {
+func (l *Reader) Newest(ctx context.Context, of schema.Tenants, f Filter, cursor string) (found []Record, next string, err error) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	low, high, skip, err := l.bounds(ctx, &f, cursor)
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Reader) Newest(ctx context.Context, f Filter, cursor string) (found []R
 			}
 			for n := len(records) - 1 - skip; n >= 0; n-- {
 				r := records[n]
-				if r == nil || !f.fits(r) {
+				if r == nil || !f.fits(of, r) {
 					continue
 				}
 				if len(found) == limit {

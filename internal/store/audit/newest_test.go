@@ -26,9 +26,9 @@ func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
 		}
 	}
 	sync1(t, l)
-	read := func(f Filter) (ids []int) {
+	newest := func(of schema.Tenants, f Filter) (ids []int) {
 		for cursor, page := "", 0; ; page++ {
-			got, next, err := l.Newest(t.Context(), f, cursor)
+			got, next, err := l.Newest(t.Context(), of, f, cursor)
 			if err != nil || len(got) > cmp.Or(f.Limit, 100) || page > 301 {
 				t.Fatalf("page %d: %d records, %v", page, len(got), err)
 			}
@@ -46,7 +46,7 @@ func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
 		want[i] = 299 - i
 	}
 	for _, limit := range []int{7, 1000} {
-		if ids := read(Filter{Limit: limit}); !slices.Equal(ids, want) {
+		if ids := newest(schema.AllTenants(), Filter{Limit: limit}); !slices.Equal(ids, want) {
 			t.Errorf("limit %d: %d records, %v", limit, len(ids), ids[:min(len(ids), 20)])
 		}
 	}
@@ -54,15 +54,23 @@ func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
 		f    Filter
 		want int
 	}{
-		"a server": {Filter{Server: "s1"}, 100}, "an operation": {Filter{Operation: "op1"}, 150}, "a tenant": {Filter{Tenant: "red"}, 75}, "the default tenant": {Filter{Tenant: schema.DefaultTenant}, 225},
+		"a server": {Filter{Server: "s1"}, 100}, "an operation": {Filter{Operation: "op1"}, 150},
 		"none": {Filter{Kinds: []Kind{Held}}, 0}, "from now on": {Filter{Since: time.Now().Add(time.Hour)}, 0}, "before": {Filter{Until: time.Now().Add(-time.Hour)}, 0}, "around": {Filter{Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}, 300},
 	} {
-		if ids := read(c.f); len(ids) != c.want {
+		if ids := newest(schema.AllTenants(), c.f); len(ids) != c.want {
 			t.Errorf("%s: %d records", name, len(ids))
 		}
 	}
+	for of, want := range map[schema.Tenants]int{{}: 0, schema.OnlyTenant("red"): 75, schema.OnlyTenant(schema.DefaultTenant): 225, schema.OnlyTenant("blue"): 0} {
+		read, _, err := l.Read(t.Context(), of, Filter{Limit: 1000}, "")
+		since := 0
+		again := l.Since(t.Context(), of, time.Time{}, func(*Record) bool { since++; return true })
+		if n := len(newest(of, Filter{})); err != nil || again != nil || n != want || len(read) != want || since != want {
+			t.Errorf("%v: Newest %d, Read %d, Since %d; want %d; %v, %v", of, n, len(read), since, want, err, again)
+		}
+	}
 	for _, cursor := range []string{"x", "1", "1-x", "-1-0", "1--1"} {
-		if _, _, err := l.Newest(t.Context(), Filter{}, cursor); schema.KindOf(err) != schema.KindInvalidRequest {
+		if _, _, err := l.Newest(t.Context(), schema.AllTenants(), Filter{}, cursor); schema.KindOf(err) != schema.KindInvalidRequest {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}

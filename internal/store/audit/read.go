@@ -36,7 +36,6 @@ type Filter struct {
 	Kinds      []Kind
 	CallID     schema.CallID
 	ApprovalID schema.ApprovalID
-	Tenant     schema.TenantID
 	By         string
 	Server     schema.ServerID
 	Tool       string
@@ -47,9 +46,9 @@ type Filter struct {
 	Limit int
 }
 
-func (f *Filter) fits(r *Record) bool {
-	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
-		(f.Tenant == "" || f.Tenant.Is(r.Tenant)) && is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Operation, r.Operation) &&
+func (f *Filter) fits(of schema.Tenants, r *Record) bool {
+	return of.Include(r.Tenant) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
+		is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Operation, r.Operation) &&
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
 }
 
@@ -59,11 +58,11 @@ func is[S ~string](want, got S) bool { return want == "" || want == got }
 // readMessages is how many messages one page looks through at most.
 const readMessages = 5000
 
-// Read returns a page of the records that fit, in the order in which they were
+// Read returns a page of the records of these tenants that fit, in the order in which they were
 // stored, and the cursor of the next page, "" where there is none. A page can be
 // short of its limit, or empty, and still have a next. Records that cannot be
 // read are left out; [Reader.Verify] names them.
-func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, string, error) {
+func (l *Reader) Read(ctx context.Context, of schema.Tenants, f Filter, cursor string) ([]Record, string, error) {
 	limit := f.Limit
 	if limit <= 0 {
 		limit = 100
@@ -91,7 +90,7 @@ func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, s
 				continue
 			}
 			r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
-			if err != nil || !f.fits(r) {
+			if err != nil || !f.fits(of, r) {
 				continue
 			}
 			if len(found) == limit {
@@ -104,10 +103,10 @@ func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, s
 	return found, fmt.Sprintf("%d-0", next), nil
 }
 
-// Since calls f with each record that was stored since then, in the order in which
+// Since calls f with each record of these tenants that was stored since then, in the order in which
 // they were stored, until it returns false. Records that cannot be read are left
 // out.
-func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) bool) error {
+func (l *Reader) Since(ctx context.Context, of schema.Tenants, since time.Time, f func(*Record) bool) error {
 	next, err := l.store.since(ctx, since)
 	for err == nil {
 		var m message
@@ -115,7 +114,7 @@ func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) boo
 			break
 		}
 		for line := range bytes.Lines(m.Data) {
-			if r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'})); err == nil && !f(r) {
+			if r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'})); err == nil && of.Include(r.Tenant) && !f(r) {
 				return nil
 			}
 		}

@@ -1,6 +1,10 @@
 // Package credentialtable keeps the credentials of people at MCP servers in NATS. It sees
 // ciphertext only: what a row holds is decided by package credential. Rows are changed by
 // compare-and-set and read from the leader, so that of all who renew one at once one wins.
+//
+// The table is of the platform: it connects people to its servers. A person is asked for by a
+// name that has the tenant in it (credential.Person), which is part of the key of the row and
+// of what its ciphertext is bound to, so that people of one name in two tenants have a row each.
 package credentialtable
 
 import (

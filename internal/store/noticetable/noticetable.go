@@ -1,5 +1,6 @@
 // Package noticetable keeps which approval events each receiver was told. Rows are changed
-// by compare-and-set.
+// by compare-and-set. The table is of the platform: only the approver reads it, for approvals
+// of all tenants, and a row has nothing of an approval but its id.
 package noticetable
 
 import (

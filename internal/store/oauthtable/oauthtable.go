@@ -2,6 +2,9 @@
 // keys, and what people have granted to programs. It sees ciphertext only: what a row holds is
 // decided by package authserver. Rows are changed by compare-and-set and read from the leader,
 // so that of all who redeem one token at once one wins.
+//
+// The tables are of the platform: a grant is asked for by a secret before anybody is known, and
+// says in its ciphertext whose it is, with the tenant.
 package oauthtable
 
 import (

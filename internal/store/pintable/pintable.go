@@ -1,6 +1,7 @@
 // Package pintable keeps which definitions of tools were accepted. A server has one row,
 // so that all of its tools are recorded, and accepted, in one step: of several front doors
-// that record it at once one wins.
+// that record it at once one wins. The table is of the platform: definitions of tools are
+// accepted for all tenants.
 package pintable
 
 import (

@@ -1,5 +1,6 @@
 // Package servertable keeps the servers that were added over the API. Every front door
-// sees each write; the last one counts.
+// sees each write; the last one counts. The table is of the platform: which servers a tenant
+// sees is in the configuration.
 package servertable
 
 import (

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -91,8 +92,18 @@ func (t *Table) Get(ctx context.Context, tenant schema.TenantID, key string) (s 
 	return s, revision, nil
 }
 
-// End removes a session, for every front door.
-func (t *Table) End(ctx context.Context, key string) error { return t.rows.Delete(ctx, key) }
+// End removes a session of the tenant, for every front door. One that is not there, or is of
+// another tenant, is none to remove.
+func (t *Table) End(ctx context.Context, tenant schema.TenantID, key string) error {
+	_, _, err := t.Get(ctx, tenant, key)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.rows.Delete(ctx, key)
+}
 
 // Close ends the watch on the table and waits for it.
 func (t *Table) Close() { t.watch.Close() }

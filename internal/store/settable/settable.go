@@ -1,5 +1,6 @@
 // Package settable keeps the sets of tools that were made over the API. Every front door
-// sees each write; a change names the revision that it changes, so none is lost.
+// sees each write; a change names the revision that it changes, so none is lost. The table is
+// of the platform: its operators make sets, for all tenants.
 package settable
 
 import (

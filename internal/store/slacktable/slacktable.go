@@ -2,6 +2,10 @@
 // principal, which codes connect somebody, which message shows which approval, and which
 // requests were taken. Rows are changed by compare-and-set; what a row means is decided
 // by the packages that open a table.
+//
+// The tables are of the platform: only the approver reads them. An account in Slack is asked
+// for before anybody is known, and its row says of which tenant the person is; a message has
+// nothing of an approval but its id.
 package slacktable
 
 import (

@@ -1,5 +1,6 @@
 // Package switchtable keeps which tools are switched off. Every front door sees each
-// write; the last one counts.
+// write; the last one counts. The table is of the platform: a tool is switched off for all
+// tenants.
 package switchtable
 
 import (

@@ -44,19 +44,23 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 	}
 	q := x.Query
 	f := audit.Filter{
-		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), Tenant: schema.TenantID(q.Get("tenant")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
+		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
 		Tool: q.Get("tool"), Operation: q.Get("operation"), Since: httpapi.Time(q, "since"), Until: httpapi.Time(q, "until"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
 	}
+	of, asked := schema.AllTenants(), schema.TenantID(q.Get("tenant"))
 	if own := x.Principal.Tenant.OrDefault(); own != schema.DefaultTenant || !x.Principal.Has(scope.Admin, scope.ReadAllCalls) {
-		if f.Tenant != "" && !f.Tenant.Is(own) {
+		of = schema.OnlyTenant(own)
+	}
+	if asked != "" {
+		if !of.Include(asked) {
 			return AuditRecordList{Records: []AuditRecord{}}, nil // as for one that does not exist
 		}
-		f.Tenant = own
+		of = schema.OnlyTenant(asked)
 	}
 	for _, kind := range q["kind"] {
 		f.Kinds = append(f.Kinds, audit.Kind(kind))
 	}
-	found, next, err := h.reader.Newest(r.Context(), f, q.Get("cursor"))
+	found, next, err := h.reader.Newest(r.Context(), of, f, q.Get("cursor"))
 	if err != nil {
 		return list, err
 	}
