@@ -113,7 +113,7 @@ func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
 // Calls returns up to max calls of a journal of the tenant from index on; see [Owned.Read].
 // Each call of it searches. Of the calls of other tenants in a lane only the index is there.
 func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) ([]CallRecord, error) {
-	r, within, err := s.readerOf(ctx, schema.OnlyTenant(tenant), id)
+	r, within, err := readerOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.Bat
 }
 
 // readerOf returns a reader of a journal of these tenants, and whose records of it they see.
-func (s *Store) readerOf(ctx context.Context, of schema.Tenants, id schema.BatchID) (*reader, schema.Tenants, error) {
-	m, err := s.mine(ctx, of, id)
+func readerOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*reader, schema.Tenants, error) {
+	m, err := mine(ctx, s, of, id)
 	if err != nil {
 		return nil, of, err
 	}
@@ -143,7 +143,7 @@ func only(of schema.Tenants, calls []CallRecord) []CallRecord {
 // CallsFrom returns as many calls from index on as there are, up to max. It searches for the
 // first of them only. Otherwise it is [Store.Calls].
 func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) (all []CallRecord, err error) {
-	r, within, err := s.readerOf(ctx, schema.OnlyTenant(tenant), id)
+	r, within, err := readerOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema
 // FindCall reads one call of the tenants by its journal and index, or [schema.KindNotFound]; a
 // [*GapError] where it was lost.
 func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.BatchID, index uint64) (*CallRecord, error) {
-	r, within, err := s.readerOf(ctx, of, id)
+	r, within, err := readerOf(ctx, s, of, id)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.Batch
 
 // Accepted returns how many calls the log of a journal of the tenant holds, as of now.
 func (s *Store) Accepted(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (uint64, error) {
-	if _, err := s.mine(ctx, schema.OnlyTenant(tenant), id); err != nil {
+	if _, err := mine(ctx, s, schema.OnlyTenant(tenant), id); err != nil {
 		return 0, err
 	}
 	m, err := s.logs.Last(ctx, id, LogCalls)

@@ -18,7 +18,7 @@ import (
 // Those of other tenants in a lane are left out.
 func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	of := schema.OnlyTenant(tenant)
-	m, err := s.mine(ctx, of, id)
+	m, err := mine(ctx, s, of, id)
 	if err != nil {
 		return nil, after, err
 	}
@@ -85,15 +85,15 @@ const pageSize = 1000
 // take its time.
 func (s *Store) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	of := schema.OnlyTenant(tenant)
-	m, err := s.mine(ctx, of, id)
+	m, err := mine(ctx, s, of, id)
 	if err != nil {
 		return err
 	}
-	return s.follow(ctx, m.withinOf(of), id, after, f)
+	return follow(ctx, s, m.withinOf(of), id, after, f)
 }
 
 // follow is Follow with the results of these tenants in a journal of theirs.
-func (s *Store) follow(ctx context.Context, of schema.Tenants, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
+func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	subscription := s.recent.join(id, LogResults)
 	defer subscription.leave()
 	unlisten, err := s.logs.listen(id, LogResults, subscription.hear)
@@ -132,7 +132,7 @@ func (s *Store) follow(ctx context.Context, of schema.Tenants, id schema.BatchID
 		if len(page) > 0 {
 			continue
 		}
-		over, err := s.seenAll(ctx, id, after)
+		over, err := seenAll(ctx, s, id, after)
 		if err != nil || over {
 			return err
 		}
@@ -153,7 +153,7 @@ func (v *view) hasEnded(id schema.BatchID) bool {
 }
 
 // seenAll says that a journal has ended and that no result follows the cursor.
-func (s *Store) seenAll(ctx context.Context, id schema.BatchID, after Cursor) (bool, error) {
+func seenAll(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bool, error) {
 	if !s.view.hasEnded(id) {
 		return false, nil
 	}
@@ -175,16 +175,16 @@ func (s *Store) seenAll(ctx context.Context, id schema.BatchID, after Cursor) (b
 // It reads the log from the cursor on until it is sure: a million results take a
 // second or more.
 func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
-	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.findResult(ctx, id, index, after)
+	found, err := s.logs.findResult(ctx, id, index, after)
 	if err != nil {
 		return nil, err
 	}
 	if found != nil && m.Kind == Lane {
-		if found, err = s.ofTenant(ctx, tenant, id, found); err != nil {
+		if found, err = ofTenant(ctx, s, tenant, id, found); err != nil {
 			return nil, err
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schem
 
 // ofTenant returns the result of a lane, or nil where it is that of another tenant's call.
 // Of one that was stored before results had a tenant the call says it.
-func (s *Store) ofTenant(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
+func ofTenant(ctx context.Context, s *Store, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
 	if r.Tenant == "" && !tenant.Is(schema.DefaultTenant) {
 		switch _, err := s.FindCall(ctx, schema.OnlyTenant(tenant), id, r.Index); {
 		case schema.KindOf(err) == schema.KindNotFound:
@@ -215,19 +215,19 @@ func (s *Store) ofTenant(ctx context.Context, tenant schema.TenantID, id schema.
 // WaitResult returns the result of one call of the tenant as soon as it is there. The error is
 // that of ctx, or [schema.KindNotFound] where the journal has ended without it.
 func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64) (*ResultRecord, error) {
-	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
 	var found *ResultRecord
 	errFound := errors.New("found")
-	err = s.follow(ctx, schema.AllTenants(), id, Cursor{}, func(page []ResultRecord, _ Cursor) (err error) {
+	err = follow(ctx, s, schema.AllTenants(), id, Cursor{}, func(page []ResultRecord, _ Cursor) (err error) {
 		for i := range page {
 			if page[i].Index != index {
 				continue
 			}
 			if found = &page[i]; m.Kind == Lane {
-				found, err = s.ofTenant(ctx, tenant, id, found)
+				found, err = ofTenant(ctx, s, tenant, id, found)
 			}
 			if err != nil || found != nil {
 				return cmp.Or(err, errFound)
@@ -245,11 +245,11 @@ func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schem
 }
 
 // findResult reads the result of one call that counts, nil where there is none.
-func (s *Store) findResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
+func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	var found *ResultRecord
 	var now Standing
 	for from := after.Sequence; ; {
-		page, err := s.logs.Read(ctx, id, LogResults, from, readMessages, readBytes)
+		page, err := l.Read(ctx, id, LogResults, from, readMessages, readBytes)
 		if err != nil {
 			return nil, unavailable(err)
 		}

@@ -174,7 +174,7 @@ func (s *Store) Get(ctx context.Context, tenant schema.TenantID, id schema.Batch
 
 // mine returns a journal of these tenants, from the view where that has it. One of another
 // tenant is looked up like one that is not there, and takes as long.
-func (s *Store) mine(ctx context.Context, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
+func mine(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
 	if m, _, ok := s.view.get(id); ok && m.of(of) {
 		return m, nil
 	}

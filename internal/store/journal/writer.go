@@ -189,7 +189,7 @@ func (s objects) store(ctx context.Context, id schema.BatchID, b []byte) (Object
 // Arguments returns the argument bytes of a call of the tenant, wherever they lie.
 func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *CallRecord) ([]byte, error) {
 	if r.ArgumentsObject.Name != "" {
-		if err := s.mayOpen(ctx, tenant, id, r.Principal.Tenant); err != nil {
+		if err := mayOpen(ctx, s, tenant, id, r.Principal.Tenant); err != nil {
 			return nil, err
 		}
 	}
@@ -198,8 +198,8 @@ func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema
 
 // mayOpen says why bytes that lie outside the log of the journal are not the tenant's. by is
 // what the record has as its tenant, which counts in lanes.
-func (s *Store) mayOpen(ctx context.Context, tenant schema.TenantID, id schema.BatchID, by schema.TenantID) error {
-	m, err := s.mine(ctx, schema.OnlyTenant(tenant), id)
+func mayOpen(ctx context.Context, s *Store, tenant schema.TenantID, id schema.BatchID, by schema.TenantID) error {
+	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err == nil && m.Kind == Lane && !by.Is(tenant) {
 		return notFound(id)
 	}
@@ -210,7 +210,7 @@ func (s *Store) mayOpen(ctx context.Context, tenant schema.TenantID, id schema.B
 // that did not succeed it is the error, as JSON.
 func (s *Store) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) ([]byte, error) {
 	if r.BodyObject.Name != "" {
-		if err := s.mayOpen(ctx, tenant, id, r.Tenant); err != nil {
+		if err := mayOpen(ctx, s, tenant, id, r.Tenant); err != nil {
 			return nil, err
 		}
 	}
