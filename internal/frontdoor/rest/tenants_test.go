@@ -8,7 +8,9 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes asks every operation of the document that
@@ -109,6 +111,29 @@ func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
 			a := f.do(c.method, c.path, c.body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
 			if got := !strings.Contains(string(a.body), "Only the default tenant"); got != allowed || !got && a.status != http.StatusForbidden {
 				t.Errorf("%s %s: %d %s", c.method, c.path, a.status, a.body)
+			}
+		}
+	}
+}
+
+// TestPrincipalsOfOneNameInTwoTenantsShareNoBatches asks below authentication, which gives most
+// credentials a name that no other tenant can have.
+func TestPrincipalsOfOneNameInTwoTenantsShareNoBatches(t *testing.T) {
+	f := openFabric(t, nil)
+	made := map[schema.BatchID]bool{}
+	for _, tenant := range []schema.TenantID{"", "red", "blue"} {
+		who := schema.Principal{Name: "ann", Tenant: tenant}
+		m, replayed, err := f.api.o.Batches.Create(t.Context(), batch.Order{Principal: who, Key: "nightly", Fingerprint: "same", Calls: 1})
+		if err != nil || replayed || made[m.ID] {
+			t.Fatalf("the key of %q is that of another tenant: %t, %v", tenant, replayed, err)
+		}
+		made[m.ID] = true
+		if page, _ := f.api.o.Batches.List(who, nil, 10, ""); len(page) != 1 || page[0].ID != m.ID {
+			t.Errorf("the list of %q has %d batches", tenant, len(page))
+		}
+		for id := range made {
+			if _, err := f.api.o.Batches.Get(t.Context(), id, who); (err == nil) != (id == m.ID) {
+				t.Errorf("%q asks for %s: %v", tenant, id, err)
 			}
 		}
 	}
