@@ -58,7 +58,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	hash := ""
 	if o.Key != "" {
 		hash = journal.KeyHash(o.Principal.ID(), o.Key)
-		kept, err := b.o.Store.Recall(ctx, hash)
+		kept, err := b.o.recall(ctx, &o.Principal, o.Key)
 		if err == nil {
 			return b.sameBatch(ctx, &o, kept)
 		}

@@ -132,8 +132,10 @@ func (it *item) isNote() bool {
 // nextOf names the entry of the call that follows one in its conversation. No caller
 // can use such a key: a header cannot hold it.
 func nextOf(who *schema.Principal, callID schema.CallID) string {
-	return journal.KeyHash(who.ID(), "\x00next\x00"+string(callID))
+	return journal.KeyHash(who.ID(), nextKey(callID))
 }
+
+func nextKey(callID schema.CallID) string { return "\x00next\x00" + string(callID) }
 
 // conversations follows the calls that belong together, and continues them. It is safe for
 // concurrent use.
@@ -154,7 +156,7 @@ func (v *conversations) follow(ctx context.Context, first *Status, who schema.Pr
 		if at.Result == nil || !at.Result.Input {
 			return &whole, nil
 		}
-		next, err := v.o.Store.Recall(ctx, nextOf(&who, at.CallID))
+		next, err := v.o.recall(ctx, &who, nextKey(at.CallID))
 		if schema.KindOf(err) == schema.KindNotFound {
 			return v.open(ctx, &whole)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -14,6 +15,55 @@ func remember(ctx context.Context, store *journal.Store, hash, fingerprint strin
 		return journal.Entry{}, true, nil
 	}
 	return store.Remember(ctx, hash, journal.Entry{Fingerprint: fingerprint, CallID: callID, Journal: journalID, Index: index, At: time.Now().UTC()}, keepKeys)
+}
+
+// recall returns what the key of a principal stands for. Version 0.1 stored keys by the name of
+// the principal alone, for keepKeys: where another tenant than the default one has no entry, one
+// from then counts if it is of a call or batch of the principal. Versions after 0.2 need not look
+// for them.
+func (o *Options) recall(ctx context.Context, who *schema.Principal, key string) (journal.Entry, error) {
+	kept, err := o.Store.Recall(ctx, journal.KeyHash(who.ID(), key))
+	if schema.KindOf(err) != schema.KindNotFound || who.Tenant.Is(schema.DefaultTenant) {
+		return kept, err
+	}
+	former, again := o.Store.Recall(ctx, journal.KeyHash(schema.PrincipalID{Name: who.Name}, key))
+	if again == nil {
+		again = o.mine(ctx, who, &former)
+	}
+	if schema.KindOf(again) == schema.KindNotFound {
+		return kept, err
+	}
+	return former, again
+}
+
+// mine returns nil for an entry of a call or batch of the principal, and KindNotFound for one of
+// somebody else's.
+func (o *Options) mine(ctx context.Context, who *schema.Principal, e *journal.Entry) error {
+	var by schema.Principal
+	switch {
+	case e.Journal == "":
+		a, _, err := o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), e.CallID)
+		if err != nil {
+			return err
+		}
+		by = approval.Requester(a)
+	case e.CallID == "":
+		m, err := o.Store.Get(ctx, who.Tenant, e.Journal)
+		if err != nil {
+			return err
+		}
+		by = m.Principal
+	default:
+		c, err := o.Store.FindCall(ctx, schema.OnlyTenant(who.Tenant), e.Journal, e.Index)
+		if err != nil {
+			return err
+		}
+		by = c.Principal
+	}
+	if !by.Same(who) {
+		return schema.Errorf(schema.KindNotFound, "The idempotency key is unknown, or has been deleted.")
+	}
+	return nil
 }
 
 func replay(kept journal.Entry, fingerprint string) (*Ticket, error) {

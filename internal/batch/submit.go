@@ -50,7 +50,7 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	hash := ""
 	if s.Key != "" {
 		hash = journal.KeyHash(call.Principal.ID(), s.Key)
-		kept, err := c.o.Store.Recall(ctx, hash)
+		kept, err := c.o.recall(ctx, &call.Principal, s.Key)
 		if err == nil {
 			return c.replayStored(ctx, kept, &s)
 		}
