@@ -77,7 +77,7 @@ func TestADryRunJudgesStoredCallsAsTheGate(t *testing.T) {
 			arguments[r.ID] = `{"n":0}`
 		}
 		if r.Approval != "" {
-			text, err := f.Calls.Ledger.Asked(t.Context(), r.Approval)
+			text, err := f.Calls.Ledger.Asked(t.Context(), schema.DefaultTenant, r.Approval)
 			if err != nil {
 				t.Fatal(err)
 			}
