@@ -3946,6 +3946,40 @@ type Tenant struct {
 	Waiting *int64 `json:"waiting,omitempty"`
 }
 
+// TenantErasure defines model for TenantErasure.
+type TenantErasure struct {
+	// Batches The batches that were deleted.
+	//
+	// Examples: 2
+	Batches int64 `json:"batches"`
+
+	// Canceled The single durable calls that were canceled.
+	//
+	// Examples: 0
+	Canceled int64 `json:"canceled"`
+
+	// Encrypted Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends.
+	Encrypted bool `json:"encrypted"`
+
+	// Held The held calls that were withdrawn.
+	//
+	// Examples: 1
+	Held int64 `json:"held"`
+
+	// ID Examples: billing
+	ID string `json:"id"`
+
+	// Keys The API keys that were revoked.
+	//
+	// Examples: 3
+	Keys int64 `json:"keys"`
+
+	// Permissions The standing permissions that were removed.
+	//
+	// Examples: 0
+	Permissions int64 `json:"permissions"`
+}
+
 // TenantLimits defines model for TenantLimits.
 type TenantLimits struct {
 	// Borrow How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited.
@@ -4991,6 +5025,12 @@ type PutStateParams struct {
 
 	// IfMatch The ETag of the state that is changed; * for any.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// EraseTenantParams defines parameters for EraseTenant.
+type EraseTenantParams struct {
+	// Confirm The id of the tenant again.
+	Confirm string `form:"confirm" json:"confirm"`
 }
 
 // CreateToolCallsJSONBody defines parameters for CreateToolCalls.
@@ -7309,6 +7349,13 @@ type ClientInterface interface {
 	// Corresponds with GET /tenants (the `ListTenants` operationId).
 	ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// EraseTenant Erase a tenant
+	//
+	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	//
+	// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
+	EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetTenant Show a tenant
 	//
 	// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
@@ -8747,6 +8794,23 @@ func (c *Client) PutState(ctx context.Context, params *PutStateParams, body PutS
 // Corresponds with GET /tenants (the `ListTenants` operationId).
 func (c *Client) ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListTenantsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EraseTenant Erase a tenant
+//
+// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+//
+// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
+func (c *Client) EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEraseTenantRequest(c.Server, tenant, params)
 	if err != nil {
 		return nil, err
 	}
@@ -12296,6 +12360,63 @@ func NewListTenantsRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewEraseTenantRequest constructs an http.Request for the EraseTenant method
+func NewEraseTenantRequest(server string, tenant string, params *EraseTenantParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "tenant", tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tenants/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "confirm", params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetTenantRequest constructs an http.Request for the GetTenant method
 func NewGetTenantRequest(server string, tenant string) (*http.Request, error) {
 	var err error
@@ -13713,6 +13834,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /tenants (the `ListTenants` operationId).
 	ListTenantsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTenantsResponse, error)
+
+	// EraseTenantWithResponse Erase a tenant
+	//
+	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
+	EraseTenantWithResponse(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*EraseTenantResponse, error)
 
 	// GetTenantWithResponse Show a tenant
 	//
@@ -20171,6 +20301,110 @@ func (r ListTenantsResponse) ContentType() string {
 	return ""
 }
 
+// EraseTenantResponse401Headers the declared response headers of an HTTP 401 response for EraseTenant
+type EraseTenantResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// EraseTenantResponse503Headers the declared response headers of an HTTP 503 response for EraseTenant
+type EraseTenantResponse503Headers struct {
+	RetryAfter *int
+}
+
+type EraseTenantResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TenantErasure
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *EraseTenantResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *EraseTenantResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EraseTenantResponse) GetJSON200() *TenantErasure {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EraseTenantResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EraseTenantResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EraseTenantResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EraseTenantResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetTenantResponse401Headers the declared response headers of an HTTP 401 response for GetTenant
 type GetTenantResponse401Headers struct {
 	WWWAuthenticate *string
@@ -22140,6 +22374,21 @@ func (c *ClientWithResponses) ListTenantsWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseListTenantsResponse(rsp)
+}
+
+// EraseTenantWithResponse Erase a tenant
+//
+// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
+func (c *ClientWithResponses) EraseTenantWithResponse(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*EraseTenantResponse, error) {
+	rsp, err := c.EraseTenant(ctx, tenant, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEraseTenantResponse(rsp)
 }
 
 // GetTenantWithResponse Show a tenant
@@ -28492,6 +28741,104 @@ func ParseListTenantsResponse(rsp *http.Response) (*ListTenantsResponse, error) 
 		response.Headers401 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListTenantsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseEraseTenantResponse parses an HTTP response from a EraseTenantWithResponse call
+func ParseEraseTenantResponse(rsp *http.Response) (*EraseTenantResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EraseTenantResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TenantErasure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers EraseTenantResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers EraseTenantResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

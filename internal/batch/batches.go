@@ -160,17 +160,7 @@ func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Princip
 	if _, err := b.Get(ctx, id, who); err != nil {
 		return nil, err
 	}
-	m, err := b.o.Store.Change(ctx, who.Tenant, id, func(m *journal.Manifest) error {
-		if m.State != journal.Ended && m.State != journal.Canceling {
-			m.State, m.Reason = journal.Canceling, reason
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.jobs.changed(m)
-	return m, nil
+	return b.end(ctx, who.Tenant, id, reason)
 }
 
 // ResultBody returns the bytes that the tool of a call of the tenant's batch answered,

@@ -47,7 +47,7 @@ func (c *Calls) wait(ctx context.Context, id schema.CallID, who schema.Principal
 	}
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound && c.o.Records != nil:
-		return c.recorded(ctx, id, who, err)
+		return recorded(ctx, c.o.Records, id, who, err)
 	case err != nil:
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Prin
 
 // recorded returns what the execution log has of a call that nothing else knows, or the
 // error none.
-func (c *Calls) recorded(ctx context.Context, id schema.CallID, who schema.Principal, none error) (*Status, error) {
-	rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(who.Tenant), id)
+func recorded(ctx context.Context, log *records.Recorder, id schema.CallID, who schema.Principal, none error) (*Status, error) {
+	rec, err := log.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	switch {
 	case schema.KindOf(err) == schema.KindNotFound, err == nil && rec.Principal != who.Name:
 		return nil, none

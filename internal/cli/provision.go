@@ -23,13 +23,14 @@ import (
 	"github.com/callyard/callyard/internal/store/settable"
 	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
 // stored are the streams and tables of all stores, and how long they keep what is in them.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
-	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
+	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams(), datakey.Streams()),
 		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs())
 }
 

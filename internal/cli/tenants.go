@@ -26,6 +26,7 @@ func tenantsCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "show TENANT", Short: "Show a tenant", Args: takes(1, 1), ValidArgsFunction: completing(tenantIDs), RunE: withClient(showTenant)},
+		eraseTenantCommand(),
 	)
 	return cmd
 }

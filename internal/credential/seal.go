@@ -129,6 +129,11 @@ func (k *Keys) Open(sealed []byte, parts ...string) ([]byte, error) {
 	return k.open(sealed, place(append([]string{foreign}, parts...)...))
 }
 
+// Newest reports whether what Seal returned is wrapped with the newest key.
+func (k *Keys) Newest(sealed []byte) bool {
+	return len(sealed) > nameSize && bytes.Equal(sealed[1:1+nameSize], k.all[0].name[:])
+}
+
 // foreign begins the places of other packages. No server can have that name.
 const foreign = "\x00another package"
 

@@ -39,6 +39,7 @@ import (
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -77,6 +78,9 @@ type Options struct {
 	// Credentials are those of people at MCP servers; nil: there are none. They are the
 	// caller's.
 	Credentials *credential.Book
+	// DataKeys encrypt what is stored of calls; nil: nothing is encrypted. They are the
+	// caller's.
+	DataKeys *datakey.Ring
 	// Limits are of principals and servers, Cache where results are kept.
 	Limits settings.Limits
 	Cache  settings.Cache

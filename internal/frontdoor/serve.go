@@ -42,7 +42,7 @@ func (d *FrontDoor) serve() error {
 		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Issued: d.issued, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: d.began,
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted, Acts: d.recordAct, Audit: d.stores.approvals.Audit.Reader, Policy: d.policyText,
-		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy,
+		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy, EraseTenant: d.eraseTenant,
 		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

@@ -38,16 +38,16 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
 	if s.approvals, err = approval.OpenInstance(ctx, approval.InstanceOptions{
-		LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
+		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
 		Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
-	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, DataKeys: o.DataKeys, Log: o.Log}); err != nil {
 		return nil, err
 	}
 	s.usage = d.openUsage(ctx, s)
-	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, Log: o.Log})
+	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Log: o.Log})
 	return s, err
 }
 

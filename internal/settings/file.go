@@ -34,11 +34,13 @@ type File struct {
 	Tenants Tenants `yaml:"tenants"`
 	// Credentials are those of people at MCP servers.
 	Credentials Credentials `yaml:"credentials"`
-	Limits      Limits      `yaml:"limits"`
-	Cache       Cache       `yaml:"cache"`
-	FrontDoor   FrontDoor   `yaml:"front_door"`
-	Approver    Approver    `yaml:"approver"`
-	Worker      Worker      `yaml:"worker"`
+	// Encryption is of what is stored of calls.
+	Encryption Encryption `yaml:"encryption"`
+	Limits     Limits     `yaml:"limits"`
+	Cache      Cache      `yaml:"cache"`
+	FrontDoor  FrontDoor  `yaml:"front_door"`
+	Approver   Approver   `yaml:"approver"`
+	Worker     Worker     `yaml:"worker"`
 }
 
 // Defaults returns the configuration of a command that was told nothing.

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/upstream/oauth"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -39,6 +41,24 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.B
 		return nil, fmt.Errorf("opening the credentials of people: %w", err)
 	}
 	return book, nil
+}
+
+// DataKeys opens the data keys of tenants, on the connection of a front door or an approver;
+// nil where nothing is encrypted. Close it with [datakey.Ring.Close].
+func (c *Config) DataKeys(ctx context.Context, conn *bus.Conn, rewrap bool, log *slog.Logger) (*datakey.Ring, error) {
+	file := c.File.Encryption.KeyFile
+	if file == "" {
+		return nil, nil
+	}
+	keys, err := credential.LoadKeys(file)
+	if err != nil {
+		return nil, fmt.Errorf("encryption.key_file: %w", err)
+	}
+	ring, err := datakey.Open(ctx, conn, keys, rewrap, log)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data keys of tenants: %w", err)
+	}
+	return ring, nil
 }
 
 func credentialServer(e *settings.CredentialServer, connect string) *credential.Server {

@@ -74,6 +74,15 @@ func (b *Book) Apart(tenant schema.TenantID) bool {
 	return b != nil && (!tenant.Is(schema.DefaultTenant) || len(b.of[schema.DefaultTenant].Servers) > 0)
 }
 
+// Configured reports whether the section names the tenant.
+func (b *Book) Configured(tenant schema.TenantID) bool {
+	if b == nil {
+		return false
+	}
+	_, ok := b.of[tenant.OrDefault()]
+	return ok
+}
+
 // Check returns why a credential of the tenant does not count, nil where it does. The error
 // is of KindUnauthenticated.
 func (b *Book) Check(tenant schema.TenantID) error {

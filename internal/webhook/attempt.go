@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -52,10 +53,13 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 
 	ctx, cancel = s.patience()
 	body, err := s.o.Store.Body(ctx, st.Tenant, id)
+	if err == nil {
+		body, err = s.o.DataKeys.Open(ctx, body, bodyKind, id)
+	}
 	cancel()
 	var v verdict
 	switch {
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, bus.ErrNotFound), datakey.Gone(err):
 		v = verdict{outcome: Dead, reason: "The event is no longer kept."}
 	case err != nil:
 		s.o.Log.Warn("a webhook's event could not be read; it waits", "delivery", id, "error", err)

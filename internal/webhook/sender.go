@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -48,7 +49,9 @@ type Options struct {
 	// Count is called for each outcome; it must not block.
 	Count func(Outcome)
 	Now   func() time.Time
-	Log   *slog.Logger
+	// DataKeys encrypt the bodies in the store; nil: they are not encrypted.
+	DataKeys *datakey.Ring
+	Log      *slog.Logger
 }
 
 func (o *Options) fill() *schema.Error {
@@ -150,6 +153,9 @@ type Message struct {
 	Event  Event
 }
 
+// bodyKind is the kind of a sealed body.
+const bodyKind = "webhook"
+
 // Send accepts a delivery: when it returns nil, the message is stored and will be
 // delivered or given up with a reason. Errors are *[schema.Error]:
 // [schema.KindQuota] or [schema.KindUnavailable] where too many wait,
@@ -169,6 +175,10 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	if !plain(m.ID) {
 		return schema.Errorf(schema.KindInternal, "The webhook id must be 1 to 64 letters, digits, \"_\" or \"-\".")
 	}
+	stored, err := s.o.DataKeys.Seal(ctx, m.Tenant, body, bodyKind, m.ID)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	if fault = s.fits(to.receiver, len(body)); fault != nil {
 		s.mu.Unlock()
@@ -180,7 +190,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 
 	now := s.o.Now().UTC()
 	st := state{V: stateVersion, URL: m.URL, Tenant: m.Tenant.Stored(), Receiver: to.receiver, Type: m.Event.Type, Size: len(body), Created: now, Next: now, By: s.id}
-	revision, err := s.o.Store.Create(ctx, st.Tenant, m.ID, st.encode(), body)
+	revision, err := s.o.Store.Create(ctx, st.Tenant, m.ID, st.encode(), stored)
 	s.mu.Lock()
 	s.queue.reserve(to.receiver, -1, len(body))
 	s.mu.Unlock()

@@ -54,10 +54,11 @@ import (
 //	callyard.v1.journal.ID.results           callyard_results  results, in the same form; forgotten by age
 //	callyard.v1.object.ID.NAME.N             callyard_objects  part N of bytes that are too large for a record of journal ID
 //	callyard.v1.key.HASH                     callyard_keys     what an idempotency key stands for; the first writer wins
+//	callyard.v1.datakey.TENANT               callyard_data_keys   the data key of a tenant, encrypted, or that it was destroyed; the first writer wins
 //	callyard.v1.changed.ID.LOG               core              front door → front doors: the log of the journal has a new message
 //
 // Front doors and the approver publish these; workers do not. Each stream but
-// callyard_audit, callyard_executions, callyard_calls, callyard_intents and
+// callyard_audit, callyard_executions, callyard_data_keys, callyard_calls, callyard_intents and
 // callyard_results keeps one message for a subject.
 const (
 	prefix          = "callyard.v1."
@@ -101,6 +102,7 @@ const (
 	SubjectJournal = prefix + "journal."
 	SubjectObject  = prefix + "object."
 	SubjectKey     = prefix + "key."
+	SubjectDataKey = prefix + "datakey."
 	SubjectChanged = prefix + "changed."
 
 	SuffixManifest = ".manifest"
@@ -132,6 +134,9 @@ const (
 	BucketPermissions = "callyard_permissions"
 
 	StreamExecutions = "callyard_executions"
+
+	// StreamDataKeys has the keys with which payloads of tenants are encrypted.
+	StreamDataKeys = "callyard_data_keys"
 
 	StreamUsage = "callyard_usage"
 

@@ -36,6 +36,8 @@ type Store struct {
 	Follows string
 	// Purge: parts of the stream are forgotten by those who write it.
 	Purge bool
+	// Erase: single messages are removed, and their bytes overwritten.
+	Erase bool
 }
 
 // Names of roles.
@@ -83,6 +85,7 @@ func shared() []Store {
 		{Stream: StreamHeld, Writes: []string{SubjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
 		{Stream: StreamAudit, Writes: []string{SubjectAudit + "*"}, Last: true, Range: true},
 		heads, contested(BucketPermissions), unfollowed(BucketCredentials),
+		{Stream: StreamDataKeys, Writes: []string{SubjectDataKey + "*"}, Last: true, Follows: SubjectDataKey + "*", Erase: true},
 	}
 }
 
@@ -190,6 +193,9 @@ func (s Store) requests() []string {
 	}
 	if s.Purge {
 		all = append(all, api+"STREAM.PURGE."+s.Stream)
+	}
+	if s.Erase {
+		all = append(all, api+"STREAM.MSG.DELETE."+s.Stream)
 	}
 	return all
 }

@@ -366,6 +366,21 @@ func (s *Stream) Purge(ctx context.Context, subject string, before uint64) error
 	return nil
 }
 
+// Erase removes one message and has the server overwrite its bytes, which neither Purge nor
+// a later message of the subject does: they stay in the files of the server until it
+// compacts them. A server that encrypts its files removes the message alone. It is no error
+// when the message is not there.
+func (s *Stream) Erase(ctx context.Context, sequence uint64) error {
+	err := s.s.SecureDeleteMsg(ctx, sequence)
+	if err == nil {
+		return nil
+	}
+	if _, gone := s.c.leader(ctx, s.spec.Name, map[string]any{"seq": sequence}); errors.Is(gone, ErrNotFound) {
+		return nil
+	}
+	return fmt.Errorf("erasing a message of the stream of %s: %w", s.spec.What, err)
+}
+
 // Subjects returns the subjects that fit the filter and have messages, in no order.
 func (s *Stream) Subjects(ctx context.Context, filter string) ([]string, error) {
 	info, err := s.s.Info(ctx, jetstream.WithSubjectFilter(filter))

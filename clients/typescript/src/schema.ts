@@ -1006,7 +1006,11 @@ export interface paths {
         get: operations["get-tenant"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase a tenant
+         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+         */
+        delete: operations["erase-tenant"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3287,6 +3291,42 @@ export interface components {
              * @example 0
              */
             waiting?: number;
+        };
+        TenantErasure: {
+            /**
+             * Format: int64
+             * @description The batches that were deleted.
+             * @example 2
+             */
+            batches: number;
+            /**
+             * Format: int64
+             * @description The single durable calls that were canceled.
+             * @example 0
+             */
+            canceled: number;
+            /** @description Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends. */
+            encrypted: boolean;
+            /**
+             * Format: int64
+             * @description The held calls that were withdrawn.
+             * @example 1
+             */
+            held: number;
+            /** @example billing */
+            id: string;
+            /**
+             * Format: int64
+             * @description The API keys that were revoked.
+             * @example 3
+             */
+            keys: number;
+            /**
+             * Format: int64
+             * @description The standing permissions that were removed.
+             * @example 0
+             */
+            permissions: number;
         };
         TenantLimits: {
             /**
@@ -7316,6 +7356,50 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "erase-tenant": {
+        parameters: {
+            query: {
+                /** @description The id of the tenant again. */
+                confirm: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a tenant. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was ended and removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "batches": 2,
+                     *       "canceled": 0,
+                     *       "encrypted": true,
+                     *       "held": 1,
+                     *       "id": "billing",
+                     *       "keys": 3,
+                     *       "permissions": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TenantErasure"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };

@@ -59,6 +59,7 @@ var operations = map[string]Need{
 	"list-audit":   audits,                       // of the own tenant
 	"list-tenants": audits, "get-tenant": audits, // likewise; all for the default one
 	"verify-audit": {Scopes: []string{Admin, ReadAllCalls}, DefaultTenant: true},
+	"erase-tenant": admin,
 	"get-state":    admin, "put-state": admin,
 
 	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,

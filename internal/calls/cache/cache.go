@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -20,7 +21,10 @@ type Options struct {
 	// Redis keeps results for all front doors; nil: this one keeps its own in
 	// memory. It must last until Close has returned.
 	Redis redis.UniversalClient
-	Log   *slog.Logger
+	// DataKeys encrypt results in Redis; nil: they are not encrypted. Those in memory are
+	// dropped when a data key is destroyed.
+	DataKeys *datakey.Ring
+	Log      *slog.Logger
 }
 
 // Cache keeps results. It is safe for concurrent use.
@@ -39,8 +43,8 @@ type Cache struct {
 type store interface {
 	// get returns a result and when it was kept.
 	get(ctx context.Context, k key) (body []byte, at time.Time, ok bool)
-	// put keeps a result and says whether it could.
-	put(ctx context.Context, k key, body []byte, ttl time.Duration) bool
+	// put keeps a result of the tenant and says whether it could.
+	put(ctx context.Context, tenant schema.TenantID, k key, body []byte, ttl time.Duration) bool
 }
 
 // Open returns a cache. Nothing is asked of Redis yet.
@@ -50,10 +54,11 @@ func Open(o Options) *Cache {
 	}
 	c := &Cache{most: int(o.Config.EntryBytes), log: o.Log, flights: make(map[flightKey]*flight)}
 	if o.Redis != nil {
-		c.kept = &shared{client: o.Redis, log: o.Log}
+		c.kept = &shared{client: o.Redis, ring: o.DataKeys, log: o.Log}
 	} else {
 		c.memory = newMemory(int(o.Config.MemoryBytes))
 		c.kept = c.memory
+		o.DataKeys.OnDestroyed(func(schema.TenantID) { c.memory.clear() })
 	}
 	return c
 }
@@ -121,7 +126,7 @@ func (c *Cache) fresh(ctx context.Context, call *schema.Call, k key, rule risk.C
 
 // keep keeps a result that may be kept.
 func (c *Cache) keep(ctx context.Context, call *schema.Call, k key, res *schema.Result, ttl time.Duration) bool {
-	return !call.NoStore && !res.ToolError && !res.InputRequired && len(res.Body) <= c.most && c.kept.put(ctx, k, res.Body, ttl)
+	return !call.NoStore && !res.ToolError && !res.InputRequired && len(res.Body) <= c.most && c.kept.put(ctx, call.Principal.Tenant, k, res.Body, ttl)
 }
 
 // hit is the answer from a result that was kept at a time, nil when that is too

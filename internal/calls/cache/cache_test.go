@@ -343,7 +343,7 @@ func TestMemoryIsBoundedAndWhatNobodyAsksForGoesFirst(t *testing.T) {
 	body := bytes.Repeat([]byte("x"), 100)
 	k := func(n int) key { return key{byte(n), byte(n >> 8)} }
 	for n := range 1000 {
-		if !m.put(t.Context(), k(n), body, time.Minute) {
+		if !m.put(t.Context(), "", k(n), body, time.Minute) {
 			t.Fatal("not kept")
 		}
 		if _, _, ok := m.get(t.Context(), k(0)); !ok {
@@ -354,12 +354,12 @@ func TestMemoryIsBoundedAndWhatNobodyAsksForGoesFirst(t *testing.T) {
 		}
 	}
 	for range 20 {
-		m.put(t.Context(), k(999), body, time.Minute) // again and again the same
+		m.put(t.Context(), "", k(999), body, time.Minute) // again and again the same
 	}
 	if m.order.Len() != 10 || m.size != 10*(entryCost+100) {
 		t.Errorf("%d bytes in %d results", m.size, m.order.Len())
 	}
-	if m.put(t.Context(), k(1), make([]byte, m.most), time.Minute) {
+	if m.put(t.Context(), "", k(1), make([]byte, m.most), time.Minute) {
 		t.Error("one that takes all of it is kept")
 	}
 }

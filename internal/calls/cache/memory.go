@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // entryCost is what a result takes next to its bytes, roughly.
@@ -46,7 +48,7 @@ func (m *memory) get(_ context.Context, k key) ([]byte, time.Time, bool) {
 	return e.body, e.at, true
 }
 
-func (m *memory) put(_ context.Context, k key, body []byte, ttl time.Duration) bool {
+func (m *memory) put(_ context.Context, _ schema.TenantID, k key, body []byte, ttl time.Duration) bool {
 	if len(body)+entryCost > m.most {
 		return false
 	}
@@ -62,6 +64,15 @@ func (m *memory) put(_ context.Context, k key, body []byte, ttl time.Duration) b
 		m.dropLocked(m.order.Back())
 	}
 	return true
+}
+
+// clear drops everything.
+func (m *memory) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.index)
+	m.order.Init()
+	m.size = 0
 }
 
 func (m *memory) dropLocked(at *list.Element) {

@@ -10,10 +10,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
 	prefix = "callyard:cache:"
+	kind   = "cached result" // of what is sealed
 	// askFor bounds what a call may lose to a Redis that does not answer.
 	askFor = 250 * time.Millisecond
 	// askAgain is how long after that nobody asks it.
@@ -21,9 +25,10 @@ const (
 )
 
 // shared keeps results in Redis. A value is the time at which it was kept, in
-// milliseconds, eight bytes, and the result.
+// milliseconds, eight bytes, and the result, which the ring sealed.
 type shared struct {
 	client redis.UniversalClient
+	ring   *datakey.Ring
 	log    *slog.Logger
 	// again is when to ask Redis again, in nanoseconds; 0: it answers.
 	again atomic.Int64
@@ -50,18 +55,24 @@ func (s *shared) get(ctx context.Context, k key) ([]byte, time.Time, bool) {
 		return nil, time.Time{}, false
 	}
 	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
-	return b[stampSize:], at, true
+	// What cannot be opened is of a tenant that was deleted, or nobody's: the tool answers.
+	body, err := s.ring.Open(ctx, b[stampSize:], kind, name(k))
+	return body, at, err == nil
 }
 
-func (s *shared) put(ctx context.Context, k key, body []byte, ttl time.Duration) bool {
+func (s *shared) put(ctx context.Context, tenant schema.TenantID, k key, body []byte, ttl time.Duration) bool {
 	if !s.up() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
+	body, err := s.ring.Seal(ctx, tenant, body, kind, name(k))
+	if err != nil {
+		return false
+	}
 	b := make([]byte, 0, stampSize+len(body))
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
-	err := s.client.Set(ctx, name(k), append(b, body...), ttl).Err()
+	err = s.client.Set(ctx, name(k), append(b, body...), ttl).Err()
 	if s.answered(err); err == nil {
 		s.refused.Store(false)
 	}

@@ -20,6 +20,8 @@
 // It refuses arguments and results: a [Record] has no place for them, only for
 // their digests and sizes.
 //
+// It is one package because the codec, the slots and the list rely on one order of keys.
+//
 // # Where a record is
 //
 // A call's id begins with the milliseconds at which it was made. Records are

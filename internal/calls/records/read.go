@@ -65,6 +65,7 @@ func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.ali
 // see turns what a front door that is gone left unfinished into what it is now.
 // Durable calls are taken over by another front door, which writes of them.
 func (r *Recorder) see(rec *Record) {
+	rec.Detail = r.opened(rec.Detail)
 	if !rec.EndsWithFrontDoor() || r.Alive(rec.FrontDoor) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -27,6 +28,9 @@ type Options struct {
 	MaxBytes int64
 	// Queue is how many records may wait to be stored: 65,536.
 	Queue int
+	// DataKeys encrypt why calls failed, which can repeat what a server said; nil: nothing is
+	// encrypted.
+	DataKeys *datakey.Ring
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -65,6 +69,7 @@ type Recorder struct {
 	frontDoor string
 	alive     func(string) bool
 	log       *slog.Logger
+	ring      *datakey.Ring
 	most      int // records that may wait in one shard
 
 	shards [shardCount]shard
@@ -137,7 +142,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{
-		store: store, frontDoor: o.FrontDoor, alive: o.Alive, log: o.Log, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
+		store: store, frontDoor: o.FrontDoor, alive: o.Alive, log: o.Log, ring: o.DataKeys, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
 		wake: make(chan struct{}, 1), asks: make(chan chan error), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.asleep.Store(true)

@@ -68,12 +68,37 @@ type packer struct {
 	texts   []byte
 	records []byte
 	one     []byte
+	seal    func(tenant schema.TenantID, detail string) string // nil: as it is
+	details map[detailOf]string                                // what was sealed for this message
 }
 
-func newPacker(writer string) *packer { return &packer{writer: writer, numbers: map[string]uint64{}} }
+// detailOf is a detail that calls of a tenant may share.
+type detailOf struct {
+	tenant schema.TenantID
+	detail string
+}
+
+func newPacker(writer string, seal func(schema.TenantID, string) string) *packer {
+	return &packer{writer: writer, numbers: map[string]uint64{}, seal: seal, details: map[detailOf]string{}}
+}
+
+// detail is the detail of a record as it is stored.
+func (p *packer) detail(r *Record) string {
+	if r.Detail == "" || p.seal == nil {
+		return r.Detail
+	}
+	of := detailOf{r.Tenant, r.Detail}
+	sealed, ok := p.details[of]
+	if !ok {
+		sealed = p.seal(of.tenant, of.detail)
+		p.details[of] = sealed
+	}
+	return sealed
+}
 
 func (p *packer) reset() {
 	clear(p.numbers)
+	clear(p.details)
 	p.base, p.count, p.texts, p.records = 0, 0, p.texts[:0], p.records[:0]
 }
 
@@ -165,7 +190,7 @@ func (p *packer) add(k key, r *Record) {
 	}
 	if flags&flagError != 0 {
 		b = binary.AppendUvarint(b, p.number(string(r.Error)))
-		b = binary.AppendUvarint(b, p.number(r.Detail))
+		b = binary.AppendUvarint(b, p.number(p.detail(r)))
 	}
 	if flags&flagBatch != 0 {
 		b = binary.AppendUvarint(b, p.number(string(r.Batch)))

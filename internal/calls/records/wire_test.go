@@ -33,7 +33,7 @@ func samples() []Record {
 
 func packOf(t testing.TB, writer string, records []Record) []byte {
 	t.Helper()
-	p := newPacker(writer)
+	p := newPacker(writer, nil)
 	for i := range records {
 		k, ok := keyOf(string(records[i].ID))
 		if !ok {
@@ -98,7 +98,7 @@ func TestTheWireFormStaysAsItIs(t *testing.T) {
 }
 
 func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
-	p := newPacker("w")
+	p := newPacker("w", nil)
 	one := samples()[3]
 	k, _ := keyOf(string(one.ID))
 	p.add(k, &one)

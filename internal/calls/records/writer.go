@@ -37,7 +37,11 @@ type packed struct {
 }
 
 func newWriter(r *Recorder) *writer {
-	return &writer{Recorder: r, pack: newPacker(r.frontDoor), bytes: min(gatherBytes, r.store.maxBody()/2)}
+	seal := r.sealed
+	if r.ring == nil {
+		seal = nil
+	}
+	return &writer{Recorder: r, pack: newPacker(r.frontDoor, seal), bytes: min(gatherBytes, r.store.maxBody()/2)}
 }
 
 func (w *writer) run() {

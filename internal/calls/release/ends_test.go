@@ -81,13 +81,13 @@ func TestTheEndsThatAreCaughtUpWithAreThoseThatTheLogMisses(t *testing.T) {
 	l := openLog(t)
 	lately, unknown := l.expired(schema.NewCallID(), time.Hour, true), l.expired(schema.NewCallID(), time.Hour, false)
 	old := l.expired(schema.NewCallID(), endsWithin+time.Hour, true)
-	l.expired(batch.NewIDs([]byte("secret")).CallID(schema.BatchID(schema.NewID("batch")), 7, "ci"), time.Hour, true) // those who run it write its end
+	stored := l.expired(batch.NewIDs([]byte("secret")).CallID(schema.BatchID(schema.NewID("batch")), 7, "ci"), time.Hour, true)
 	e := &ends{records: l.records, wake: make(chan struct{}, 1)}
 	for range 2 { // of several front doors, or at several starts
 		e.catchUp(l.ledger)
 		all := e.take()
-		if len(all) != 2 {
-			t.Errorf("%d ends are caught up with, want two", len(all))
+		if len(all) != 3 {
+			t.Errorf("%d ends are caught up with, want three", len(all))
 		}
 		for _, a := range all {
 			e.write(t.Context(), a)
@@ -97,7 +97,11 @@ func TestTheEndsThatAreCaughtUpWithAreThoseThatTheLogMisses(t *testing.T) {
 	if rec.State != schema.StateExpired || rec.Error != schema.KindExpired || rec.Tenant != "red" || rec.Rule != "ask" || time.Since(time.Unix(0, rec.Ended)).Round(time.Minute) != time.Hour {
 		t.Errorf("%+v", rec)
 	}
-	for id, want := range map[schema.CallID]schema.State{unknown: "", old: schema.StateHeld} {
+	a, _, err := l.ledger.ByCall(t.Context(), schema.AllTenants(), stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[schema.CallID]schema.State{unknown: "", old: schema.StateHeld, namedOf(a).ID: schema.StateExpired} {
 		if got := l.is(id).State; got != want {
 			t.Errorf("%s is %q, want %q", id, got, want)
 		}

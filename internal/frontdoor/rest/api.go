@@ -95,6 +95,8 @@ type Options struct {
 	Tenants  *tenants.Book
 	Told     tenants.Told
 	Policies *risk.Holder
+	// EraseTenant erases a tenant; nil: none can be.
+	EraseTenant resttenants.EraseFunc
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -172,7 +174,7 @@ func New(o Options) (*API, error) {
 	auditlog.Register(a.doc, o.Audit)
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)
-	resttenants.Register(a.doc, resttenants.Options{Catalog: o.Catalog, Calls: o.Calls, Router: o.Router, Book: o.Tenants, Told: o.Told, Policy: o.Policies, Issued: o.Issued})
+	resttenants.Register(a.doc, resttenants.Options{Catalog: o.Catalog, Calls: o.Calls, Router: o.Router, Book: o.Tenants, Told: o.Told, Policy: o.Policies, Issued: o.Issued, Erase: o.EraseTenant})
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{
 			Batches: o.Batches, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Draining: o.Draining, Heartbeat: o.Heartbeat,

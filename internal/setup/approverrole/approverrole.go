@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -79,6 +80,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	var budget *approval.Instance
 	var a *approver.Approver
 	var people *credential.Book
+	var ring *datakey.Ring
 	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
@@ -101,12 +103,18 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			}
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if budget, err = approval.OpenInstance(opening, approval.InstanceOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
+			if ring, err = c.DataKeys(opening, conn, false, log); err != nil {
+				conn.Close()
+				return err
+			}
+			if budget, err = approval.OpenInstance(opening, approval.InstanceOptions{DataKeys: ring, Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
+				ring.Close()
 				conn.Close()
 				return err
 			}
 			if people, err = c.Credentials(opening, conn); err != nil {
 				budget.Close()
+				ring.Close()
 				conn.Close()
 				return err
 			}
@@ -115,6 +123,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			if err != nil {
 				people.Close()
 				budget.Close()
+				ring.Close()
 				conn.Close()
 				return err
 			}
@@ -128,6 +137,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			unwatch()
 			people.Close()
 			budget.Close()
+			ring.Close()
 			conn.Close()
 			return err
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -50,6 +51,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	var conn, stored *bus.Conn
 	var door *frontdoor.FrontDoor
 	var people *credential.Book
+	var ring *datakey.Ring
 	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
@@ -76,8 +78,15 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.ToldBy(&c.Approver), Signer: signer, Credentials: people})
+			if ring, err = c.DataKeys(opening, stored, true, log); err != nil {
+				people.Close()
+				stored.Close()
+				conn.Close()
+				return err
+			}
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.ToldBy(&c.Approver), Signer: signer, Credentials: people, DataKeys: ring})
 			if err != nil {
+				ring.Close()
 				people.Close()
 				stored.Close()
 				conn.Close()
@@ -91,6 +100,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
 			unwatch()
+			ring.Close()
 			people.Close()
 			stored.Close()
 			conn.Close()

@@ -89,7 +89,7 @@ func openStreams(ctx context.Context, conn *bus.Conn, o Options) (*streams, erro
 		}
 		all = append(all, s)
 	}
-	return &streams{&logs{all[1], all[2], all[3]}, manifests{all[0]}, leases{all[0]}, objects{all[4]}, keys{all[5]}}, nil
+	return &streams{&logs{all[1], all[2], all[3]}, manifests{all[0]}, leases{all[0]}, objects{all[4], o.DataKeys}, keys{all[5]}}, nil
 }
 
 // logs are the logs of all journals as they are stored: messages of records by id. All

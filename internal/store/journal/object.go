@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -30,17 +31,24 @@ var errDamaged = errors.New("the stored bytes do not have the digest that was re
 // name, which is a plain token and used once. They lie in parts, each of which begins with
 // uint32 number of parts in big endian; a subject for each part keeps them as readable as
 // a record, where an object store would need a consumer for each read.
-type objects struct{ s *bus.Stream }
+type objects struct {
+	s    *bus.Stream
+	ring *datakey.Ring
+}
 
-// put stores bytes and returns what points at them.
-func (s objects) put(ctx context.Context, id schema.BatchID, name string, data []byte) (Object, error) {
+// put stores bytes of the tenant, sealed, and returns what points at them.
+func (s objects) put(ctx context.Context, tenant schema.TenantID, id schema.BatchID, name string, data []byte) (Object, error) {
 	if len(data) > maxObject {
 		return Object{}, fmt.Errorf("%w: %d of at most %d", errObjectTooLarge, len(data), maxObject)
 	}
 	if err := s.s.Writable(); err != nil {
 		return Object{}, err
 	}
-	sum := sha256.Sum256(data)
+	sum, size := sha256.Sum256(data), int64(len(data))
+	data, err := s.ring.Seal(ctx, tenant, data, kindObject, string(id), name)
+	if err != nil {
+		return Object{}, err
+	}
 	most := min(maxObjectPart, maxMessage(s.s))
 	n := max((len(data)+most-1)/most, 1)
 	// The first comes last: where it is, all are.
@@ -51,7 +59,7 @@ func (s objects) put(ctx context.Context, id schema.BatchID, name string, data [
 			return Object{}, fmt.Errorf("storing part %d of %d: %w", i+1, n, err)
 		}
 	}
-	return Object{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}, nil
+	return Object{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: size}, nil
 }
 
 // get reads what put stored; [bus.ErrNotFound] means that it is not kept any more.
@@ -65,13 +73,20 @@ func (s objects) get(ctx context.Context, id schema.BatchID, o Object) ([]byte, 
 		if err != nil {
 			return nil, err
 		}
-		if len(m.Data) < 4 || int64(len(whole)+len(m.Data)-4) > o.Size {
+		if len(m.Data) < 4 || int64(len(whole)+len(m.Data)-4) > o.Size+int64(datakey.Overhead) {
 			return nil, errDamaged
 		}
 		if i == 0 {
 			n = int(binary.BigEndian.Uint32(m.Data))
 		}
 		whole = append(whole, m.Data[4:]...)
+	}
+	whole, err := s.ring.Open(ctx, whole, kindObject, string(id), o.Name)
+	if datakey.Gone(err) {
+		return nil, bus.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
 	}
 	if sum := sha256.Sum256(whole); hex.EncodeToString(sum[:]) != o.SHA256 {
 		return nil, errDamaged

@@ -126,22 +126,11 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 		if r[i].Tenant = r[i].Tenant.Stored(); !lane {
 			r[i].Tenant = "" // that of the journal
 		}
-		if r[i].Index >= maxIndex {
-			done(schema.Errorf(schema.KindInternal, "A journal has no call %d.", r[i].Index))
-			return
-		}
-		large := r[i].Body
-		if len(r[i].Error) > 0 {
-			large = r[i].Error
-		}
-		if len(large) > o.s.inline {
-			at, err := o.s.objects.store(ctx, o.id, large)
-			if err != nil {
-				done(err)
-				return
-			}
-			r[i].Body, r[i].Error, r[i].BodyObject = nil, nil, at
-		}
+	}
+	r, err := o.storable(ctx, r)
+	if err != nil {
+		done(err)
+		return
 	}
 	var taken [][]applied // for each piece
 	for i := range r {
@@ -192,6 +181,40 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 	}
 }
 
+// storable returns the records as they are stored. Large bodies are put outside the log, which
+// the given records say from then on.
+func (o *Owned) storable(ctx context.Context, r []ResultRecord) ([]ResultRecord, error) {
+	of, stored := o.tenant(), r
+	if o.s.ring != nil {
+		stored = slices.Clone(r) // those of the caller stay readable
+	}
+	for i := range r {
+		if r[i].Index >= maxIndex {
+			return nil, schema.Errorf(schema.KindInternal, "A journal has no call %d.", r[i].Index)
+		}
+		large := r[i].Body
+		if len(r[i].Error) > 0 {
+			large = r[i].Error
+		}
+		if len(large) > o.s.inline {
+			at, err := o.s.objects.store(ctx, r[i].tenant(of), o.id, large)
+			if err != nil {
+				return nil, err
+			}
+			r[i].Body, r[i].Error, r[i].BodyObject = nil, nil, at
+		}
+		one, err := sealResult(ctx, o.s.ring, of, o.id, &r[i])
+		if err != nil {
+			return nil, err
+		}
+		stored[i] = *one
+	}
+	return stored, nil
+}
+
+// tenant is that of the journal; calls of a lane have their own.
+func (o *Owned) tenant() schema.TenantID { return o.manifest.Load().Principal.Tenant }
+
 func (o *Owned) takeBack(taken []applied) {
 	for _, a := range slices.Backward(taken) {
 		o.progress.takeBack(a.undo, a.mark)
@@ -238,7 +261,7 @@ func (o *Owned) rebuild(ctx context.Context) error {
 		return unavailable(err)
 	}
 	o.progress = newProgress(accepted)
-	o.reader = reader{logs: o.s.logs, id: o.id, sit: o.sit}
+	o.reader = reader{logs: o.s.logs, ring: o.s.ring, id: o.id, sit: o.sit}
 	err = o.s.logs.readAll(ctx, o.id, LogResults, o.results.last, func(data []byte) error {
 		_, err := scanResults(data, o.progress.stored)
 		return err

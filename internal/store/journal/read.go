@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -15,6 +16,7 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 type reader struct {
 	logs *logs
 	id   schema.BatchID
+	ring *datakey.Ring
 	sit  func() *subscription // nil: NATS is asked for everything
 
 	mu       sync.Mutex
@@ -85,6 +87,10 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 			r.sequence = 0
 			return nil, damaged(r.id, err)
 		}
+		if err = openCalls(ctx, r.ring, r.id, r.records); err != nil {
+			r.sequence, r.messages, r.records = 0, nil, nil
+			return nil, err
+		}
 		if len(r.records) > 0 && r.records[0].Index != r.next {
 			r.sequence, r.messages, r.records = 0, nil, nil
 			if len(found) > 0 {
@@ -127,7 +133,7 @@ func readerOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchI
 	if err != nil {
 		return nil, of, err
 	}
-	return &reader{logs: s.logs, id: id}, m.withinOf(of), nil
+	return &reader{logs: s.logs, ring: s.ring, id: id}, m.withinOf(of), nil
 }
 
 // only blanks the calls of other tenants.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -27,7 +28,7 @@ func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.B
 		if err != nil {
 			return nil, after, unavailable(err)
 		}
-		found, next, err := resultsOf(of, id, page, after, max)
+		found, next, err := openedResults(ctx, s.ring, of, id, page, after, max)
 		if err != nil || len(found) > 0 || len(page) == 0 {
 			return found, next, err
 		}
@@ -117,7 +118,7 @@ func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID,
 		} else if page, err = s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
 			return unavailable(err)
 		}
-		found, next, err := resultsOf(of, id, page, after, pageSize)
+		found, next, err := openedResults(ctx, s.ring, of, id, page, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -180,6 +181,9 @@ func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schem
 		return nil, err
 	}
 	found, err := s.logs.findResult(ctx, id, index, after)
+	if err == nil {
+		found, err = openedResult(ctx, s.ring, id, found)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -286,4 +290,28 @@ func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, 
 		from = page[len(page)-1].Sequence + 1
 	}
 	return found, nil
+}
+
+// openedResults is resultsOf with the bodies opened.
+func openedResults(ctx context.Context, ring *datakey.Ring, of schema.Tenants, id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+	found, next, err := resultsOf(of, id, page, after, max)
+	if err == nil {
+		err = openResults(ctx, ring, id, found)
+	}
+	if err != nil {
+		return nil, after, err
+	}
+	return found, next, nil
+}
+
+// openedResult is a result with its body opened; nil stays nil.
+func openedResult(ctx context.Context, ring *datakey.Ring, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
+	if r == nil {
+		return nil, nil
+	}
+	one := []ResultRecord{*r}
+	if err := openResults(ctx, ring, id, one); err != nil {
+		return nil, err
+	}
+	return &one[0], nil
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	// LostKey says that the entry of a key, by its [KeyHash], was lost with a damaged
 	// data folder; nil: none was.
 	LostKey func(hash string) bool
+	// DataKeys encrypt arguments and results; nil: they are not encrypted.
+	DataKeys *datakey.Ring
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -70,6 +73,7 @@ type Store struct {
 	recent        recent
 	lostKey       func(hash string) bool
 	secret        []byte
+	ring          *datakey.Ring
 }
 
 // Open opens the journals on a connection, makes their streams where there are
@@ -82,7 +86,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 	}
 	s := &Store{
 		logs: st.logs, manifests: st.manifests, leases: st.leases, keys: st.keys, objects: st.objects, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), keepManifests: cmp.Or(o.KeepManifests, defaultKeepManifests),
-		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey,
+		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey, ring: o.DataKeys,
 	}
 	s.inline = min(maxInline, s.most/2)
 	if s.watch, err = s.manifests.watch(ctx, s.seen); err != nil {
@@ -162,7 +166,7 @@ func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
 		return nil, appendFault(m.ID, err)
 	}
 	t.run()
-	return &Writer{s: s, of: schema.OnlyTenant(m.Principal.Tenant), id: m.ID, t: t}, nil
+	return &Writer{s: s, of: schema.OnlyTenant(m.Principal.Tenant), tenant: m.Principal.Tenant, id: m.ID, t: t}, nil
 }
 
 // Get reads the manifest of a journal of the tenant as it stands, or [schema.KindNotFound]. It

@@ -19,10 +19,11 @@ import (
 // append may be stored, or may still be. To find out, take the journal over again
 // ([Store.Write]) and look at Next.
 type Writer struct {
-	s  *Store
-	of schema.Tenants
-	id schema.BatchID
-	t  *tail
+	s      *Store
+	of     schema.Tenants
+	id     schema.BatchID
+	tenant schema.TenantID // that of the journal
+	t      *tail
 }
 
 // Write takes the writing of a journal of the tenant over from whoever had it: nothing that an
@@ -51,7 +52,7 @@ func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.Bat
 		return nil, appendFault(id, err)
 	}
 	t.run()
-	return &Writer{s: s, of: of, id: id, t: t}, nil
+	return &Writer{s: s, of: of, tenant: m.Principal.Tenant, id: id, t: t}, nil
 }
 
 func noMore(m *Manifest) error {
@@ -102,10 +103,13 @@ func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err e
 	for i := range calls {
 		r := &calls[i]
 		if len(r.Arguments) > w.s.inline {
-			if r.ArgumentsObject, err = w.s.objects.store(ctx, w.id, r.Arguments); err != nil {
+			if r.ArgumentsObject, err = w.s.objects.store(ctx, r.tenant(w.tenant), w.id, r.Arguments); err != nil {
 				return nil, err
 			}
 			r.Arguments = nil
+		}
+		if r, err = sealCall(ctx, w.s.ring, w.tenant, w.id, r); err != nil {
+			return nil, err
 		}
 		if err := p.add(func(dst []byte) []byte { return appendCall(dst, r) }); err != nil {
 			return nil, schema.Errorf(schema.KindTooLarge, "The description of the call is too large. (%w)", err).WithCall(r.ID)
@@ -178,8 +182,8 @@ func (s *Store) sealed(ctx context.Context, of schema.Tenants, id schema.BatchID
 }
 
 // store stores bytes outside the log.
-func (s objects) store(ctx context.Context, id schema.BatchID, b []byte) (Object, error) {
-	o, err := s.put(ctx, id, rand.Text(), b)
+func (s objects) store(ctx context.Context, tenant schema.TenantID, id schema.BatchID, b []byte) (Object, error) {
+	o, err := s.put(ctx, tenant, id, rand.Text(), b)
 	if errors.Is(err, errObjectTooLarge) {
 		return o, schema.Errorf(schema.KindTooLarge, "The durable call is too large. (%w)", err)
 	}

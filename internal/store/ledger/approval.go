@@ -87,6 +87,10 @@ type Approval struct {
 	// ReplayOf is the call whose arguments this one repeats, "" for none.
 	ReplayOf schema.CallID `json:"replay_of,omitempty"`
 
+	// Private is sealed: what people and servers said, while it is stored. It is nil in a record
+	// that was read.
+	Private []byte `json:"private,omitempty"`
+
 	// Write is a random mark of the write that made this record. A writer that
 	// lost the reply knows its own write by it.
 	Write string `json:"write,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -40,28 +41,33 @@ const (
 // opening returns the body of the first write; it is empty, with the bytes
 // stored in parts, where they do not fit.
 func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int) ([]byte, error) {
+	tenant := a.Binding.Tenant
 	if a.Apart {
-		if err := l.store.putParts(ctx, inHeld, a.ID, kindArguments, a.Binding.ArgumentsDigest, args); err != nil {
+		if err := l.store.putParts(ctx, tenant, inHeld, a.ID, kindArguments, a.Binding.ArgumentsDigest, args); err != nil {
 			return nil, err
 		}
 		args = nil
 	}
-	size := 4 + len(a.Definition) + len(args)
+	sealed, err := l.store.sealBytes(ctx, tenant, a.ID, kindArguments, 0, args)
+	if err != nil {
+		return nil, err
+	}
+	size := 4 + len(a.Definition) + len(sealed)
 	if bus.RecordSize(head)+size > l.store.maxBody() {
 		if len(a.Definition) > 0 {
-			if err := l.store.putParts(ctx, inLedger, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
+			if err := l.store.putParts(ctx, tenant, inLedger, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
 				return nil, err
 			}
 		}
 		if a.Apart {
 			return nil, nil
 		}
-		return nil, l.store.putParts(ctx, inLedger, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
+		return nil, l.store.putParts(ctx, tenant, inLedger, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
 	}
 	body := make([]byte, 0, size)
 	body = binary.BigEndian.AppendUint32(body, uint32(len(a.Definition)))
 	body = append(body, a.Definition...)
-	return append(body, args...), nil
+	return append(body, sealed...), nil
 }
 
 // Arguments returns the exact bytes that would run now: the edited ones where
@@ -135,6 +141,9 @@ func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, 
 		return nil, damaged(a, kind)
 	}
 	if kind == kindArguments {
+		if args, err = l.store.openBytes(ctx, a, kind, 0, args); err != nil {
+			return nil, err
+		}
 		return matching(a, kind, args, want)
 	}
 	if len(definition) == 0 {
@@ -157,7 +166,7 @@ func split(body []byte) (definition, args []byte, err error) {
 // PutEdited stores other arguments for an approval of the tenant and returns their digest.
 // They count from the change that sets [Approval.Edited] to it.
 func (l *Ledger) PutEdited(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, args []byte) (string, error) {
-	return l.put(ctx, schema.OnlyTenant(tenant), placeOf(len(args)), id, kindEdited, args)
+	return l.put(ctx, tenant, placeOf(len(args)), id, kindEdited, args)
 }
 
 // placeOf says where arguments of that size lie.
@@ -168,16 +177,16 @@ func placeOf(size int) place {
 	return inLedger
 }
 
-// put stores bytes of an approval of these tenants that the view has, or that is read for it.
-func (l *Ledger) put(ctx context.Context, of schema.Tenants, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
-	if _, _, _, err := l.known(ctx, of, id); err != nil {
+// put stores bytes of an approval of the tenant that the view has, or that is read for it.
+func (l *Ledger) put(ctx context.Context, tenant schema.TenantID, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
+	if _, _, _, err := l.known(ctx, schema.OnlyTenant(tenant), id); err != nil {
 		return "", err
 	}
 	if len(b) > MaxBytes {
 		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s has %d bytes and exceeds the limit of %d bytes.", kind, id, len(b), MaxBytes)
 	}
 	d := schema.Digest(b)
-	if err := l.store.putParts(ctx, at, id, kind, d, b); err != nil {
+	if err := l.store.putParts(ctx, tenant, at, id, kind, d, b); err != nil {
 		return "", unavailable(err, "")
 	}
 	return d, nil
@@ -198,7 +207,7 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 		if r, err = l.store.get(ctx, id, bus.Leader); err != nil {
 			return nil, readError(err, id)
 		}
-		if a, err = decode(r.Head); err != nil {
+		if a, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
 		}
 	}
@@ -208,17 +217,26 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 		return nil, e.WithCall(seen.CallID)
 	}
 	if r.Revision != 0 && len(r.Body) > 0 {
-		return matching(a, kindResult, r.Body, a.ResultDigest)
+		body, err := l.store.openBytes(ctx, a, kindResult, 0, r.Body)
+		if err != nil {
+			return nil, err
+		}
+		return matching(a, kindResult, body, a.ResultDigest)
 	}
 	return l.store.parts(ctx, inLedger, a, kindResult, a.ResultDigest)
 }
 
-// putParts stores bytes in parts. The first comes last: where it is, all are.
-func (r *Records) putParts(ctx context.Context, at place, id schema.ApprovalID, kind, sum string, b []byte) error {
-	size := min(r.maxBody(), maxPart)
+// putParts stores bytes of the tenant in parts. The first comes last: where it is, all are.
+// Each is sealed by itself: whoever stores the same bytes at once stores parts of the same.
+func (r *Records) putParts(ctx context.Context, tenant schema.TenantID, at place, id schema.ApprovalID, kind, sum string, b []byte) error {
+	size := min(r.maxBody(), maxPart) - datakey.Overhead
 	n := max((len(b)+size-1)/size, 1)
 	for i := n - 1; i >= 0; i-- {
 		chunk := b[i*size : min((i+1)*size, len(b))]
+		chunk, err := r.sealBytes(ctx, tenant, id, kind, i, chunk)
+		if err != nil {
+			return err
+		}
 		part := make([]byte, 4, 4+len(chunk))
 		binary.BigEndian.PutUint32(part, uint32(n))
 		if err := r.putPart(ctx, at, id, kind, partName(sum), i, append(part, chunk...)); err != nil {
@@ -252,7 +270,11 @@ func (r *Records) parts(ctx context.Context, at place, a *Approval, kind, want s
 		if count != n {
 			return nil, damaged(a, kind)
 		}
-		whole.Write(part[4:])
+		chunk, err := r.openBytes(ctx, a, kind, i, part[4:])
+		if err != nil {
+			return nil, err
+		}
+		whole.Write(chunk)
 	}
 	return matching(a, kind, whole.Bytes(), want)
 }

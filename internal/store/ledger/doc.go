@@ -11,6 +11,9 @@
 // What [Ledger.Get], [Ledger.List] and a watch show is a hint, true a moment
 // ago; [Ledger.Change] decides.
 //
+// It is one package because the record, its moves and its bytes are changed by one write: whoever
+// changes one of them has to see the others.
+//
 // It refuses to know who may decide, how many must, and what is told to whom:
 // that is the desk's (internal/approval). Whether a write is on the disk when it
 // is acknowledged is the setting of the NATS server (sync_interval: always).

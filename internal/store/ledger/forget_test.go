@@ -123,7 +123,7 @@ func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
 	never := IDFor(schema.NewCallID())
 	for _, id := range []schema.ApprovalID{ended.ID, never} {
 		large := bytes.Repeat([]byte("x"), smallArguments+1)
-		if err := l.store.putParts(t.Context(), placeOf(len(large)), id, kindArguments, schema.Digest(large), large); err != nil {
+		if err := l.store.putParts(t.Context(), "", placeOf(len(large)), id, kindArguments, schema.Digest(large), large); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	// LostBefore is when a loss of records was accepted: an older approval is not
 	// approved and does not run any more. Zero: nothing was lost.
 	LostBefore time.Time
+	// DataKeys encrypt arguments, results and reasons; nil: they are not encrypted.
+	DataKeys *datakey.Ring
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -83,6 +86,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 		return nil, err
 	}
 	l.forget = startForgetter(l)
+	o.DataKeys.OnDestroyed(l.view.erase)
 	return l, nil
 }
 
@@ -111,9 +115,9 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 	}
 	defer l.view.release(a.ID)
 	a.Write = rand.Text()
-	head, err := json.Marshal(a)
+	head, err := l.store.encode(ctx, a)
 	if err != nil {
-		return 0, fmt.Errorf("encoding the approval: %w", err)
+		return 0, err
 	}
 	body, err := l.opening(ctx, a, args, len(head))
 	if err != nil {
@@ -194,7 +198,7 @@ func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.Approval
 	if err != nil {
 		return nil, r, readError(err, id)
 	}
-	a, err := decode(r.Head)
+	a, err := l.store.decode(ctx, r.Head)
 	if err == nil && !of.Include(a.Binding.Tenant) {
 		return nil, Stored{}, NoApproval(id)
 	}
@@ -276,11 +280,15 @@ func (l *Ledger) End(ctx context.Context, tenant schema.TenantID, id schema.Appr
 	sum, extra := "", result
 	if len(result) == 0 || len(result) > min(inlineResult, l.store.maxBody()/2) {
 		var err error
-		if sum, err = l.put(ctx, of, inLedger, id, kindResult, result); err != nil {
+		if sum, err = l.put(ctx, tenant, inLedger, id, kindResult, result); err != nil {
 			return nil, err
 		}
 		extra = nil
 	} else {
+		var err error
+		if extra, err = l.store.sealBytes(ctx, tenant, id, kindResult, 0, result); err != nil {
+			return nil, err
+		}
 		sum = schema.Digest(result)
 	}
 	return l.change(ctx, of, id, extra, func(a *Approval) error {
@@ -333,7 +341,7 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		if !errors.Is(err, bus.ErrConflict) || again != nil {
 			return nil, unavailable(errors.Join(err, again), now.CallID)
 		}
-		if now, err = decode(r.Head); err != nil {
+		if now, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
 		}
 		revision = r.Revision
@@ -356,7 +364,7 @@ func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f 
 		if err != nil {
 			return nil, readError(err, id)
 		}
-		if now, err = decode(r.Head); err != nil {
+		if now, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
 		}
 		if revision = r.Revision; revision != 0 {
@@ -371,9 +379,9 @@ func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f 
 		return nil, err
 	}
 	next.Write = rand.Text()
-	head, err := json.Marshal(next)
+	head, err := l.store.encode(ctx, next)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the approval: %w", err)
+		return nil, err
 	}
 	written, err := l.store.replace(ctx, id, head, extra, revision)
 	if err == nil {
@@ -396,7 +404,7 @@ func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.Approval
 	if err != nil {
 		return nil, 0, readError(err, id)
 	}
-	a, err := decode(found.Head)
+	a, err := r.store.decode(ctx, found.Head)
 	if err == nil && !of.Include(a.Binding.Tenant) {
 		return nil, 0, NoApproval(id)
 	}
@@ -413,7 +421,7 @@ func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string
 	if err != nil {
 		return nil, found, err
 	}
-	a, err := decode(found.Head)
+	a, err := r.store.decode(ctx, found.Head)
 	if err != nil {
 		return nil, found, err
 	}

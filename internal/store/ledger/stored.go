@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -35,7 +36,10 @@ var permissionsTable = bus.TableSpec{Bucket: bus.BucketPermissions, What: "stand
 // Records are the stored records of approvals, as bytes by id: a record is opened once,
 // with bytes next to it, and then replaced by compare-and-set. All methods are safe for
 // concurrent use.
-type Records struct{ records, held *bus.Stream }
+type Records struct {
+	records, held *bus.Stream
+	ring          *datakey.Ring
+}
 
 // Stored is a record as it was stored.
 type Stored struct {
@@ -61,7 +65,7 @@ func OpenRecords(ctx context.Context, conn *bus.Conn, o Options) (*Records, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Records{records, held}, nil
+	return &Records{records, held, o.DataKeys}, nil
 }
 
 func openingOf(id schema.ApprovalID) string {

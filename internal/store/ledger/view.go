@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -97,6 +98,20 @@ func (v *view) keepArguments(id schema.ApprovalID, args []byte) {
 	v.rows[id] = r
 }
 
+// erase drops what is sealed of the approvals of a tenant whose data key is destroyed.
+func (v *view) erase(tenant schema.TenantID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, r := range v.rows {
+		if r.a.Binding.Tenant.Is(tenant) {
+			v.argBytes -= len(r.args)
+			r.args, r.a = nil, r.a.Clone() // others may be looking at it
+			r.a.put(&private{Said: make([]string, len(r.a.Decisions))})
+			v.rows[id] = r
+		}
+	}
+}
+
 // arguments returns what was kept, or nil.
 func (v *view) arguments(id schema.ApprovalID) []byte {
 	v.mu.RLock()
@@ -117,7 +132,10 @@ func (l *Ledger) seen(r Stored) {
 	a, known := l.view.at(r.ID, r.Sequence)
 	if !known { // else it was written here, and needs no reading
 		var err error
-		if a, err = decode(r.Head); err != nil || a.ID != r.ID {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		a, err = l.store.decode(ctx, r.Head)
+		cancel()
+		if err != nil || a.ID != r.ID {
 			l.log.Error("an approval in the ledger cannot be read; it is skipped", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
 			return
 		}

@@ -3,8 +3,10 @@
 package bustest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -182,4 +184,26 @@ func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// Holds reports which of the texts stand in a file of the server, whose bytes JetStream has
+// written by then.
+func (s *Server) Holds(t testing.TB, texts ...[]byte) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // a file of the server may go while it is looked for
+		}
+		data, err := os.ReadFile(path)
+		for _, text := range texts {
+			if err == nil && bytes.Contains(data, text) {
+				found = append(found, fmt.Sprintf("%.40q in %s", text, filepath.Base(path)))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

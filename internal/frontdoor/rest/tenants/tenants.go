@@ -28,6 +28,8 @@ type Options struct {
 	Policy *risk.Holder
 	// Issued are the API keys that are made at run time; nil: there are none.
 	Issued *issued.Keys
+	// Erase erases a tenant; nil: none can be.
+	Erase EraseFunc
 }
 
 type tenantInput struct {
@@ -42,6 +44,7 @@ func Register(d *httpapi.Document, o Options) {
 	h := &handlers{o}
 	httpapi.Get(d, opList(), h.list)
 	httpapi.Get(d, opGet(), h.get)
+	httpapi.Get(d, opErase(), h.erase)
 }
 
 // list is GET /tenants.

@@ -204,6 +204,7 @@ from .switch import Switch
 from .switch_list import SwitchList
 from .switch_request import SwitchRequest
 from .tenant import Tenant
+from .tenant_erasure import TenantErasure
 from .tenant_limits import TenantLimits
 from .tenant_list import TenantList
 from .tenant_policy import TenantPolicy
@@ -453,6 +454,7 @@ __all__ = (
     "SwitchList",
     "SwitchRequest",
     "Tenant",
+    "TenantErasure",
     "TenantLimits",
     "TenantList",
     "TenantPolicy",

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// eraseTenantCommand erases a tenant of a running Callyard.
+func eraseTenantCommand() *cobra.Command {
+	var confirm string
+	cmd := &cobra.Command{
+		Use:   "erase TENANT",
+		Short: "End what a tenant has, and destroy its data key",
+		Long: "erase deletes a tenant that is not in the configuration any more: its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its data key is destroyed, so that nobody can read its stored arguments and results any more. " +
+			"This cannot be undone. If calls still run, it says so and keeps the data key; repeat it then. Records of calls without their payloads, usage and the audit record stay.",
+		Example: "  callyard tenants erase billing --confirm billing",
+		Args:    takes(1, 1),
+	}
+	cmd.Flags().StringVar(&confirm, "confirm", "", "the id of the tenant again")
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		if confirm != args[0] {
+			return fail(exitUsage, "This cannot be undone; confirm it with --confirm %s.", args[0])
+		}
+		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.EraseTenant(ctx, args[0], &callyard.EraseTenantParams{Confirm: confirm}, edit...)
+		}, func(done *callyard.TenantErasure) error { return c.out.text(erasedText(done)) })
+	})
+	return cmd
+}
+
+// erasedText says what was erased.
+func erasedText(done *callyard.TenantErasure) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "The tenant %s was erased: %d API keys revoked, %d held calls withdrawn, %d durable calls canceled, %d batches deleted, %d standing permissions removed.\n",
+		oneLine(done.ID), done.Keys, done.Held, done.Canceled, done.Batches, done.Permissions)
+	if done.Encrypted {
+		text.WriteString("Its data key is destroyed: nobody can read what it stored.\n")
+	} else {
+		text.WriteString("What it stored was not encrypted (encryption.key_file), and can be read until its retention ends.\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,64 @@
+package tenants
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// EraseFunc ends what a tenant has and destroys its data key. It may be repeated, and returns
+// what it did also with an error.
+type EraseFunc func(ctx context.Context, by *schema.Principal, tenant schema.TenantID) (TenantErasure, error)
+
+// TenantErasure is the answer to DELETE /tenants/{tenant}.
+type TenantErasure struct {
+	ID          schema.TenantID `json:"id" example:"billing"`
+	Keys        int             `json:"keys" doc:"The API keys that were revoked." example:"3"`
+	Held        int             `json:"held" doc:"The held calls that were withdrawn." example:"1"`
+	Canceled    int             `json:"canceled" doc:"The single durable calls that were canceled." example:"0"`
+	Batches     int             `json:"batches" doc:"The batches that were deleted." example:"2"`
+	Permissions int             `json:"permissions" doc:"The standing permissions that were removed." example:"0"`
+	// Encrypted says whether what is left can be read.
+	Encrypted bool `json:"encrypted" doc:"Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends."`
+}
+
+type eraseInput struct {
+	ID      string `path:"tenant" doc:"The id of a tenant." example:"default"`
+	Confirm string `query:"confirm" required:"true" minLength:"1" maxLength:"64" doc:"The id of the tenant again." example:"billing"`
+}
+
+func opErase() huma.Operation {
+	op := openapi.Operation(http.MethodDelete, "/tenants/{tenant}", "erase-tenant", openapi.TagTenants, "Erase a tenant",
+		"Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. "+
+			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+	return openapi.Answers(op, "What was ended and removed.", map[string]any{"id": "billing", "keys": 3, "held": 1, "canceled": 0, "batches": 2, "permissions": 0, "encrypted": true})
+}
+
+// erase is DELETE /tenants/{tenant}.
+func (h *handlers) erase(ctx context.Context, in *eraseInput) (TenantErasure, error) {
+	x, id := httpapi.Of(ctx), schema.TenantID(in.ID)
+	switch {
+	case !id.Valid():
+		return TenantErasure{}, schema.Errorf(schema.KindNotFound, "This is no id of a tenant: it has 1 to 64 letters, digits, - and _.")
+	case in.Confirm != in.ID:
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The query does not repeat the id of the tenant, so nothing was erased.")
+	case id.Is(schema.DefaultTenant):
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The default tenant operates the installation and cannot be erased.")
+	case h.o.Book.Configured(id):
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The section tenants of the configuration has this tenant. Remove it there and from the keys of the configuration, have the front doors read the file, and repeat the request.")
+	case h.o.Erase == nil:
+		return TenantErasure{}, schema.Errorf(schema.KindUnavailable, "Tenants cannot be erased at this front door.")
+	}
+	done, err := h.o.Erase(ctx, &x.Principal, id)
+	if err != nil {
+		return TenantErasure{}, err
+	}
+	x.Changes(done, nil)
+	return done, nil
+}
