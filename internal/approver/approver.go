@@ -31,6 +31,7 @@ import (
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
@@ -51,6 +52,9 @@ type Options struct {
 	Listener net.Listener
 	Desk     *approval.Desk
 	Ledger   *ledger.Ledger
+	// Audit is where it is recorded what people grant to programs; nil: nowhere. It is the
+	// caller's.
+	Audit *audit.Log
 	// Conn is the connection on which the approver announces itself, and that Slack and
 	// webhooks keep their tables on; it stays the caller's. It may be nil where there is
 	// nothing of that.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/audit"
 )
 
 // openAuthorization opens the authorization server, where the configuration has one.
@@ -23,17 +25,47 @@ func (a *Approver) openAuthorization(ctx context.Context) error {
 	public, _ := a.o.Config.Public()
 	clients := make([]authserver.Client, len(c.Clients))
 	for i, e := range c.Clients {
-		clients[i] = authserver.Client{ID: e.ID, Name: e.Name, Redirects: e.RedirectURIs, SecretHash: e.SecretHash}
+		clients[i] = authserver.Client{ID: e.ID, Name: e.Name, Redirects: e.RedirectURIs, SecretHash: e.SecretHash, KeysFile: e.JWKSFile, KeysURL: e.JWKSURL}
 	}
 	var err error
 	a.authorization, err = authserver.Open(ctx, authserver.Options{
 		Issuer: public.String(), Resources: c.Resources, Clients: clients, Hosts: c.ClientHosts, Scopes: c.Scopes, AdminGroups: c.AdminGroups,
-		TokenLifetime: c.TokenLifetime, GrantLifetime: c.GrantLifetime, Current: a.currentPerson, Keys: a.o.SealKeys, Conn: a.o.Conn, Log: a.o.Log,
+		TokenLifetime: c.TokenLifetime, GrantLifetime: c.GrantLifetime, Current: a.currentPerson, Record: a.recordGrant, Keys: a.o.SealKeys, Conn: a.o.Conn, Log: a.o.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("approver.authorization_server: %w", err)
 	}
 	return nil
+}
+
+// recordFor is how long the audit record may keep a program or a person waiting.
+const recordFor = time.Second
+
+// grantKinds are the kinds of events in the audit record.
+var grantKinds = map[authserver.EventKind]audit.Kind{
+	authserver.Given: audit.GrantGiven, authserver.Denied: audit.GrantDenied, authserver.Redeemed: audit.GrantRedeemed, authserver.Renewed: audit.GrantRenewed, authserver.Ended: audit.GrantEnded,
+}
+
+// recordGrant puts into the audit record what happened to the access of a program.
+func (a *Approver) recordGrant(ctx context.Context, e *authserver.Event) {
+	if a.o.Audit == nil {
+		return
+	}
+	entry := audit.Entry{
+		Kind: grantKinds[e.Kind], Tenant: e.Person.Tenant, By: e.Person.Name, Owner: e.Person.Owner, Channel: e.Channel, Outcome: e.Why,
+		GrantID: e.Grant, Client: e.Client, Resource: e.Resource, Scopes: strings.Join(e.Scopes, " "),
+	}
+	switch {
+	case e.By == nil: // the program did it
+		entry.By, entry.Owner, entry.Person = e.Client, "", e.Person.Name
+	case e.By.Name != e.Person.Name:
+		entry.By, entry.Owner, entry.Person = e.By.Name, e.By.Owner, e.Person.Name
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordFor)
+	defer cancel()
+	if err := a.o.Audit.Append(ctx, entry); err != nil {
+		a.o.Log.Error("an audit line of the access of a program could not be written", "kind", entry.Kind, "grant", e.Grant, "error", err)
+	}
 }
 
 // currentPerson returns a person as they are now. Whoever signed in with an API key is out

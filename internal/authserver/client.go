@@ -19,6 +19,10 @@ type Client struct {
 	Redirects []string
 	// SecretHash is that of the client's secret, as authn.Hash makes it; "": it has none.
 	SecretHash string
+	// Keys is its key set (RFC 7517), KeysFile or KeysURL where that is; with one of them it
+	// authenticates with private_key_jwt, and in no other way.
+	Keys              []byte
+	KeysFile, KeysURL string
 	// Document says that the client described itself: nobody here vouches for its name.
 	Document bool
 }
@@ -28,6 +32,7 @@ const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
 	methodPost  = "client_secret_post"
+	methodKey   = "private_key_jwt"
 )
 
 // Host is the host of the metadata document; "" for a client of the configuration.
@@ -38,10 +43,13 @@ func (c *Client) Host() string {
 	return ""
 }
 
+// keyed reports whether the client authenticates with a key.
+func (c *Client) keyed() bool { return c.Keys != nil || c.KeysFile != "" || c.KeysURL != "" }
+
 // proves reports whether the secret is the client's.
 func (c *Client) proves(secret string) bool {
 	if c.SecretHash == "" {
-		return secret == ""
+		return secret == "" && !c.keyed()
 	}
 	return subtle.ConstantTimeCompare([]byte(authn.Hash(secret)), []byte(c.SecretHash)) == 1
 }

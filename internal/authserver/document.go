@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/kit/addresses"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -154,12 +156,25 @@ func goodClientID(id string) bool {
 }
 
 func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, id, http.NoBody)
+	text, err := readJSON(ctx, d.http, id, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	c, err := readDocument(id, text)
+	if err == nil && c.KeysURL != "" && !d.names(c.KeysURL) {
+		return nil, errors.New("its jwks_uri is not an https address of a host that may be read here")
+	}
+	return c, err
+}
+
+// readJSON reads what is at an address, at most so many bytes. The error is for people.
+func readJSON(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, errors.New("its address is not valid")
 	}
 	r.Header.Set("Accept", "application/json")
-	resp, err := d.http.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
@@ -174,14 +189,14 @@ func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
 	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return nil, errors.New("it is not JSON by its type")
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, errors.New("it ended early")
-	case len(text) > maxDocument:
-		return nil, errors.New("it is longer than 10 KiB")
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("it is longer than %d KiB", most>>10)
 	}
-	return readDocument(id, text)
+	return text, nil
 }
 
 // readDocument reads a client-id metadata document. It is somebody else's input.
@@ -192,6 +207,9 @@ func readDocument(id string, text []byte) (*Client, error) {
 		Redirects []string `json:"redirect_uris"`
 		Method    string   `json:"token_endpoint_auth_method"`
 		Secret    any      `json:"client_secret"`
+
+		Keys    json.RawMessage `json:"jwks"`
+		KeysURL string          `json:"jwks_uri"`
 	}
 	switch {
 	case !utf8.Valid(text) || json.Unmarshal(text, &doc) != nil:
@@ -200,8 +218,10 @@ func readDocument(id string, text []byte) (*Client, error) {
 		return nil, errors.New("its client_id is not its address")
 	case doc.Secret != nil:
 		return nil, errors.New("it has a client_secret, which everybody can read")
-	case doc.Method != "" && doc.Method != methodNone:
-		return nil, errors.New(`its token_endpoint_auth_method is not "none"`)
+	case doc.Method != "" && doc.Method != methodNone && doc.Method != methodKey:
+		return nil, errors.New(`its token_endpoint_auth_method is not "none" or "private_key_jwt"`)
+	case doc.Method == methodKey && (doc.Keys == nil) == (doc.KeysURL == ""):
+		return nil, errors.New("it has no jwks and no jwks_uri, or both")
 	case len(doc.Redirects) == 0 || len(doc.Redirects) > maxRedirects:
 		return nil, errors.New("it has no redirect_uris, or more than 20")
 	}
@@ -213,5 +233,14 @@ func readDocument(id string, text []byte) (*Client, error) {
 	if utf8.RuneCountInString(doc.Name) > maxClientName || strings.ContainsFunc(doc.Name, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 		return nil, errors.New("its client_name is longer than 100 characters, or has invisible ones")
 	}
-	return &Client{ID: id, Name: doc.Name, Redirects: doc.Redirects, Document: true}, nil
+	c := &Client{ID: id, Name: doc.Name, Redirects: doc.Redirects, Document: true}
+	if doc.Method == methodKey { // else a client that can prove nothing has keys for another purpose
+		c.Keys, c.KeysURL = doc.Keys, doc.KeysURL
+		if doc.Keys != nil {
+			if _, err := token.ReadKeys(doc.Keys); err != nil {
+				return nil, errors.New("its jwks has no public key that can sign")
+			}
+		}
+	}
+	return c, nil
 }

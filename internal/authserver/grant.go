@@ -33,12 +33,17 @@ const (
 
 // grant is what a person gave a client, and a row of the table, encrypted.
 type grant struct {
-	Client   string   `json:"client"`
+	Client string `json:"client"`
+	// Name is how the client called itself. Keyed says that it authenticates with a key, as its
+	// metadata document said when the person agreed.
+	Name     string   `json:"name,omitempty"`
+	Keyed    bool     `json:"keyed,omitempty"`
 	Redirect string   `json:"redirect"`
 	Person   Person   `json:"person"`
 	Resource string   `json:"resource"`
 	Scopes   []string `json:"scopes"`
-	// Until is its end.
+	// Given is when the person agreed, Until its end.
+	Given time.Time `json:"given,omitzero"`
 	Until time.Time `json:"until"`
 	// Code is the digest of the code, which is valid until CodeUntil and was redeemed when
 	// Used says so.
@@ -63,16 +68,16 @@ func (g *grants) place(id []byte) []string {
 }
 
 // create stores a grant under a new id, and returns the code.
-func (g *grants) create(ctx context.Context, one *grant) (code string, err error) {
+func (g *grants) create(ctx context.Context, one *grant) (id []byte, code string, err error) {
 	raw := make([]byte, grantID+secretBytes)
 	_, _ = rand.Read(raw) // it never fails
 	one.Code = digest(raw)
 	sealed, err := g.seal(raw[:grantID], one)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	_, err = g.rows.Create(ctx, hex.EncodeToString(raw[:grantID]), sealed)
-	return codePrefix + base64.RawURLEncoding.EncodeToString(raw), err
+	return raw[:grantID], codePrefix + base64.RawURLEncoding.EncodeToString(raw), err
 }
 
 func (g *grants) seal(id []byte, one *grant) ([]byte, error) {
@@ -89,12 +94,18 @@ func (g *grants) get(ctx context.Context, id []byte) (*grant, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	one, err := g.open(id, sealed)
+	return one, revision, err
+}
+
+// open decrypts a grant.
+func (g *grants) open(id, sealed []byte) (*grant, error) {
 	plain, err := g.keys.Open(sealed, g.place(id)...)
 	if err != nil {
-		return nil, 0, bus.ErrNotFound // its key is gone: nobody can use it
+		return nil, bus.ErrNotFound // its key is gone: nobody can use it
 	}
 	one := &grant{}
-	return one, revision, json.Unmarshal(plain, one)
+	return one, json.Unmarshal(plain, one)
 }
 
 // replace writes a grant over the one that was read; bus.ErrConflict means that another

@@ -16,13 +16,15 @@ import (
 // Approve stores what the person agreed to and returns where they are led.
 func (s *Server) Approve(ctx context.Context, r *Request, p *Person) (string, error) {
 	now := s.o.Now()
-	code, err := s.grants.create(ctx, &grant{
-		Client: r.Client.ID, Redirect: r.Redirect, Person: *p, Resource: r.Resource, Scopes: r.Scopes,
-		Until: now.Add(s.o.GrantLifetime), Challenge: r.Challenge, CodeUntil: now.Add(codeLife),
-	})
+	one := &grant{
+		Client: r.Client.ID, Name: r.Client.Name, Keyed: r.Client.keyed(), Redirect: r.Redirect, Person: *p, Resource: r.Resource, Scopes: r.Scopes,
+		Given: now.UTC(), Until: now.Add(s.o.GrantLifetime), Challenge: r.Challenge, CodeUntil: now.Add(codeLife),
+	}
+	id, code, err := s.grants.create(ctx, one)
 	if err != nil {
 		return "", err
 	}
+	s.tell(ctx, id, one, Event{Kind: Given, By: p, Channel: ChannelWeb})
 	s.o.Log.Info("a person gave a program access", "name", p.Name, "client", r.Client.ID, "resource", r.Resource, "scopes", strings.Join(r.Scopes, " "))
 	return s.answer(r, "code", code), nil
 }
@@ -38,11 +40,13 @@ var errNoGrant = &fault{badGrant, "the code or refresh token is not valid for th
 
 // redemption is a request at the token endpoint.
 type redemption struct {
-	client, code, redirect, verifier, refresh, resource, scope string
+	client                                             *caller
+	code, redirect, verifier, refresh, resource, scope string
 }
 
 // issued is what a grant gave.
 type issued struct {
+	id      []byte
 	grant   *grant
 	scopes  []string
 	refresh string
@@ -68,10 +72,13 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 		return nil, errNoGrant
 	case one.Used: // and now by somebody who is not the client, or the first one was not
 		return nil, s.reused(ctx, id, one, "an authorization code")
-	case one.Client != r.client || one.Redirect != r.redirect || !s.o.Now().Before(one.CodeUntil) || !proves(one.Challenge, r.verifier):
+	case one.Client != r.client.id || one.Redirect != r.redirect || !s.o.Now().Before(one.CodeUntil) || !proves(one.Challenge, r.verifier):
 		return nil, errNoGrant
 	case r.resource != "" && r.resource != one.Resource:
 		return nil, &fault{badTarget, "resource is not the one of the authorization request"}
+	}
+	if err := s.confirm(ctx, r.client, one); err != nil {
+		return nil, err
 	}
 	if _, ok := s.current(&one.Person); !ok {
 		return nil, errNoGrant
@@ -80,18 +87,22 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	one.Used, one.Serial, one.Refresh, one.Renewed = true, 1, digest(token), s.o.Now().UTC()
 	err = s.grants.replace(ctx, id, one, revision)
 	if errors.Is(err, bus.ErrConflict) {
+		if _, _, err := s.grants.get(ctx, id); errors.Is(err, bus.ErrNotFound) {
+			return nil, errNoGrant // it was ended at this moment
+		}
 		return nil, s.reused(ctx, id, one, "an authorization code, at once")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &issued{one, one.Scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
+	s.tell(ctx, id, one, Event{Kind: Redeemed})
+	return &issued{id, one, one.Scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
 }
 
 // reused ends a grant of which something was used twice.
 func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string) error {
 	s.o.Log.Warn("something of a grant was used twice; the grant has ended", "what", what, "name", one.Person.Name, "client", one.Client)
-	if err := s.grants.end(ctx, id); err != nil {
+	if err := s.end(ctx, id, one, Event{Why: ByReuse}); err != nil {
 		return errors.Join(errReused, err)
 	}
 	return errNoGrant
@@ -116,7 +127,7 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for confirmed := false; ; {
 		one, revision, err := s.grants.get(ctx, id)
 		if errors.Is(err, bus.ErrNotFound) {
 			return nil, errNoGrant
@@ -127,12 +138,21 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 		last := same(one.Refresh, digest(raw))
 		ours := last || hmac.Equal(raw, makeRefresh(ring.secret, id, serial))
 		now := s.o.Now()
-		if !ours || !one.Used || one.Client != r.client {
+		if !ours || !one.Used || one.Client != r.client.id {
 			return nil, errNoGrant
 		}
+		if !confirmed {
+			if err := s.confirm(ctx, r.client, one); err != nil {
+				return nil, err
+			}
+			confirmed = true // its assertion counts once
+		}
 		person, ok := s.current(&one.Person)
-		if !ok || !now.Before(one.Until) {
-			return nil, errors.Join(errNoGrant, s.grants.end(ctx, id))
+		switch {
+		case !ok:
+			return nil, errors.Join(errNoGrant, s.end(ctx, id, one, Event{Why: ByRemoval}))
+		case !now.Before(one.Until):
+			return nil, errors.Join(errNoGrant, s.end(ctx, id, one, Event{Why: ByExpiry}))
 		}
 		scopes, err := narrowed(one, r)
 		if err != nil {
@@ -150,11 +170,12 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 			if err != nil {
 				return nil, err
 			}
+			s.tell(ctx, id, one, Event{Kind: Renewed})
 		case serial+1 == one.Serial && now.Sub(one.Renewed) < grace:
 		default:
 			return nil, s.reused(ctx, id, one, "a refresh token")
 		}
-		return &issued{one, scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(makeRefresh(ring.secret, id, one.Serial))}, nil
+		return &issued{id, one, scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(makeRefresh(ring.secret, id, one.Serial))}, nil
 	}
 }
 
@@ -181,7 +202,7 @@ func narrowed(one *grant, r *redemption) ([]string, error) {
 }
 
 // revoke ends the grant of a refresh token of the client. Others change nothing.
-func (s *Server) revoke(ctx context.Context, client, token string) error {
+func (s *Server) revoke(ctx context.Context, client *caller, token string) error {
 	id, serial, raw, ok := splitRefresh(token)
 	if !ok {
 		return nil
@@ -196,10 +217,13 @@ func (s *Server) revoke(ctx context.Context, client, token string) error {
 		return nil
 	case err != nil:
 		return err
-	case one.Client != client || !same(one.Refresh, digest(raw)) && !hmac.Equal(raw, makeRefresh(ring.secret, id, serial)):
+	case one.Client != client.id || !same(one.Refresh, digest(raw)) && !hmac.Equal(raw, makeRefresh(ring.secret, id, serial)):
 		return nil
 	}
-	return s.grants.end(ctx, id)
+	if err := s.confirm(ctx, client, one); err != nil {
+		return err
+	}
+	return s.end(ctx, id, one, Event{Why: ByProgram})
 }
 
 // tokenEnds is when an access token that is made now ends.

@@ -110,7 +110,10 @@ func (s *Server) refuse(r *Request, code, reason string) *Refusal {
 }
 
 // Deny returns where a person is led who does not agree.
-func (s *Server) Deny(r *Request) string {
+func (s *Server) Deny(ctx context.Context, r *Request, p *Person) string {
+	if s.o.Record != nil {
+		s.o.Record(context.WithoutCancel(ctx), &Event{Kind: Denied, Client: r.Client.ID, Resource: r.Resource, Scopes: r.Scopes, Person: *p, By: p, Channel: ChannelWeb})
+	}
 	return s.answer(r, "error", accessDenied, "error_description", "the person denied access")
 }
 
@@ -160,7 +163,7 @@ func (s *Server) grantable(asked string, p *Person) []string {
 	if asked == "" {
 		asked = usual
 	}
-	admin := slices.ContainsFunc(p.Groups, func(g string) bool { return slices.Contains(s.o.AdminGroups, g) })
+	admin := s.Administers(p.Groups)
 	var list []string
 	for _, one := range strings.Fields(asked) {
 		if slices.Contains(list, one) || len(list) == maxScopes {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/endtable"
 	"github.com/callyard/callyard/internal/store/oauthtable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -49,6 +51,9 @@ type Options struct {
 	// Current returns a person as they are now, when a token is issued; false ends the grant.
 	// nil: people stay as they signed in.
 	Current func(*Person) (*Person, bool)
+	// Record is told of each grant that is given, denied, used or ended; nil: nobody is. It must
+	// not wait for long.
+	Record func(context.Context, *Event)
 	// Keys encrypt what is stored. Conn is where; both are the caller's.
 	Keys *credential.Keys
 	Conn *bus.Conn
@@ -65,9 +70,14 @@ type Server struct {
 	o         Options
 	ring      *keyring
 	grants    *grants
+	ends      *bus.Bucket // of which front doors are told
+	once      *bus.Once   // assertions of clients
 	documents *documents
+	plain     *http.Client // reads the key sets that the configuration names
 	scopes    scope.Set
 	metadata  []byte
+
+	clientKeys clientKeys
 }
 
 // Person is somebody who signed in.
@@ -103,7 +113,18 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys}}
+	ends, err := endtable.OpenBucket(ctx, o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	once, err := oauthtable.OpenOnce(ctx, o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	plain := &http.Client{Timeout: documentWithin, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }, Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	s := &Server{
+		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys},
+	}
 	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now)
 	if _, err := s.ring.get(ctx); err != nil { // it fails at the start, not when the first person comes
 		return nil, err
@@ -116,6 +137,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) Close() {
 	if s != nil {
 		s.o.HTTP.CloseIdleConnections()
+		s.plain.CloseIdleConnections()
 	}
 }
 
@@ -125,11 +147,14 @@ func (s *Server) describe() map[string]any {
 	if slices.ContainsFunc(s.o.Clients, func(c Client) bool { return c.SecretHash != "" }) {
 		methods = append(methods, methodBasic, methodPost)
 	}
+	if len(s.o.Hosts) > 0 || slices.ContainsFunc(s.o.Clients, func(c Client) bool { return c.keyed() }) {
+		methods = append(methods, methodKey)
+	}
 	scopes := slices.Clone(s.o.Scopes)
 	if len(s.o.AdminGroups) > 0 && !slices.Contains(scopes, scope.Admin) {
 		scopes = append(scopes, scope.Admin)
 	}
-	return map[string]any{
+	told := map[string]any{
 		"issuer":                                         s.o.Issuer,
 		"authorization_endpoint":                         s.o.Issuer + AuthorizePath,
 		"token_endpoint":                                 s.o.Issuer + TokenPath,
@@ -145,6 +170,11 @@ func (s *Server) describe() map[string]any {
 		"authorization_response_iss_parameter_supported": true,
 		"client_id_metadata_document_supported":          len(s.o.Hosts) > 0,
 	}
+	if slices.Contains(methods, methodKey) {
+		told["token_endpoint_auth_signing_alg_values_supported"] = settings.TokenAlgorithms()
+		told["revocation_endpoint_auth_signing_alg_values_supported"] = settings.TokenAlgorithms()
+	}
+	return told
 }
 
 // ServeMetadata answers with the metadata.

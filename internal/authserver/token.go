@@ -3,6 +3,7 @@ package authserver
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -35,7 +36,8 @@ type claims struct {
 	Scope    string   `json:"scope"`
 	Owner    string   `json:"owner"`
 	Groups   []string `json:"groups,omitempty"`
-	Tenant   string   `json:"urn:callyard:tenant,omitempty"` // TenantClaim
+	Tenant   string   `json:"urn:callyard:tenant,omitempty"` // scope.TenantClaim
+	Grant    string   `json:"urn:callyard:grant"`            // scope.GrantClaim
 }
 
 // sign makes an access token and returns it with the seconds for which it is valid.
@@ -47,6 +49,7 @@ func (s *Server) sign(ring *ring, i *issued) (string, int64, error) {
 	c := claims{
 		Issuer: s.o.Issuer, Subject: p.Name, Audience: i.grant.Resource, Client: i.grant.Client, Expires: ends.Unix(), Issued: now.Unix(),
 		ID: base64.RawURLEncoding.EncodeToString(id), Scope: strings.Join(i.scopes, " "), Owner: p.Owner, Groups: p.Groups,
+		Grant: hex.EncodeToString(i.id),
 	}
 	if c.Owner == "" {
 		c.Owner = p.Name
@@ -118,7 +121,7 @@ func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// ServeRevoke is the revocation endpoint (RFC 7009). Access tokens end by themselves.
+// ServeRevoke is the revocation endpoint (RFC 7009). With the refresh token, access tokens end.
 func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
 	secretly(w, r)
 	form, client, err := s.form(w, r)
@@ -140,8 +143,8 @@ func secretly(w http.ResponseWriter, r *http.Request) {
 }
 
 // form reads a form and who sends it. What is in the query does not count.
-func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, string, error) {
-	bad := func(reason string) (url.Values, string, error) { return nil, "", &fault{badRequest, reason} }
+func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, *caller, error) {
+	bad := func(reason string) (url.Values, *caller, error) { return nil, nil, &fault{badRequest, reason} }
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
 		return bad("the request is not a form")
 	}
@@ -158,27 +161,9 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, strin
 			return bad("the field " + strings.ToValidUTF8(name[:min(len(name), 40)], "?") + " occurs twice, or is not text")
 		}
 	}
-	id, secret := form.Get("client_id"), form.Get("client_secret")
-	if user, password, ok := r.BasicAuth(); ok {
-		// Both are encoded as in a form (RFC 6749, section 2.3.1).
-		u, err1 := url.QueryUnescape(user)
-		p, err2 := url.QueryUnescape(password)
-		if err1 != nil || err2 != nil || form.Has("client_secret") || id != "" && id != u {
-			return bad("the client authenticates in two ways")
-		}
-		id, secret = u, p
-	}
-	if id == "" {
-		return nil, "", &fault{badClient, "client_id is missing"}
-	}
-	c := s.configured(id)
-	if c == nil { // one with a document has no secret; what it redeems is bound to its id
-		c = &Client{ID: id}
-	}
-	if !c.proves(secret) {
-		return nil, "", &fault{badClient, "the client's secret is missing or wrong"}
-	}
-	return form, id, nil
+	user, password, basic := r.BasicAuth()
+	who, err := s.authenticate(r.Context(), form, user, password, basic)
+	return form, who, err
 }
 
 // fail answers with an error.

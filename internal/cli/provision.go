@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/credentialtable"
+	"github.com/callyard/callyard/internal/store/endtable"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/keytable"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -31,7 +32,7 @@ import (
 // stored are the streams and tables of all stores, and how long they keep what is in them.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
 	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams(), datakey.Streams()),
-		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs())
+		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs(), endtable.Specs())
 }
 
 // provision makes every stream and table of Callyard that is missing in NATS, as the

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
@@ -24,8 +25,11 @@ func (d *FrontDoor) openTokens() (err error) {
 func (d *FrontDoor) openCallers(ctx context.Context) {
 	c := d.o.Config
 	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Log: d.o.Log})
+	if d.tokens.Configured() {
+		d.ended = ended.Open(ctx, d.o.Stored, d.o.Log)
+	}
 	d.callers = callers.New(callers.Options{
-		Keys: d.keys, Issued: d.issued, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet, Tenants: d.o.Tenants,
+		Keys: d.keys, Issued: d.issued, Ended: d.ended, Issuers: c.Issuers, Tokens: d.tokens, Public: strings.TrimRight(c.PublicURL, "/"), Member: d.inSet, Tenants: d.o.Tenants,
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/callers"
+	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/batch"
@@ -105,6 +106,7 @@ type FrontDoor struct {
 	keys     *authn.Keys
 	tokens   *token.Verifier
 	issued   *issued.Keys
+	ended    *ended.Grants // nil without issuers
 	callers  *callers.Callers
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
@@ -182,6 +184,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	d.openCallers(ctx)
 	if d.sharing, err = d.openSharing(); err != nil {
+		d.ended.Close()
 		d.issued.Close()
 		d.stores.close()
 		d.catalog.Close()
@@ -306,6 +309,7 @@ func (d *FrontDoor) close(ctx context.Context) {
 	d.releaser.Close()
 	d.sharing.close()
 	d.stores.close()
+	d.ended.Close()
 	d.issued.Close()
 	d.catalog.Close()
 	d.vectors.Close()

@@ -39,6 +39,10 @@ type OAuthClient struct {
 	// SecretHash is that of the client's secret, as `callyard keys new` prints it; empty: a
 	// public client, which has PKCE only.
 	SecretHash string `yaml:"secret_hash"`
+	// JWKSFile is a file with the client's public keys, JWKSURL the address of them. With one
+	// of them the client authenticates with a signed JWT (private_key_jwt).
+	JWKSFile string `yaml:"jwks_file"`
+	JWKSURL  string `yaml:"jwks_url"`
 }
 
 // Bounds of lifetimes.
@@ -76,6 +80,7 @@ func (c AuthorizationServer) Validate() []config.Fault {
 		if len(o.RedirectURIs) == 0 {
 			faults.Addf(path+".redirect_uris", "is missing: people are led back to registered addresses only.")
 		}
+		o.checkKeys(path, &faults)
 		if hash, ok := strings.CutPrefix(o.SecretHash, "sha256:"); o.SecretHash != "" && (!ok || len(hash) != 64 || strings.Trim(hash, "0123456789abcdef") != "") {
 			faults.Addf(path+".secret_hash", "must be sha256: and 64 hex digits; callyard keys new prints a secret and its hash.")
 		}
@@ -91,10 +96,26 @@ func (c AuthorizationServer) Validate() []config.Fault {
 		faults.Addf("scopes", "is empty: tokens would allow nothing. Omit it for the default.")
 	}
 	if c.TokenLifetime < time.Minute || c.TokenLifetime > maxTokenLifetime {
-		faults.Addf("token_lifetime", "must be between 1m and 1h: an access token cannot be revoked.")
+		faults.Addf("token_lifetime", "must be between 1m and 1h.")
 	}
 	if c.GrantLifetime < c.TokenLifetime || c.GrantLifetime > maxGrantLifetime {
 		faults.Addf("grant_lifetime", "must be between token_lifetime and 2160h (90 days).")
 	}
 	return faults
+}
+
+// checkKeys says what is wrong with the keys of a client.
+func (o *OAuthClient) checkKeys(path string, faults *config.Collector) {
+	given := 0
+	for _, one := range []string{o.SecretHash, o.JWKSFile, o.JWKSURL} {
+		if one != "" {
+			given++
+		}
+	}
+	if given > 1 {
+		faults.Addf(path+".jwks_file", "jwks_url and secret_hash exclude each other; keep one.")
+	}
+	if _, ok := SafeAddress(o.JWKSURL); o.JWKSURL != "" && !ok {
+		faults.Addf(path+".jwks_url", "must be an https URL; http is allowed for loopback only.")
+	}
 }

@@ -126,32 +126,18 @@ func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision ui
 
 // All reads every row, by its key.
 func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
-	listing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lister, err := b.kv.ListKeys(listing)
+	all := map[string][]byte{}
+	w, err := b.watch(ctx, func(key string, m *nats.Msg, _ uint64, _ bool) {
+		if removal(m) {
+			delete(all, key)
+		} else {
+			all[key] = m.Data
+		}
+	}, false)
 	if err != nil {
 		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
 	}
-	// The lister sends on a channel that nobody reads any more after an error.
-	defer func() {
-		cancel()
-		for range lister.Keys() {
-		}
-	}()
-	all := map[string][]byte{}
-	for key := range lister.Keys() {
-		e, err := b.kv.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading from the table of %s: %w", b.spec.What, err)
-		}
-		all[key] = e.Value()
-	}
-	if err := ctx.Err(); err != nil { // the lister ends with it, and says nothing
-		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
-	}
+	w.Close() // nobody writes to the map from here on
 	return all, nil
 }
 

@@ -89,6 +89,10 @@ const (
 	// people granted, encrypted.
 	BucketOAuthKeys   = "callyard_oauth_keys"
 	BucketOAuthGrants = "callyard_oauth_grants"
+	// BucketOAuthEnded has the grants that ended while access tokens of them were valid, and
+	// BucketOAuthOnce the assertions with which clients authenticated.
+	BucketOAuthEnded = "callyard_oauth_ended"
+	BucketOAuthOnce  = "callyard_oauth_once"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

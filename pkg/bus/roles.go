@@ -73,6 +73,20 @@ func unfollowed(bucket string) Store {
 	return s
 }
 
+// followed is a table that is only read.
+func followed(bucket string) Store {
+	s := table(bucket)
+	s.Writes = nil
+	return s
+}
+
+// takenOnce is a table of names of which each is taken once.
+func takenOnce(bucket string) Store {
+	s := contested(bucket)
+	s.Follows, s.Last = "", false
+	return s
+}
+
 // shared are the stores that the front door and the approver both write.
 func shared() []Store {
 	heads := table(BucketAuditHeads)
@@ -113,7 +127,7 @@ func frontDoorRole() Role {
 	sessions := table(BucketSessions)
 	sessions.Last = true
 	stores := append(shared(),
-		table(BucketSwitches), table(BucketServers), contested(BucketSets), contested(BucketAPIKeys), table(BucketKeyUses), sessions, contested(BucketPins),
+		table(BucketSwitches), table(BucketServers), contested(BucketSets), contested(BucketAPIKeys), table(BucketKeyUses), sessions, contested(BucketPins), followed(BucketOAuthEnded),
 		Store{Stream: StreamExecutions, Writes: []string{SubjectRecord + "*.*"}, Range: true},
 		Store{Stream: StreamUsage, Writes: []string{SubjectUsage + "*"}, Last: true},
 		deliveries(StreamDeliveries, SubjectDelivery),
@@ -137,11 +151,11 @@ func frontDoorRole() Role {
 }
 
 func approverRole() Role {
-	once := contested(BucketSlackOnce)
-	once.Follows, once.Last = "", false
+	ended := table(BucketOAuthEnded)
+	ended.Follows = "" // front doors refuse their tokens
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
-		unfollowed(BucketOAuthKeys), unfollowed(BucketOAuthGrants),
-		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), once, contested(BucketNotices),
+		unfollowed(BucketOAuthKeys), contested(BucketOAuthGrants), ended, takenOnce(BucketOAuthOnce),
+		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), takenOnce(BucketSlackOnce), contested(BucketNotices),
 		deliveries(StreamNoticeDeliveries, SubjectNotice),
 	))
 }

@@ -101,7 +101,7 @@ func (g *authorizePages) decide(w http.ResponseWriter, r *http.Request, v visito
 			return schema.Errorf(schema.KindUnavailable, "The access cannot be recorded at the moment: %w", err)
 		}
 	case "deny":
-		title, to = "Access denied", g.server.Deny(req)
+		title, to = "Access denied", g.server.Deny(r.Context(), req, who)
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "The form has no answer; go back and select one.")
 	}

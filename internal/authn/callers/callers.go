@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
@@ -19,6 +20,8 @@ type Options struct {
 	Keys *authn.Keys
 	// Issued are the keys that were made over the API; nil: there are none.
 	Issued *issued.Keys
+	// Ended are the grants whose tokens are refused; nil: there are none.
+	Ended *ended.Grants
 	// Issuers are those of Tokens; without Tokens no access token is accepted.
 	Issuers []settings.Issuer
 	Tokens  *token.Verifier
@@ -113,6 +116,9 @@ func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Princip
 	t, err := c.o.Tokens.Verify(ctx, raw, c.Resource(path))
 	if err != nil {
 		return schema.Principal{}, err
+	}
+	if c.o.Ended.Has(t.Grant) { // looked up for each request: the verifier knows the token for a minute
+		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: the person has ended the access of the program.")
 	}
 	who := t.Principal
 	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: &scope.CallerToken{Token: scope.Bearer(raw), Expires: t.Expires}}

@@ -35,6 +35,9 @@ const (
 // of a person.
 const TenantClaim = "urn:callyard:tenant"
 
+// GrantClaim is the claim with which it names the grant that a token comes of.
+const GrantClaim = "urn:callyard:grant"
+
 // All returns the scopes that are published.
 func All() []string {
 	return []string{ReadTools, ListTools, CallTools, ReadCalls, ReadAllCalls, Approve, Admin, AdminTenant}

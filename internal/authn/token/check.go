@@ -193,6 +193,7 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	if t.Client, ok = c["client_id"].(string); !ok {
 		t.Client, _ = c["azp"].(string)
 	}
+	t.Grant, _ = c[scope.GrantClaim].(string)
 	t.Scopes = i.scopes
 	if raw := lookUp(c, cmp.Or(names.Scopes, "scope")); raw != nil {
 		var list []string

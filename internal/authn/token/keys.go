@@ -70,7 +70,7 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 		now := time.Now()
 		usable := !k.got.IsZero() && now.Sub(k.got) < staleAfter
 		if usable {
-			if found := matching(k.keys, id, algorithm); len(found) > 0 {
+			if found := Matching(k.keys, id, algorithm); len(found) > 0 {
 				if now.Sub(k.got) >= refreshAfter {
 					k.beginLocked(now)
 				}
@@ -119,7 +119,7 @@ func (k *keySet) refresh() {
 	raw, err := k.fetch(ctx)
 	var keys []jose.JSONWebKey
 	if err == nil {
-		keys, err = readKeys(raw)
+		keys, err = ReadKeys(raw)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,8 +132,8 @@ func (k *keySet) refresh() {
 	k.fetched = nil
 }
 
-// readKeys reads a key set (RFC 7517). Keys that sign nothing we take are left out.
-func readKeys(raw []byte) ([]jose.JSONWebKey, error) {
+// ReadKeys reads a key set (RFC 7517). Keys that sign nothing we take are left out.
+func ReadKeys(raw []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
@@ -173,7 +173,9 @@ func family(key *jose.JSONWebKey) string {
 	return ""
 }
 
-func matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
+// Matching returns the keys that may have made a signature: those with the id that are for the
+// algorithm. Without an id it returns the key for the algorithm, if there is one alone.
+func Matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for i := range keys {
 		of := family(&keys[i])

@@ -230,11 +230,11 @@ func TestKeysThatAreNoneAreLeftOut(t *testing.T) {
 		"for encryption":  `{"keys":[` + publicWith(t, "enc") + `]}`,
 		"a short RSA key": `{"keys":[{"kty":"RSA","e":"AQAB","n":"u1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0_IzW7yWR7QkrmBL7jTKEn5u-qKhbwKfBstIs-bMY2Zkp18gnTxKLxoS2tFczGkPLPgizskuemMghRniWaoLcyehkd3qqGElvW_VDL5AaWTg0nLVkjRo9z-40RQzuVaE8AkAFmxZzow3x-VJYKdjykkJ0iT9wCS0DRTXu269V264Vf_3jvredZiKRkgwlL9xNAwxXFg0x_XFw005UWVRIkdgcKWTjpBP2dPwVZ4WWC-9aGVd-Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbcmw"}]}`[:120] + `"}]}`,
 	} {
-		if keys, err := readKeys([]byte(raw)); err == nil {
+		if keys, err := ReadKeys([]byte(raw)); err == nil {
 			t.Errorf("%s: %d keys", name, len(keys))
 		}
 	}
-	keys, err := readKeys([]byte(`{"keys":[{"kty":"AKP"},` + publicWith(t, "sig") + `]}`))
+	keys, err := ReadKeys([]byte(`{"keys":[{"kty":"AKP"},` + publicWith(t, "sig") + `]}`))
 	if err != nil || len(keys) != 1 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}

@@ -52,10 +52,11 @@ type Token struct {
 	Principal schema.Principal
 	// Issuer is the name of the issuer in the configuration, Subject the claim sub, Tenant
 	// the claim that is configured for it, Client the client that it was issued to.
-	Issuer, Subject, Client string
-	Tenant                  schema.TenantID
-	Scopes                  scope.Set
-	Expires                 time.Time
+	// Grant is what the token comes of, where its issuer is an approver.
+	Issuer, Subject, Client, Grant string
+	Tenant                         schema.TenantID
+	Scopes                         scope.Set
+	Expires                        time.Time
 
 	audiences  []string
 	everywhere bool // one of them is configured

@@ -39,6 +39,12 @@ const (
 	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on
 	PermissionUsed    Kind = "permission-used"    // a call ran under that
 	PermissionRevoked Kind = "permission-revoked" // a person took that back
+
+	GrantGiven    Kind = "grant-given"    // a person gave a program access
+	GrantDenied   Kind = "grant-denied"   // a person denied it
+	GrantRedeemed Kind = "grant-redeemed" // the program exchanged its code for tokens
+	GrantRenewed  Kind = "grant-renewed"  // it exchanged its refresh token
+	GrantEnded    Kind = "grant-ended"    // the access ended; the outcome says why
 )
 
 // Entry is what happened, as the caller of [Log.Append] tells it. It has no
@@ -76,6 +82,13 @@ type Entry struct {
 	// ReasonDigest names a person's reason, which stands with the approval.
 	ReasonDigest string `json:"reason_digest,omitempty"`
 	PermissionID string `json:"permission_id,omitempty"`
+	// GrantID, Client, Resource and Scopes are of what a person gave a program, and Person is
+	// whose access it is, where another one did something to it.
+	GrantID  string `json:"grant_id,omitempty"`
+	Client   string `json:"client,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Scopes   string `json:"scopes,omitempty"`
+	Person   string `json:"person,omitempty"`
 	// Operation, Path, RequestID and Status are of the request of an operator, Credential says
 	// by what it was authenticated, and Before and After are digests of what was changed.
 	Operation  string `json:"operation,omitempty"`

@@ -85,7 +85,8 @@ func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (told AuditVe
 
 // kinds are all that can happen, as the parameter takes them.
 func kinds() *huma.Schema {
-	return openapi.Words("asked", "held", "decided", "edited", "extended", "revoked", "expired", "spent", "ran", "ended", "escalated", "restarted", "canceled", "definition-accepted", "act-begun", "act-ended", "permission-given", "permission-used", "permission-revoked")
+	return openapi.Words("asked", "held", "decided", "edited", "extended", "revoked", "expired", "spent", "ran", "ended", "escalated", "restarted", "canceled", "definition-accepted", "act-begun", "act-ended", "permission-given", "permission-used", "permission-revoked",
+		"grant-given", "grant-denied", "grant-redeemed", "grant-renewed", "grant-ended")
 }
 
 func opList() huma.Operation {

@@ -46,6 +46,11 @@ type AuditRecord struct {
 	Attempt          string            `json:"attempt,omitempty"`
 	Error            string            `json:"error,omitempty" doc:"The kind of the error."`
 	PermissionID     string            `json:"permission_id,omitempty"`
+	GrantID          string            `json:"grant_id,omitempty" doc:"The access that a person gave a program."`
+	Client           string            `json:"client,omitempty" doc:"The program." example:"editor"`
+	Resource         string            `json:"resource,omitempty" doc:"What its tokens are for." example:"https://tools.example.com/mcp"`
+	Scopes           string            `json:"scopes,omitempty" example:"tools:read tools:call"`
+	Person           string            `json:"person,omitempty" doc:"Whose access it is, if somebody else did something with it."`
 	Repaired         bool              `json:"repaired,omitempty" doc:"The record was written later, from the record of the approval."`
 }
 
@@ -85,7 +90,7 @@ func recordOf(r *audit.Record) AuditRecord {
 		Operation: r.Operation, Path: r.Path, RequestID: r.RequestID, Status: r.Status, Before: r.Before, After: r.After,
 		CallID: r.CallID, ApprovalID: r.ApprovalID, BatchID: r.BatchID, Server: r.Server, Tool: r.Tool, Level: r.Level, PolicyVersion: r.PolicyVersion, Rule: r.Rule,
 		Outcome: r.Outcome, Reason: r.Reason, ReasonDigest: r.ReasonDigest, ArgumentsDigest: r.ArgumentsDigest, DefinitionDigest: r.DefinitionDigest, BindingDigest: r.BindingDigest, ResultDigest: r.ResultDigest,
-		Worker: r.Worker, Attempt: r.Attempt, Error: r.Error, PermissionID: r.PermissionID, Repaired: r.Repaired,
+		Worker: r.Worker, Attempt: r.Attempt, Error: r.Error, PermissionID: r.PermissionID, GrantID: r.GrantID, Client: r.Client, Resource: r.Resource, Scopes: r.Scopes, Person: r.Person, Repaired: r.Repaired,
 	}
 }
 

@@ -1,0 +1,94 @@
+package ended
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/endtable"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+const (
+	// openFor bounds how long a start waits for the table: NATS does not answer to what its
+	// permissions deny. openFirst is how soon it is tried again, openEvery how often in the end.
+	openFor   = 10 * time.Second
+	openFirst = time.Second
+	openEvery = 10 * time.Second
+)
+
+// Grants are the grants that ended. It is safe for concurrent use; a nil *Grants has none.
+type Grants struct {
+	conn  *bus.Conn
+	log   *slog.Logger
+	table atomic.Pointer[bus.Table[endtable.End]] // nil: not open yet
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+}
+
+// Open opens the grants that ended. Where that fails, it logs why and tries again until
+// [Grants.Close]; no grant has ended meanwhile. ctx bounds the first try. The connection is the
+// caller's.
+func Open(ctx context.Context, conn *bus.Conn, log *slog.Logger) *Grants {
+	g := &Grants{conn: conn, log: log}
+	if err := g.open(ctx); err != nil {
+		log.Warn("access that people end at the approver is known here only when its tokens expire: run `callyard init`, and update NATS to the permissions of this version", "error", err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	g.work.Go(func() { g.openLater(running) })
+	return g
+}
+
+func (g *Grants) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openFor)
+	defer cancel()
+	t, err := endtable.Open(ctx, g.conn)
+	if err == nil {
+		g.table.Store(t)
+	}
+	return err
+}
+
+// openLater tries until the table is open, or ctx has ended.
+func (g *Grants) openLater(ctx context.Context) {
+	for wait := openFirst; g.table.Load() == nil; wait = min(2*wait, openEvery) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if err := g.open(ctx); err != nil {
+			g.log.Debug("the table of ended grants cannot be opened", "error", err)
+			continue
+		}
+		g.log.Info("access that people end at the approver is known here now")
+	}
+}
+
+// Has reports whether a grant has ended.
+func (g *Grants) Has(id string) bool {
+	if g == nil || id == "" {
+		return false
+	}
+	t := g.table.Load()
+	if t == nil {
+		return false
+	}
+	_, ok := t.Get(id)
+	return ok
+}
+
+// Close ends what Open began.
+func (g *Grants) Close() {
+	if g == nil {
+		return
+	}
+	g.stop()
+	g.work.Wait()
+	if t := g.table.Load(); t != nil {
+		t.Close()
+	}
+}

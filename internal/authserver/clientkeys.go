@@ -1,0 +1,92 @@
+package authserver
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+)
+
+// clientKeys are the key sets of clients that are kept elsewhere. It is safe for concurrent
+// use.
+type clientKeys struct {
+	// configured reads what the operator named, documents what a metadata document names.
+	configured, documents *http.Client
+	now                   func() time.Time
+	flight                singleflight.Group
+
+	mu    sync.Mutex
+	known map[string]keySet // by place
+}
+
+// keySet is a set as it was read at a time; err says why it was not.
+type keySet struct {
+	text []byte
+	err  error
+	read time.Time
+}
+
+// find returns the keys of a client that may have made a signature. The error is a *fault.
+func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) ([]jose.JSONWebKey, error) {
+	if c.Keys != nil {
+		return found(ours(c.Keys, id, algorithm))
+	}
+	place, now := c.KeysURL+"\x00"+c.KeysFile, k.now()
+	k.mu.Lock()
+	set, ok := k.known[place]
+	k.mu.Unlock()
+	age := now.Sub(set.read)
+	if ok && set.err == nil && age < keysKept {
+		if keys, err := ours(set.text, id, algorithm); err == nil && len(keys) > 0 || age < keysCooldown {
+			return found(keys, err)
+		}
+	}
+	if ok && set.err != nil && age < documentFaultKept {
+		return found(nil, set.err)
+	}
+	got := k.flight.DoChan(place, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), documentWithin)
+		defer cancel()
+		set := keySet{read: now}
+		set.text, set.err = k.fetch(ctx, c)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(k.known) >= maxDocuments || k.known == nil {
+			k.known = make(map[string]keySet)
+		}
+		k.known[place] = set
+		return set.text, set.err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-got:
+		if r.Err != nil {
+			return found(nil, r.Err)
+		}
+		text, _ := r.Val.([]byte)
+		return found(ours(text, id, algorithm))
+	}
+}
+
+func (k *clientKeys) fetch(ctx context.Context, c *Client) ([]byte, error) {
+	switch {
+	case c.KeysFile != "":
+		return os.ReadFile(c.KeysFile)
+	case c.Document:
+		return readJSON(ctx, k.documents, c.KeysURL, maxClientKeys)
+	}
+	return readJSON(ctx, k.configured, c.KeysURL, maxClientKeys)
+}
+
+// found makes an answer for a client of what was found.
+func found(keys []jose.JSONWebKey, err error) ([]jose.JSONWebKey, error) {
+	if err != nil {
+		return nil, &fault{badClient, "the keys of the client cannot be read"}
+	}
+	return keys, nil
+}

@@ -1,0 +1,118 @@
+package authserver
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/endtable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Access is a grant as people see it.
+type Access struct {
+	ID string
+	// Client is the id of the program, Name how it calls itself, and Host that of its metadata
+	// document; "" for a program of the configuration.
+	Client, Name, Host string
+	Person             Person
+	Resource           string
+	Scopes             []string
+	// Since is when the person agreed, Until the end. Used is when the program last got a
+	// token; the zero time: it has not fetched the first one.
+	Since, Used, Until time.Time
+}
+
+// access is what people see of a grant.
+func (one *grant) access(id string) Access {
+	c := Client{ID: one.Client, Document: goodClientID(one.Client)}
+	return Access{ID: id, Client: one.Client, Name: one.Name, Host: c.Host(), Person: one.Person, Resource: one.Resource, Scopes: one.Scopes, Since: one.Given, Used: one.Renewed, Until: one.Until}
+}
+
+// Administers reports whether a person is an administrator of the server.
+func (s *Server) Administers(groups []string) bool {
+	return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(s.o.AdminGroups, g) })
+}
+
+// Accesses returns the grants in force of those people of whom of returns true, the newest
+// first.
+func (s *Server) Accesses(ctx context.Context, of func(*Person) bool) ([]Access, error) {
+	rows, err := s.grants.rows.All(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	now, all := s.o.Now(), []Access{}
+	for id, sealed := range rows {
+		raw, err := hex.DecodeString(id)
+		if err != nil {
+			continue
+		}
+		one, err := s.grants.open(raw, sealed)
+		if err != nil || !of(&one.Person) || !now.Before(one.Until) || !one.Used && !now.Before(one.CodeUntil) {
+			continue
+		}
+		all = append(all, one.access(id))
+	}
+	slices.SortFunc(all, func(a, b Access) int {
+		if c := b.Since.Compare(a.Since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all, nil
+}
+
+// End ends a grant: its refresh token is worth nothing from here on, and each front door refuses
+// its access tokens when it hears of it. For whom may returns false there is no such grant. The
+// error is of KindNotFound or KindUnavailable.
+func (s *Server) End(ctx context.Context, id string, by *Person, channel string, may func(*Person) bool) (*Access, error) {
+	absent := schema.Errorf(schema.KindNotFound, "This access does not exist, has ended, or you may not see it.")
+	raw, err := hex.DecodeString(id)
+	if err != nil || len(raw) != grantID || id != strings.ToLower(id) {
+		return nil, absent
+	}
+	one, _, err := s.grants.get(ctx, raw)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && (!may(&one.Person) || !s.o.Now().Before(one.Until)) {
+		return nil, absent
+	}
+	if err == nil {
+		err = s.end(ctx, raw, one, Event{By: by, Channel: channel, Why: ByPerson})
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s.o.Log.Info("the access of a program was ended", "grant", id, "client", one.Client, "name", one.Person.Name, "by", by.Name)
+	told := one.access(id)
+	return &told, nil
+}
+
+func unavailable(err error) error {
+	return schema.Errorf(schema.KindUnavailable, "The access of programs cannot be read or changed at the moment; check that NATS is running. (%w)", err)
+}
+
+// end ends a grant and says so. Access tokens end first: where only that succeeds, those that
+// a refresh token may still bring are refused as well.
+func (s *Server) end(ctx context.Context, id []byte, one *grant, e Event) error {
+	now := s.o.Now()
+	if now.Before(one.Until) { // else no token of it is valid
+		name := hex.EncodeToString(id)
+		row, err := json.Marshal(endtable.End{Grant: name, At: now.UTC()})
+		if err != nil {
+			return err
+		}
+		if _, err := s.ends.Put(ctx, name, row); err != nil {
+			return err
+		}
+	}
+	if err := s.grants.end(ctx, id); err != nil {
+		return err
+	}
+	e.Kind = Ended
+	s.tell(ctx, id, one, e)
+	return nil
+}
