@@ -1,9 +1,27 @@
 package authserver
 
-import "net/http"
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"time"
+)
 
 // ReadDocument reads a metadata document.
 func ReadDocument(id string, text []byte) (*Client, error) { return readDocument(id, text) }
 
 // NoRedirect is how a client of documents follows redirects.
 func NoRedirect(*http.Request, []*http.Request) error { return errRedirect }
+
+// AssertionReader reads assertions for a server with that issuer, and tells whose they say
+// they are.
+func AssertionReader(issuer string) func(url.Values) (string, error) {
+	s := &Server{o: Options{Issuer: issuer, Now: time.Now}}
+	return func(form url.Values) (string, error) {
+		a, err := s.readAssertion(form)
+		if a == nil {
+			return "", cmp.Or(err, error(errAssertion))
+		}
+		return a.client, err
+	}
+}

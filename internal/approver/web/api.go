@@ -30,12 +30,15 @@ type api struct {
 	documented  []string // "METHOD /path"
 }
 
-func newAPI(o *Options, who *access, b *bodyReader, r *routes, as *approvals, ps *permissions, listPage http.HandlerFunc) (*api, error) {
+func newAPI(o *Options, who *access, b *bodyReader, r *routes, as *approvals, ps *permissions, listPage http.HandlerFunc, grants *grantPages) (*api, error) {
 	a := &api{o: o, access: who, bodies: b, approvals: as, permissions: ps, shapes: make(shapes)}
 	before := len(r.all)
 	a.huma = humago.New(r, documentConfig())
 	a.huma.UseMiddleware(a.enter)
 	a.register(listPage)
+	if grants != nil {
+		a.registerGrants(grants.grants, grants.list)
+	}
 	a.documented = r.all[before:]
 	return a, a.finishDocument()
 }

@@ -22,7 +22,7 @@ var templates embed.FS
 //go:embed static/approver.css
 var static embed.FS
 
-var pageNames = []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect", "consent"}
+var pageNames = []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack", "connect", "consent", "grants"}
 
 func newPages() *ui.Pages {
 	funcs := template.FuncMap{

@@ -27,7 +27,7 @@ var PermissionState = permissionState
 
 // unserved is an API that only reads bodies.
 var unserved = sync.OnceValue(func() *api {
-	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil)
+	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -134,7 +134,8 @@ func New(o Options) (*Handler, error) {
 	site := newSite(h.o, h.access, bodies, h.routes)
 	approvals, permissions := &approvals{o: h.o}, &permissions{o: h.o}
 	permissionPages := &permissionPages{site, permissions}
-	if h.api, err = newAPI(h.o, h.access, bodies, h.routes, approvals, permissions, permissionPages.list); err != nil {
+	grantPages := newGrantPages(site)
+	if h.api, err = newAPI(h.o, h.access, bodies, h.routes, approvals, permissions, permissionPages.list, grantPages); err != nil {
 		return nil, err
 	}
 	signIn, err := newSignInPages(site)
@@ -145,6 +146,7 @@ func New(o Options) (*Handler, error) {
 	(&approvalPages{site, approvals}).register()
 	(&bulkPages{site, approvals}).register()
 	permissionPages.register()
+	grantPages.register()
 	signIn.register()
 	(&slackPages{site}).register()
 	(&connectPages{site}).register()
@@ -257,7 +259,7 @@ func (h *Handler) afterPanic(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
 		if _, pattern := h.routes.mux.Handler(probe); pattern != "/" {
 			allowed = append(allowed, method)

@@ -47,7 +47,7 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == credential.ConnectPath || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == grantsPath || p == credential.ConnectPath || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
 		return p
 	}
 	if ofConsole(u.Path) {

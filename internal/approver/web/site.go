@@ -96,6 +96,9 @@ func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 	if s.o.Credentials != nil {
 		links = append(links, ui.Link{To: credential.ConnectPath, Label: "Connections"})
 	}
+	if s.o.Authorization != nil {
+		links = append(links, ui.Link{To: grantsPath, Label: "Programs"})
+	}
 	for i := range links {
 		links[i].Current = links[i].To == here
 	}
