@@ -36,6 +36,7 @@ type issuing struct {
 	*door
 	issuer string
 	person *http.Client
+	key    string // of the person at the approver, and of an operator at the front door
 }
 
 // openIssuing starts them. redirect is what the client "app" has registered.
@@ -50,7 +51,11 @@ func openIssuing(t *testing.T, redirect string) *issuing {
 	if err := os.WriteFile(sealing, []byte(base64.StdEncoding.EncodeToString(raw)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := &issuing{issuer: "http://" + approver}
+	lifetime := "10m"
+	if tokensExpire() {
+		lifetime = "1m"
+	}
+	o := &issuing{issuer: "http://" + approver, key: key}
 	o.door = startUp(t, setup{
 		servers: serversFile(t, map[string]entry{"echo": scripted("echo")}), listen: listen, env: []string{quickStop}, flags: []string{"--approver-listen", approver},
 		config: fmt.Sprintf(`
@@ -60,11 +65,13 @@ approver:
   keys: [{name: ada, owner: ada@x, hash: %q}]
   authorization_server:
     enabled: true
+    token_lifetime: %s
     clients: [{id: app, name: App, redirect_uris: [%q]}]
 front_door:
   public_url: "http://%s"
+  keys: [{name: root, hash: %q}]
   issuers: [{name: people, issuer: %q, claims: {owner: owner}}]
-`, sealing, o.issuer, hash, redirect, listen, o.issuer),
+`, sealing, o.issuer, hash, lifetime, redirect, listen, hash, o.issuer),
 	})
 	jar, err := cookiejar.New(nil)
 	if err != nil {
