@@ -75,7 +75,11 @@ In the tables, *reads* is ` + "`last`" + ` (the last message of a subject, from 
 				if s.Follows != "" {
 					follows = "`" + s.Follows + "`"
 				}
-				fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", s.Stream, strings.Join(s.Writes, "`, `"), strings.Join(reads, ", "), follows, removes)
+				writes := ""
+				if len(s.Writes) > 0 {
+					writes = "`" + strings.Join(s.Writes, "`, `") + "`"
+				}
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Stream, writes, strings.Join(reads, ", "), follows, removes)
 			}
 		}
 		for _, l := range []struct {

@@ -167,7 +167,7 @@ func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
 	return c, err
 }
 
-// readJSON reads what is at an address, at most so many bytes. The error is for people.
+// readJSON reads what is at an address, at most that number of bytes. The error is for people.
 func readJSON(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	ByPerson  = "by-person"  // the person, or an administrator, ended it
 	ByProgram = "by-program" // the program revoked its refresh token
 	ByReuse   = "by-reuse"   // a code or a refresh token was used twice
-	ByExpiry  = "by-expiry"  // its time was over
+	ByExpiry  = "by-expiry"  // its time has ended
 	ByRemoval = "by-removal" // the person may not sign in any more
 )
 
