@@ -1,0 +1,78 @@
+package authserver_test
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/callyard/callyard/internal/authn/ended"
+	"github.com/callyard/callyard/internal/authn/token/tokentest"
+	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/store/endtable"
+	"github.com/callyard/callyard/internal/store/oauthtable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/porttest"
+)
+
+// withRoles is a NATS server whose users may do what roles may, and nothing else. connect
+// connects as one of them.
+func withRoles(t *testing.T) (connect func(role string) *bus.Conn) {
+	t.Helper()
+	users := []*server.User{{Username: "init", Password: "x"}}
+	for _, r := range bus.Roles() {
+		users = append(users, &server.User{Username: r.Name, Password: "x", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: r.Publish}, Subscribe: &server.SubjectPermission{Allow: r.Subscribe}}})
+	}
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: porttest.Port(t), JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Users: users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("embedded NATS is not ready")
+	}
+	connect = func(role string) *bus.Conn {
+		c, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: role, Role: role, User: role, Password: "x", Provision: role == "init", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	if err := bus.Provision(t.Context(), connect("init"), nil, append(oauthtable.Specs(), endtable.Specs()...)); err != nil {
+		t.Fatal(err)
+	}
+	return connect
+}
+
+func TestThePermissionsOfTheRolesAreEnough(t *testing.T) {
+	connect := withRoles(t)
+	key := tokentest.NewKey(t, "k1", jose.ES256)
+	w, s := newWorld(t, func(o *authserver.Options) {
+		o.Conn = connect(bus.RoleApprover)
+		o.Clients = append(o.Clients, authserver.Client{ID: "batch", Redirects: []string{back}, Keys: setOf(t, key)})
+	})
+	door := ended.Open(t.Context(), connect(bus.RoleFrontDoor), slog.New(slog.DiscardHandler))
+	defer door.Close()
+	shown := w.asserted(key, "batch", nil, nil)
+	if g := post(t, s.ServeToken, with(shown, w.code(s, "client_id", "batch"))); g.Status != http.StatusOK {
+		t.Fatalf("%+v", g)
+	}
+	if g := post(t, s.ServeToken, with(shown, w.code(s, "client_id", "batch"))); g.Error != "invalid_client" {
+		t.Errorf("a replay: %+v", g)
+	}
+	all, err := s.Accesses(t.Context(), everybody)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, one := range all {
+		if _, err := s.End(t.Context(), one.ID, &ada, authserver.ChannelWeb, everybody); err != nil {
+			t.Fatal(err)
+		}
+		heard(t, door, one.ID)
+	}
+}
