@@ -1399,6 +1399,11 @@ const (
 	ListAuditParamsKindEscalated          ListAuditParamsKind = "escalated"
 	ListAuditParamsKindExpired            ListAuditParamsKind = "expired"
 	ListAuditParamsKindExtended           ListAuditParamsKind = "extended"
+	ListAuditParamsKindGrantDenied        ListAuditParamsKind = "grant-denied"
+	ListAuditParamsKindGrantEnded         ListAuditParamsKind = "grant-ended"
+	ListAuditParamsKindGrantGiven         ListAuditParamsKind = "grant-given"
+	ListAuditParamsKindGrantRedeemed      ListAuditParamsKind = "grant-redeemed"
+	ListAuditParamsKindGrantRenewed       ListAuditParamsKind = "grant-renewed"
 	ListAuditParamsKindHeld               ListAuditParamsKind = "held"
 	ListAuditParamsKindPermissionGiven    ListAuditParamsKind = "permission-given"
 	ListAuditParamsKindPermissionRevoked  ListAuditParamsKind = "permission-revoked"
@@ -1433,6 +1438,16 @@ func (e ListAuditParamsKind) Valid() bool {
 	case ListAuditParamsKindExpired:
 		return true
 	case ListAuditParamsKindExtended:
+		return true
+	case ListAuditParamsKindGrantDenied:
+		return true
+	case ListAuditParamsKindGrantEnded:
+		return true
+	case ListAuditParamsKindGrantGiven:
+		return true
+	case ListAuditParamsKindGrantRedeemed:
+		return true
+	case ListAuditParamsKindGrantRenewed:
 		return true
 	case ListAuditParamsKindHeld:
 		return true
@@ -2019,12 +2034,20 @@ type AuditRecord struct {
 	// Channel Examples: api
 	Channel *string `json:"channel,omitempty"`
 
+	// Client The program.
+	//
+	// Examples: editor
+	Client *string `json:"client,omitempty"`
+
 	// Credential By what an operator was authenticated.
 	Credential       *string `json:"credential,omitempty"`
 	DefinitionDigest *string `json:"definition_digest,omitempty"`
 
 	// Error The kind of the error.
 	Error *string `json:"error,omitempty"`
+
+	// GrantID The access that a person gave a program.
+	GrantID *string `json:"grant_id,omitempty"`
 
 	// Hash The SHA-256 of this record.
 	Hash string `json:"hash"`
@@ -2047,8 +2070,11 @@ type AuditRecord struct {
 	Owner   *string `json:"owner,omitempty"`
 
 	// Path Examples: /servers/files/tools/write_file
-	Path          *string `json:"path,omitempty"`
-	PermissionID  *string `json:"permission_id,omitempty"`
+	Path         *string `json:"path,omitempty"`
+	PermissionID *string `json:"permission_id,omitempty"`
+
+	// Person Whose access it is, if somebody else did something with it.
+	Person        *string `json:"person,omitempty"`
 	PolicyVersion *string `json:"policy_version,omitempty"`
 
 	// Prev The SHA-256 of the record before it in the chain.
@@ -2061,10 +2087,18 @@ type AuditRecord struct {
 	ReasonDigest *string `json:"reason_digest,omitempty"`
 
 	// Repaired The record was written later, from the record of the approval.
-	Repaired     *bool   `json:"repaired,omitempty"`
-	RequestID    *string `json:"request_id,omitempty"`
+	Repaired  *bool   `json:"repaired,omitempty"`
+	RequestID *string `json:"request_id,omitempty"`
+
+	// Resource What its tokens are for.
+	//
+	// Examples: https://tools.example.com/mcp
+	Resource     *string `json:"resource,omitempty"`
 	ResultDigest *string `json:"result_digest,omitempty"`
 	Rule         *string `json:"rule,omitempty"`
+
+	// Scopes Examples: tools:read tools:call
+	Scopes *string `json:"scopes,omitempty"`
 
 	// Seq The position in the chain, from 1.
 	//

@@ -1499,11 +1499,18 @@ export interface components {
             call_id?: string;
             /** @example api */
             channel?: string;
+            /**
+             * @description The program.
+             * @example editor
+             */
+            client?: string;
             /** @description By what an operator was authenticated. */
             credential?: string;
             definition_digest?: string;
             /** @description The kind of the error. */
             error?: string;
+            /** @description The access that a person gave a program. */
+            grant_id?: string;
             /** @description The SHA-256 of this record. */
             hash: string;
             /**
@@ -1527,6 +1534,8 @@ export interface components {
             /** @example /servers/files/tools/write_file */
             path?: string;
             permission_id?: string;
+            /** @description Whose access it is, if somebody else did something with it. */
+            person?: string;
             policy_version?: string;
             /** @description The SHA-256 of the record before it in the chain. */
             prev: string;
@@ -1537,8 +1546,15 @@ export interface components {
             /** @description The record was written later, from the record of the approval. */
             repaired?: boolean;
             request_id?: string;
+            /**
+             * @description What its tokens are for.
+             * @example https://tools.example.com/mcp
+             */
+            resource?: string;
             result_digest?: string;
             rule?: string;
+            /** @example tools:read tools:call */
+            scopes?: string;
             /**
              * Format: int64
              * @description The position in the chain, from 1.
@@ -4175,7 +4191,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only these kinds. */
-                kind?: ("asked" | "held" | "decided" | "edited" | "extended" | "revoked" | "expired" | "spent" | "ran" | "ended" | "escalated" | "restarted" | "canceled" | "definition-accepted" | "act-begun" | "act-ended" | "permission-given" | "permission-used" | "permission-revoked")[];
+                kind?: ("asked" | "held" | "decided" | "edited" | "extended" | "revoked" | "expired" | "spent" | "ran" | "ended" | "escalated" | "restarted" | "canceled" | "definition-accepted" | "act-begun" | "act-ended" | "permission-given" | "permission-used" | "permission-revoked" | "grant-given" | "grant-denied" | "grant-redeemed" | "grant-renewed" | "grant-ended")[];
                 /** @description Only acts of operators with this operation, such as switch-tool. */
                 operation?: string;
                 /** @description Only what this principal or person did. */

@@ -37,22 +37,27 @@ class AuditRecord:
         by (str | Unset): Who did it.
         call_id (str | Unset):
         channel (str | Unset):
+        client (str | Unset): The program.
         credential (str | Unset): By what an operator was authenticated.
         definition_digest (str | Unset):
         error (str | Unset): The kind of the error.
+        grant_id (str | Unset): The access that a person gave a program.
         level (int | Unset): The risk level.
         operation (str | Unset): The operation of an operator.
         outcome (str | Unset):
         owner (str | Unset):
         path (str | Unset):
         permission_id (str | Unset):
+        person (str | Unset): Whose access it is, if somebody else did something with it.
         policy_version (str | Unset):
         reason (str | Unset): The reason that the policy gives.
         reason_digest (str | Unset): The digest of a person's reason, which is stored with the approval.
         repaired (bool | Unset): The record was written later, from the record of the approval.
         request_id (str | Unset):
+        resource (str | Unset): What its tokens are for.
         result_digest (str | Unset):
         rule (str | Unset):
+        scopes (str | Unset):
         server (str | Unset):
         status (int | Unset):
         tenant (str | Unset):
@@ -76,22 +81,27 @@ class AuditRecord:
     by: str | Unset = UNSET
     call_id: str | Unset = UNSET
     channel: str | Unset = UNSET
+    client: str | Unset = UNSET
     credential: str | Unset = UNSET
     definition_digest: str | Unset = UNSET
     error: str | Unset = UNSET
+    grant_id: str | Unset = UNSET
     level: int | Unset = UNSET
     operation: str | Unset = UNSET
     outcome: str | Unset = UNSET
     owner: str | Unset = UNSET
     path: str | Unset = UNSET
     permission_id: str | Unset = UNSET
+    person: str | Unset = UNSET
     policy_version: str | Unset = UNSET
     reason: str | Unset = UNSET
     reason_digest: str | Unset = UNSET
     repaired: bool | Unset = UNSET
     request_id: str | Unset = UNSET
+    resource: str | Unset = UNSET
     result_digest: str | Unset = UNSET
     rule: str | Unset = UNSET
+    scopes: str | Unset = UNSET
     server: str | Unset = UNSET
     status: int | Unset = UNSET
     tenant: str | Unset = UNSET
@@ -132,11 +142,15 @@ class AuditRecord:
 
         channel = self.channel
 
+        client = self.client
+
         credential = self.credential
 
         definition_digest = self.definition_digest
 
         error = self.error
+
+        grant_id = self.grant_id
 
         level = self.level
 
@@ -150,6 +164,8 @@ class AuditRecord:
 
         permission_id = self.permission_id
 
+        person = self.person
+
         policy_version = self.policy_version
 
         reason = self.reason
@@ -160,9 +176,13 @@ class AuditRecord:
 
         request_id = self.request_id
 
+        resource = self.resource
+
         result_digest = self.result_digest
 
         rule = self.rule
+
+        scopes = self.scopes
 
         server = self.server
 
@@ -206,12 +226,16 @@ class AuditRecord:
             field_dict["call_id"] = call_id
         if channel is not UNSET:
             field_dict["channel"] = channel
+        if client is not UNSET:
+            field_dict["client"] = client
         if credential is not UNSET:
             field_dict["credential"] = credential
         if definition_digest is not UNSET:
             field_dict["definition_digest"] = definition_digest
         if error is not UNSET:
             field_dict["error"] = error
+        if grant_id is not UNSET:
+            field_dict["grant_id"] = grant_id
         if level is not UNSET:
             field_dict["level"] = level
         if operation is not UNSET:
@@ -224,6 +248,8 @@ class AuditRecord:
             field_dict["path"] = path
         if permission_id is not UNSET:
             field_dict["permission_id"] = permission_id
+        if person is not UNSET:
+            field_dict["person"] = person
         if policy_version is not UNSET:
             field_dict["policy_version"] = policy_version
         if reason is not UNSET:
@@ -234,10 +260,14 @@ class AuditRecord:
             field_dict["repaired"] = repaired
         if request_id is not UNSET:
             field_dict["request_id"] = request_id
+        if resource is not UNSET:
+            field_dict["resource"] = resource
         if result_digest is not UNSET:
             field_dict["result_digest"] = result_digest
         if rule is not UNSET:
             field_dict["rule"] = rule
+        if scopes is not UNSET:
+            field_dict["scopes"] = scopes
         if server is not UNSET:
             field_dict["server"] = server
         if status is not UNSET:
@@ -286,11 +316,15 @@ class AuditRecord:
 
         channel = d.pop("channel", UNSET)
 
+        client = d.pop("client", UNSET)
+
         credential = d.pop("credential", UNSET)
 
         definition_digest = d.pop("definition_digest", UNSET)
 
         error = d.pop("error", UNSET)
+
+        grant_id = d.pop("grant_id", UNSET)
 
         level = d.pop("level", UNSET)
 
@@ -304,6 +338,8 @@ class AuditRecord:
 
         permission_id = d.pop("permission_id", UNSET)
 
+        person = d.pop("person", UNSET)
+
         policy_version = d.pop("policy_version", UNSET)
 
         reason = d.pop("reason", UNSET)
@@ -314,9 +350,13 @@ class AuditRecord:
 
         request_id = d.pop("request_id", UNSET)
 
+        resource = d.pop("resource", UNSET)
+
         result_digest = d.pop("result_digest", UNSET)
 
         rule = d.pop("rule", UNSET)
+
+        scopes = d.pop("scopes", UNSET)
 
         server = d.pop("server", UNSET)
 
@@ -345,22 +385,27 @@ class AuditRecord:
             by=by,
             call_id=call_id,
             channel=channel,
+            client=client,
             credential=credential,
             definition_digest=definition_digest,
             error=error,
+            grant_id=grant_id,
             level=level,
             operation=operation,
             outcome=outcome,
             owner=owner,
             path=path,
             permission_id=permission_id,
+            person=person,
             policy_version=policy_version,
             reason=reason,
             reason_digest=reason_digest,
             repaired=repaired,
             request_id=request_id,
+            resource=resource,
             result_digest=result_digest,
             rule=rule,
+            scopes=scopes,
             server=server,
             status=status,
             tenant=tenant,
