@@ -3,6 +3,7 @@ package authserver_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -104,6 +105,23 @@ func TestAClientAuthenticatesWithItsKeyAndEachAssertionOnce(t *testing.T) {
 	}
 	if a := post(t, s.ServeToken, with(w.asserted(other, "other", nil, nil), w.code(s, "client_id", "other"))); a.Status != http.StatusOK {
 		t.Errorf("keys in a file: %+v", a)
+	}
+}
+
+func TestAClientWhoseFileHasNoKeysStopsTheStart(t *testing.T) {
+	w, _ := newWorld(t, nil)
+	empty := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(empty, []byte(`{"keys":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{empty, empty + ".none"} {
+		_, err := authserver.Open(t.Context(), authserver.Options{
+			Issuer: w.url, Resources: []string{"https://tools.example"}, Clients: []authserver.Client{{ID: "batch", Redirects: []string{back}, KeysFile: file}},
+			Keys: w.keys, Conn: w.nats.Connect(t, "approver"), Log: slog.New(slog.DiscardHandler),
+		})
+		if err == nil || !strings.Contains(err.Error(), "jwks_file of the client batch") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
 
@@ -325,7 +343,7 @@ func TestAClientWithADocumentAuthenticatesAsThatSays(t *testing.T) {
 	}
 }
 
-func FuzzAssertionsOfStrangersAreNeverTaken(f *testing.F) {
+func FuzzAnAssertionNamesAClientOrIsRefused(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Add("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0.eyJpc3MiOiJiYXRjaCJ9.AAAA")
 	f.Add(`{"payload":"e30","signatures":[]}`)

@@ -3,12 +3,15 @@ package authserver
 import (
 	"context"
 	"crypto/subtle"
+	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/token"
 )
 
 // Client is a program that people may give access to.
@@ -45,6 +48,21 @@ func (c *Client) Host() string {
 
 // keyed reports whether the client authenticates with a key.
 func (c *Client) keyed() bool { return c.Keys != nil || c.KeysFile != "" || c.KeysURL != "" }
+
+// checkKeysFile returns an error where the file with the client's keys has none.
+func (c *Client) checkKeysFile() error {
+	if c.KeysFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(c.KeysFile)
+	if err == nil {
+		_, err = token.ReadKeys(text)
+	}
+	if err != nil {
+		return fmt.Errorf("jwks_file of the client %s: %w", c.ID, err)
+	}
+	return nil
+}
 
 // proves reports whether the secret is the client's.
 func (c *Client) proves(secret string) bool {

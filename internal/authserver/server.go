@@ -105,6 +105,11 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range o.Clients {
+		if err := o.Clients[i].checkKeysFile(); err != nil {
+			return nil, err
+		}
+	}
 	keys, err := oauthtable.OpenKeys(ctx, o.Conn)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ type actGroup struct {
 var actGroups = []actGroup{
 	{"operators", "Acts of operators", []callyard.ListAuditParamsKind{"act-begun", "act-ended", "definition-accepted"}},
 	{"decisions", "Decisions of people", []callyard.ListAuditParamsKind{"decided", "edited", "extended", "revoked", "permission-given", "permission-revoked"}},
+	{"programs", "Access of programs", []callyard.ListAuditParamsKind{"grant-given", "grant-denied", "grant-redeemed", "grant-renewed", "grant-ended"}},
 	{"held", "Held calls", []callyard.ListAuditParamsKind{"asked", "held", "escalated", "restarted", "expired", "canceled", "spent", "permission-used"}},
 	{"runs", "Runs and outcomes", []callyard.ListAuditParamsKind{"ran", "ended"}},
 }
