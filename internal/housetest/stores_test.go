@@ -21,7 +21,7 @@ var tenantStores = []string{
 // platformStores hold what belongs to the platform. The comment of each package says so, in
 // these words.
 var platformStores = []string{
-	"internal/store/credentialtable", "internal/store/noticetable", "internal/store/oauthtable", "internal/store/pintable",
+	"internal/store/credentialtable", "internal/store/endtable", "internal/store/noticetable", "internal/store/oauthtable", "internal/store/pintable",
 	"internal/store/servertable", "internal/store/settable", "internal/store/slacktable", "internal/store/switchtable",
 }
 

@@ -1,6 +1,8 @@
 // Package endtable keeps the grants of the authorization server that ended while access tokens
-// of them were still valid. Approvers write it, and every front door sees each write. It holds
-// ids alone.
+// of them were still valid. Approvers write it, and every front door sees each write.
+//
+// The table is of the platform: it has the ids of grants alone, and nothing of a person or of a
+// tenant.
 package endtable
 
 import (
