@@ -36,10 +36,11 @@ func evalScoreCommand() *cobra.Command {
 		Long: "score reads samples and responses, and writes scores.jsonl and report.json to the folder RUN_DIR. It asks no model and needs no running Callyard.\n\n" +
 			"The first time, name the data set with --data and the answers with --responses; both are stored in the folder. Later, RUN_DIR is enough. Only what changed is scored again.\n\n" +
 			"Each line of the responses is {\"id\":\"…\",\"text\":\"…\"}, or with \"message\" in place of \"text\" for the answer of a provider's API; \"trial\" numbers several answers to a sample.\n\n" +
-			"The responses can also be a folder of transcripts, of `callyard env` or `callyard agent`: what a model called in an episode or a session is one answer.",
+			"The responses can also be a transcript or a folder of transcripts, of `callyard env` or `callyard agent`: what a model called in an episode or a session is one answer. A session of several prompts answers a conversation, whose calls are expected turn by turn.",
 		Example: "  callyard eval score run/ --data jsonl:questions.jsonl --responses answers.jsonl\n" +
 			"  callyard eval score run/ --data bfcl:bfcl_eval/data --set live_multiple --responses answers.jsonl --missing zero\n" +
-			"  callyard eval score run/ --data tasks:tasks.jsonl --responses transcripts/notes",
+			"  callyard eval score run/ --data tasks:tasks.jsonl --responses transcripts/notes\n" +
+			"  callyard eval score run/ --data jsonl:questions.jsonl --responses ~/.local/state/callyard/agent",
 		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir, o.Scoring.Missing, o.Version = args[0], stage.Missing(missing), setup.Version()
@@ -60,7 +61,7 @@ func evalScoreCommand() *cobra.Command {
 	f.StringVar(&o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
 	f.StringArrayVar(&o.Part.Sets, "set", nil, "set of a data set with several, such as live_multiple; repeatable (default: all with one turn)")
 	f.IntVar(&o.Part.Limit, "limit", 0, "maximum number of samples of each set")
-	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines, or folder of transcripts (default: those in RUN_DIR)")
+	f.StringVar(&o.Responses, "responses", "", "file of responses, JSON Lines, or transcript, or folder of transcripts (default: those in RUN_DIR)")
 	f.StringVar(&missing, "missing", string(stage.MissingError), "samples without a response: error, skip (leave them out) or zero (count them as wrong)")
 	f.StringVar(&o.Reward, "reward", eval.DefaultReward, "reward: "+strings.Join(eval.RewardNames(), ", ")+", or a JSON file")
 	f.BoolVar(&o.Scoring.UnderscoresForDots, "underscores-for-dots", false, "BFCL: expect function names with underscores in place of dots")
@@ -157,6 +158,10 @@ func otherFigures(r *report.Report) string {
 		for _, share := range e.Shares() {
 			fmt.Fprintf(&b, "  %s: %s\n", share.Name, estimate(share.Mean))
 		}
+	}
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		fmt.Fprintf(&b, "Turn %d, accuracy, published: %s of %d samples\n", t.Turn, estimate(t.Accuracy), t.Samples)
 	}
 	for _, p := range r.Pass {
 		fmt.Fprintf(&b, "pass@%d: %s, pass^%d: %s\n", p.K, estimate(p.AtLeastOne), p.K, estimate(p.All))

@@ -55,7 +55,7 @@ func evalRunCommand() *cobra.Command {
 	f.StringVar(&r.o.Data, "data", "", "data set FORMAT:PATH; the formats are "+strings.Join(dataset.Formats(), ", ")+" (default: the samples in RUN_DIR)")
 	f.StringArrayVar(&r.o.Part.Sets, "set", nil, "set of a data set with several; repeatable (default: all with one turn)")
 	f.IntVar(&r.o.Part.Limit, "limit", 0, "maximum number of samples of each set")
-	f.StringVar(&r.o.Responses, "responses", "", "file of responses whose calls are run, JSON Lines (default: those in RUN_DIR)")
+	f.StringVar(&r.o.Responses, "responses", "", "file of responses whose calls are run, JSON Lines, or transcript, or folder of transcripts (default: those in RUN_DIR)")
 	f.StringVar(&r.execute, "execute", "", "calls to run: label, model, all, or none (default: none with --model, else label)")
 	r.m.flags(f)
 	f.StringArrayVar(&r.servers, "server", nil, "NAME=ID: the server NAME of the data set is ID at Callyard; ID alone for calls that name no server; repeatable")

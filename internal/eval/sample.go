@@ -23,6 +23,9 @@ type Sample struct {
 	Expected []string `json:"expected"`
 	// AnyExpected says that a call of any of the expected tools is right.
 	AnyExpected bool `json:"any_expected,omitempty"`
+	// Turns are those of a conversation whose calls are expected turn by turn. Then Question is
+	// the first of them, Messages are all, and Expected are the tools of all turns.
+	Turns []Turn `json:"turns,omitempty"`
 	// Labels are the expected calls with their arguments, where the data set has them.
 	Labels []LabelledCall `json:"labels,omitempty"`
 	// State is the argument of the tool that resets the state of a server before the calls of
@@ -32,6 +35,17 @@ type Sample struct {
 	// BFCL.
 	Check *Check `json:"check,omitempty"`
 }
+
+// Turn is what the user says in a turn of a conversation, and the names of the tools that the
+// model must call until it waits for the next one; none for a turn that needs no tool.
+type Turn struct {
+	Question string   `json:"question"`
+	Expected []string `json:"expected"`
+}
+
+// Converses says that the sample is a conversation of several turns, so that an answer has the
+// calls of each.
+func (s *Sample) Converses() bool { return len(s.Turns) > 0 || s.Check != nil && s.Check.Turns > 0 }
 
 // Tool is a tool that a model may choose.
 type Tool struct {

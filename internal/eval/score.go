@@ -1,6 +1,10 @@
 package eval
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Type says how an answer failed, or that it did not.
 type Type string
@@ -43,6 +47,9 @@ type Score struct {
 	Strict    Selection `json:"strict"`
 	Published Selection `json:"published"`
 	Lenient   Selection `json:"lenient"`
+	// Turns are those of a sample whose calls are expected turn by turn, and one more if the
+	// answer has calls behind the last of them.
+	Turns []TurnScore `json:"turns,omitempty"`
 	// Reward is that of the chosen preset.
 	Reward Rewarded `json:"reward"`
 	// Similar is 1 or 0: the accuracy at the level published if tools that the data set calls
@@ -52,6 +59,28 @@ type Score struct {
 	Check *Verdict `json:"check,omitempty"`
 	// Execution says how the calls ran, where they were run.
 	Execution *Execution `json:"execution,omitempty"`
+}
+
+// TurnScore compares the tools that are called in one turn with those that are expected in it.
+type TurnScore struct {
+	// Called and Expected are as in [Score].
+	Called   []string `json:"called"`
+	Expected []string `json:"expected"`
+	// Strict, Published and Lenient are the type of the turn at each level.
+	Strict    Type `json:"strict"`
+	Published Type `json:"published"`
+	Lenient   Type `json:"lenient"`
+}
+
+// At is the type at a level.
+func (t *TurnScore) At(level Level) Type {
+	switch level {
+	case Strict:
+		return t.Strict
+	case Lenient:
+		return t.Lenient
+	}
+	return t.Published
 }
 
 // Verdict is the result of a checker of a data set's own.
@@ -87,10 +116,11 @@ type Prepared struct {
 // Prepare reads the names of a sample.
 func Prepare(sample *Sample) *Prepared {
 	p := &Prepared{Sample: sample, Names: NewNames(sample.Tools)}
-	for _, name := range sample.Expected {
-		if key := p.Names.Key(name); !slices.Contains(p.expected, key) {
-			p.expected = append(p.expected, key)
-		}
+	if len(sample.Turns) == 0 {
+		p.expected = p.keysOf(sample.Expected, "")
+	}
+	for turn := range sample.Turns {
+		p.expected = append(p.expected, p.keysOf(sample.Turns[turn].Expected, inTurn(turn))...)
 	}
 	return p
 }
@@ -105,7 +135,8 @@ func (p *Prepared) Score(response *Response, reward *Reward) Score {
 // they ran; nil where they did not.
 func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward, executed *Execution) Score {
 	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
-	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: shown(rescued), Expected: shown(p.expected)}
+	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: p.shown(rescued), Expected: p.shown(p.expected)}
+	s.Turns = p.turns(strict, rescued)
 	s.Strict = compare(strict, p.wanted(strict), len(x.Calls))
 	s.Lenient = compare(rescued, p.wanted(rescued), len(x.Rescued))
 	s.Published = s.Strict
@@ -168,23 +199,81 @@ func (p *Prepared) wanted(called []string) []string {
 	return hits
 }
 
-// keys are the keys of the called tools, once each and in order.
+// keys are the keys of the called tools, once each and in order: of those of each turn where the
+// sample expects calls turn by turn.
 func (p *Prepared) keys(calls []Call) (keys []string) {
 	for i := range calls {
-		if key := p.Names.Key(calls[i].Name); !slices.Contains(keys, key) {
+		key := p.Names.Key(calls[i].Name)
+		if len(p.Sample.Turns) > 0 {
+			key = inTurn(min(calls[i].Turn, len(p.Sample.Turns))) + key
+		}
+		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// shown are keys as names for reports.
-func shown(keys []string) []string {
-	names := make([]string, len(keys))
-	for i, key := range keys {
-		names[i] = key
+// keysOf are the keys of names behind a prefix, once each and in order.
+func (p *Prepared) keysOf(names []string, prefix string) (keys []string) {
+	for _, name := range names {
+		if key := prefix + p.Names.Key(name); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// inTurn is the prefix of the keys of a turn, of a sample that has turns: a call of a tool
+// counts for its turn alone.
+func inTurn(turn int) string { return strconv.Itoa(turn) + turnEnd }
+
+const turnEnd = ":"
+
+// turns compares each turn by itself; nil for a sample that does not expect calls turn by turn.
+func (p *Prepared) turns(strict, rescued []string) (all []TurnScore) {
+	if len(p.Sample.Turns) == 0 {
+		return nil
+	}
+	last := len(p.Sample.Turns) - 1
+	for _, key := range rescued {
+		last = max(last, turnOf(key))
+	}
+	for turn := range last + 1 {
+		other := func(key string) bool { return turnOf(key) != turn }
+		of := func(keys []string) []string { return slices.DeleteFunc(slices.Clone(keys), other) }
+		expected, strict, rescued := of(p.expected), of(strict), of(rescued)
+		t := TurnScore{Called: p.shown(rescued), Expected: p.shown(expected)}
+		t.Strict = compare(strict, expected, len(strict)).Type
+		t.Lenient = compare(rescued, expected, len(rescued)).Type
+		t.Published = t.Strict
+		if len(strict) == 0 && len(rescued) > 0 {
+			t.Published = TypeFormat
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// turnOf is the turn of a key that begins with [inTurn].
+func turnOf(key string) int {
+	prefix, _, _ := strings.Cut(key, turnEnd)
+	turn, _ := strconv.Atoi(prefix) // it was written by inTurn
+	return turn
+}
+
+// shown are keys as names for reports, once each.
+func (p *Prepared) shown(keys []string) []string {
+	names := make([]string, 0, len(keys))
+	for _, key := range keys {
+		if len(p.Sample.Turns) > 0 {
+			_, key, _ = strings.Cut(key, turnEnd)
+		}
 		if len(key) > len(unknownTool) && key[:len(unknownTool)] == unknownTool {
-			names[i] = key[len(unknownTool):]
+			key = key[len(unknownTool):]
+		}
+		if !slices.Contains(names, key) {
+			names = append(names, key)
 		}
 	}
 	return names

@@ -82,7 +82,7 @@ func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(open, func(q question) bool { return converses(&q.sample.Sample) }) {
+	if slices.ContainsFunc(open, func(q question) bool { return q.sample.Converses() }) {
 		o.Parallel = 1 // they have one state
 	}
 	return out, o.all(ctx, open, file, out)
@@ -170,7 +170,7 @@ func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, 
 
 // one asks one question.
 func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) {
-	if converses(&q.sample.Sample) {
+	if q.sample.Converses() {
 		return o.converse(ctx, q)
 	}
 	answer, err := o.Model.Ask(ctx, q.request, nil, nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/eval"
@@ -30,20 +31,17 @@ const moreTools = "I have updated some more functions you can choose from. What 
 // at BFCL, whose limit is reached after one step more than it says.
 const maxSteps = 21
 
-// converses says that the sample is a conversation, whose calls run while the model is asked.
-func converses(s *eval.Sample) bool { return s.Check != nil && s.Check.Turns > 0 }
-
 // prepareTurns makes the request of a conversation and reads what the user says in each turn.
 func (o *Options) prepareTurns(q *question) error {
-	if o.Fabric == nil || o.Text {
-		return errors.New("its calls run while the model is asked: name the server, and the tool that resets its state, and let the model call tools by its API")
+	if o.Fabric == nil {
+		return errors.New("it is a conversation, whose calls run while the model is asked: name the server, and the tool that resets its state")
 	}
 	var turns [][]struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	if err := json.Unmarshal(q.sample.Messages, &turns); err != nil || len(turns) != q.sample.Check.Turns {
-		return fmt.Errorf("its question has not the %d turns that are checked", q.sample.Check.Turns)
+	if err := json.Unmarshal(q.sample.Messages, &turns); err != nil || len(turns) != turnsOf(&q.sample.Sample) {
+		return fmt.Errorf("its question has not the %d turns that are checked", turnsOf(&q.sample.Sample))
 	}
 	for _, messages := range turns {
 		said := []json.RawMessage{}
@@ -59,14 +57,16 @@ func (o *Options) prepareTurns(q *question) error {
 	}
 	q.request = &model.Request{MaxOutput: o.MaxOutput}
 	var err error
-	if q.request.Tools, q.names, err = o.tools(q.sample.Tools); err != nil {
+	if o.Text {
+		q.request.System = systemTurns + toolLines(q.sample.Tools) // of all turns, for the digest
+	} else if q.request.Tools, q.names, err = o.tools(q.sample.Tools); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(struct {
 		Request *model.Request
 		Turns   [][]json.RawMessage
 		Later   map[string]int
-	}{q.request, q.turns, q.sample.Check.Later})
+	}{q.request, q.turns, laterOf(&q.sample.Sample)})
 	if err != nil {
 		return fmt.Errorf("writing the request: %w", err)
 	}
@@ -74,23 +74,45 @@ func (o *Options) prepareTurns(q *question) error {
 	return nil
 }
 
+// turnsOf is the number of turns of a conversation.
+func turnsOf(s *eval.Sample) int {
+	if s.Check != nil && s.Check.Turns > 0 {
+		return s.Check.Turns
+	}
+	return len(s.Turns)
+}
+
+// laterOf are the tools that the model is told of only from a turn on, with the turn.
+func laterOf(s *eval.Sample) map[string]int {
+	if s.Check == nil {
+		return nil
+	}
+	return s.Check.Later
+}
+
 // converse leads a conversation. Its calls run at the fabric.
 func (o *Options) converse(ctx context.Context, q *question) (*eval.Response, error) {
 	if err := o.Fabric.Reset(ctx, &q.sample.Sample); err != nil {
 		return nil, fmt.Errorf("resetting the state: %w", err)
 	}
-	all, err := o.Wire.Split(q.request.Tools)
-	if err != nil {
-		return nil, err
+	var all []model.Definition
+	if !o.Text {
+		var err error
+		if all, err = o.Wire.Split(q.request.Tools); err != nil {
+			return nil, err
+		}
 	}
+	later, names := laterOf(&q.sample.Sample), eval.NewNames(q.sample.Tools)
 	r := &eval.Response{ID: q.sample.ID, Trial: q.trial, Request: q.digest, Turns: [][]eval.Step{}, Usage: &eval.Usage{}}
 	request := *q.request
 	for turn, said := range q.turns {
-		request.Tools = o.Wire.Tools(slices.DeleteFunc(slices.Clone(all), func(d model.Definition) bool {
-			return q.sample.Check.Later[q.names[d.Name]] > turn
-		}))
+		if o.Text {
+			request.System = systemTurns + toolLines(slices.DeleteFunc(slices.Clone(q.sample.Tools), func(t eval.Tool) bool { return later[t.Name] > turn }))
+		} else {
+			request.Tools = o.Wire.Tools(slices.DeleteFunc(slices.Clone(all), func(d model.Definition) bool { return later[q.names[d.Name]] > turn }))
+		}
 		request.Messages = append(request.Messages, said...)
-		steps, ended, err := o.turn(ctx, q, &request, r)
+		steps, ended, err := o.turn(ctx, q, names, &request, r)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +124,7 @@ func (o *Options) converse(ctx context.Context, q *question) (*eval.Response, er
 }
 
 // turn asks until the model makes no call. ended is false if it makes too many.
-func (o *Options) turn(ctx context.Context, q *question, request *model.Request, r *eval.Response) (steps []eval.Step, ended bool, err error) {
+func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, request *model.Request, r *eval.Response) (steps []eval.Step, ended bool, err error) {
 	steps = []eval.Step{}
 	for range maxSteps {
 		answer, err := o.Model.Ask(ctx, request, nil, nil)
@@ -116,33 +138,76 @@ func (o *Options) turn(ctx context.Context, q *question, request *model.Request,
 			r.Usage.Input, r.Usage.Output = r.Usage.Input+answer.Usage.Input, r.Usage.Output+answer.Usage.Output
 		}
 		step := eval.Step{Text: answer.Text}
-		if step.Message, err = message(answer, q.names); err != nil {
-			return nil, false, err
-		}
-		steps = append(steps, step)
 		request.Messages = append(request.Messages, answer.Messages...)
-		if len(answer.Calls) == 0 {
-			return steps, true, nil
-		}
-		results := make([]json.RawMessage, len(answer.Calls))
-		for i, c := range answer.Calls {
-			text, failed, err := o.call(ctx, q, c)
-			if err != nil {
+		var results []json.RawMessage
+		if o.Text {
+			results, err = o.textCalls(ctx, q, names, &step)
+		} else {
+			if step.Message, err = message(answer, q.names); err != nil {
 				return nil, false, err
 			}
-			results[i] = o.Wire.Result(c, text, failed)
+			results, err = o.calls(ctx, q, answer.Calls)
 		}
-		request.Messages = append(request.Messages, o.Wire.Join(results)...)
+		if err != nil {
+			return nil, false, err
+		}
+		if steps = append(steps, step); len(results) == 0 {
+			return steps, true, nil
+		}
+		request.Messages = append(request.Messages, results...)
 	}
 	return steps, false, nil
 }
 
-// call runs a call, if it is one that the sample has.
-func (o *Options) call(ctx context.Context, q *question, c model.Call) (text string, failed bool, err error) {
-	call := eval.Call{Name: c.Name, Arguments: c.Arguments}
-	if name, ok := q.names[c.Name]; ok {
-		call.Name = name
+// calls runs the calls of an answer and returns what the model is told of them; nothing if there
+// are none.
+func (o *Options) calls(ctx context.Context, q *question, calls []model.Call) ([]json.RawMessage, error) {
+	if len(calls) == 0 {
+		return nil, nil
 	}
+	results := make([]json.RawMessage, len(calls))
+	for i, c := range calls {
+		name := c.Name
+		if known, ok := q.names[name]; ok {
+			name = known
+		}
+		text, failed, err := o.call(ctx, q, eval.Call{Name: name, Arguments: c.Arguments})
+		if err != nil {
+			return nil, err
+		}
+		results[i] = o.Wire.Result(c, text, failed)
+	}
+	return o.Wire.Join(results), nil
+}
+
+// textCalls runs the calls that lenient reading finds in the text of an answer, which are those
+// that count when the answer is checked, and returns what the model is told of them.
+func (o *Options) textCalls(ctx context.Context, q *question, names *eval.Names, step *eval.Step) ([]json.RawMessage, error) {
+	found := eval.Extract(&eval.Response{Text: step.Text}, q.sample.Tools, names).Rescued
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var b strings.Builder
+	for _, c := range found {
+		text, failed, err := o.call(ctx, q, c)
+		if err != nil {
+			return nil, err
+		}
+		line, err := json.Marshal(struct {
+			Name    string `json:"name"`
+			Content string `json:"content"`
+			IsError bool   `json:"is_error,omitempty"`
+		}{c.Name, text, failed})
+		if err != nil {
+			return nil, fmt.Errorf("writing the result of %s: %w", c.Name, err)
+		}
+		fmt.Fprintf(&b, "<tool_response>\n%s\n</tool_response>\n", line)
+	}
+	return []json.RawMessage{o.Wire.User(b.String())}, nil
+}
+
+// call runs a call, if it is one that the sample has.
+func (o *Options) call(ctx context.Context, q *question, call eval.Call) (text string, failed bool, err error) {
 	if !stage.Offers(&q.sample.Sample, call) {
 		return fmt.Sprintf("Error during execution: there is no function %q that takes such arguments", call.Name), true, nil
 	}

@@ -123,3 +123,46 @@ func TestAConversationNeedsAFabric(t *testing.T) {
 		t.Errorf("a state that cannot be reset: %+v, %v", done, err)
 	}
 }
+
+func TestAConversationIsLedInText(t *testing.T) {
+	for _, spec := range []string{"openai:m", "anthropic:m"} {
+		o, server := scripted(t, spec, modeltest.Script{
+			{Text: "First.\n<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"x\": 1}}\n</tool_call>\n<tool_call>{\"name\":\"nothing\",\"arguments\":{}}</tool_call>"},
+			{Text: "```json\n{\"name\": \"ls\", \"arguments\": {\"x\": 2}}\n```"}, // only lenient reading finds it
+			{Text: "I cannot sort."},
+			{Text: `<tool_call>{"name":"sort","arguments":{}}</tool_call>`},
+			{Text: "Sorted."},
+		})
+		fabric := &tape{}
+		o.Fabric, o.Text = fabric, true
+		path := filepath.Join(t.TempDir(), "responses.jsonl")
+		done, err := Run(t.Context(), path, conversations(t), o)
+		if err != nil || done.Asked != 1 || done.Fault != nil {
+			t.Fatalf("%s: %+v, %v; refused: %v", spec, done, err, server.Refused())
+		}
+		if want := []string{`reset {"id":"c"}`, `ls{"x": 1}`, `ls{"x": 2}`, `sort{}`}; !slices.Equal(fabric.ran, want) {
+			t.Errorf("%s: it ran %q", spec, fabric.ran)
+		}
+		asked := server.Asked()
+		if len(asked) != 5 || len(asked[0].Tools) != 0 || !strings.Contains(asked[0].System, `{"name":"ls"}`) || strings.Contains(asked[2].System, `"sort"`) || !strings.Contains(asked[3].System, `{"name":"sort"}`) {
+			t.Fatalf("%s: %d requests; the first has the instructions %s", spec, len(asked), asked[0].System)
+		}
+		if raw := string(asked[1].Raw); !strings.Contains(raw, `result of ls`) || !strings.Contains(raw, `tool_response`) || !strings.Contains(raw, "no function") {
+			t.Errorf("%s: the results are not in %s", spec, raw)
+		}
+		all, err := stage.ReadResponses(path)
+		if err != nil || len(all) != 1 || len(all[0].Turns) != 2 || len(all[0].Turns[0]) != 3 || all[0].Turns[0][0].Message != nil {
+			t.Fatalf("%s: %+v, %v", spec, all, err)
+		}
+		// Each call is found in its turn, at the level that finds it.
+		names := eval.NewNames(conversations(t)[0].Tools)
+		x := eval.Extract(&all[0].Response, conversations(t)[0].Tools, names)
+		if len(x.Calls) != 3 || len(x.Rescued) != 4 || x.Rescued[3].Name != "sort" || x.Rescued[3].Turn != 1 {
+			t.Errorf("%s: the calls are %+v, lenient %+v", spec, x.Calls, x.Rescued)
+		}
+		o.Text = false
+		if _, err := Run(t.Context(), path, conversations(t), o); err == nil || !strings.Contains(err.Error(), "other settings") {
+			t.Errorf("%s: the same file with calls of the API: %v", spec, err)
+		}
+	}
+}

@@ -22,11 +22,19 @@ Call all tools that are needed in one answer; call none if no tool helps.
 
 The tools, one a line:
 `
+	systemTurns = `Do what the user asks by calling tools. Write each call as a block:
+<tool_call>
+{"name": "tool_name", "arguments": {…}}
+</tool_call>
+The next message has the result of each call in a <tool_response> block. When no more calls are needed, answer without a block.
+
+The tools, one a line:
+`
 )
 
 // prepare makes the request of a question.
 func (o *Options) prepare(q *question) error {
-	if converses(&q.sample.Sample) {
+	if q.sample.Converses() {
 		return o.prepareTurns(q)
 	}
 	messages, err := o.messages(&q.sample.Sample)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +21,10 @@ type record struct {
 	Question    json.RawMessage `json:"question"`
 	Tools       json.RawMessage `json:"tools"`
 	TargetTools json.RawMessage `json:"target_tools"`
+	Turns       []struct {
+		Question    string          `json:"question"`
+		TargetTools json.RawMessage `json:"target_tools"`
+	} `json:"turns"`
 }
 
 // readLines reads JSON Lines with question, tools and target_tools.
@@ -46,17 +52,62 @@ func lineSample(i int, line *element) (sample eval.Sample, err error) {
 	if sample.ID == "" {
 		sample.ID = strconv.Itoa(i + 1)
 	}
+	if sample.Tools, err = toolsOf(r.Tools); err != nil {
+		return sample, line.fault("tools: %w", err)
+	}
+	if len(r.Turns) > 0 {
+		if err := r.turns(&sample); err != nil {
+			return sample, line.fault("turns: %w", err)
+		}
+		return sample, nil
+	}
 	if isNull(r.Question) {
 		return sample, line.fault("the member question is missing")
 	}
 	sample.Question, sample.Messages = question(r.Question)
-	if sample.Tools, err = toolsOf(r.Tools); err != nil {
-		return sample, line.fault("tools: %w", err)
-	}
 	if sample.Expected, err = targets(r.TargetTools); err != nil {
 		return sample, line.fault("target_tools: %w", err)
 	}
 	return sample, nil
+}
+
+// turns reads a conversation whose calls are expected turn by turn.
+func (r *record) turns(sample *eval.Sample) error {
+	if !isNull(r.Question) || !isNull(r.TargetTools) {
+		return errors.New("a conversation has its questions and target_tools in its turns")
+	}
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	var messages [][]message
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		if t.Question == "" {
+			return fmt.Errorf("turn %d has no question", i+1)
+		}
+		expected, err := targets(t.TargetTools)
+		if err != nil {
+			return fmt.Errorf("target_tools of turn %d: %w", i+1, err)
+		}
+		sample.Turns = append(sample.Turns, eval.Turn{Question: t.Question, Expected: expected})
+		messages = append(messages, []message{{"user", t.Question}})
+		for _, name := range expected {
+			if !slices.Contains(sample.Expected, name) {
+				sample.Expected = append(sample.Expected, name)
+			}
+		}
+	}
+	sample.Question = r.Turns[0].Question
+	if sample.Expected == nil {
+		sample.Expected = []string{}
+	}
+	raw, err := json.Marshal(messages)
+	if err != nil {
+		return fmt.Errorf("encoding the questions: %w", err)
+	}
+	sample.Messages = raw
+	return nil
 }
 
 // question is a text, or a conversation, of which the question is the last message of the user.

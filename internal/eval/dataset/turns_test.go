@@ -3,8 +3,11 @@ package dataset
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/internal/eval"
 )
 
 const turnsQuestion = `{"id":"multi_turn_miss_func_0","question":[[{"role":"user","content":"Q"}],[]],"initial_config":{"MathAPI":{"b":1,"a":2},"Other":{}},"involved_classes":["MathAPI"],"missed_function":{"1":["mean"]},"excluded_function":["round"]}`
@@ -105,4 +108,32 @@ func FuzzConversationsAreReadOrTheirFaultHasAPlace(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAConversationHasItsQuestionsInTurns(t *testing.T) {
+	read := func(text string) ([]eval.Sample, error) {
+		return linesOf(&source{"f", []byte(text)}, Options{})
+	}
+	samples, err := read(`{"id":"1","tools":["a","b"],"turns":[{"question":"One.","target_tools":"a"},{"question":"Two.","target_tools":[]},{"question":"Three.","target_tools":"b, a"}]}`)
+	if err != nil || len(samples) != 1 {
+		t.Fatal(samples, err)
+	}
+	s := samples[0]
+	if !s.Converses() || s.Question != "One." || !slices.Equal(s.Expected, []string{"a", "b"}) || len(s.Turns) != 3 || len(s.Turns[1].Expected) != 0 || !slices.Equal(s.Turns[2].Expected, []string{"b", "a"}) {
+		t.Errorf("%+v", s)
+	}
+	if want := `[[{"role":"user","content":"One."}],[{"role":"user","content":"Two."}],[{"role":"user","content":"Three."}]]`; string(s.Messages) != want {
+		t.Errorf("the messages %s", s.Messages)
+	}
+	for text, want := range map[string]string{
+		`{"turns":[{"question":"One.","target_tools":"a"},{"target_tools":"a"}]}`: "turn 2 has no question",
+		`{"turns":[{"question":"One."}]}`:                                         "target_tools of turn 1: it is missing",
+		`{"question":"One.","turns":[{"question":"One.","target_tools":"a"}]}`:    "in its turns",
+		`{"turns":[{"question":"One.","target_tools":"a"}],"target_tools":"a"}`:   "in its turns",
+		`{"turns":"none","question":"One.","target_tools":"a"}`:                   "turns",
+	} {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f:1:") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // revision is that of the report. It grows with every change of its contents.
-const revision = 2
+const revision = 3
 
 // Settings are those that change a report, in addition to those of the scores.
 type Settings struct {
@@ -58,6 +58,20 @@ type Report struct {
 	// Executed sums up what the calls of the answers did, where they were run.
 	Executed *Executed `json:"executed,omitempty"`
 	Pass     []Pass    `json:"pass,omitempty"`
+	// Turns are those of conversations whose calls are expected turn by turn.
+	Turns []TurnMeans `json:"turns,omitempty"`
+}
+
+// TurnMeans is what turn n of conversations gives, at the level published.
+type TurnMeans struct {
+	// Turn counts from 1.
+	Turn int `json:"turn"`
+	// Samples are the conversations with such a turn.
+	Samples int `json:"samples"`
+	// Accuracy is the share of turns whose called tools are the expected ones.
+	Accuracy stats.Estimate `json:"accuracy"`
+	// Types counts the answers of each type.
+	Types map[eval.Type]int `json:"types"`
 }
 
 // Level is what one level of extraction gives.

@@ -19,6 +19,7 @@ func Rules() []string {
 		"Tools that a data set calls similar are accepted in place of the expected ones in the accuracy with similar tools alone.",
 		"Intervals are percentiles of a bootstrap over samples, with the mean over trials as the value of a sample.",
 		"Of an answer, the calls that lenient reading finds are run, if the sample offers their tools. An answer with a call of unknown outcome, or one that failed without its fault, is masked: it counts in no share of the execution.",
+		"In a conversation whose calls are expected turn by turn, a called tool counts for its turn alone: the compared sets are of pairs of a turn and a tool.",
 		"The constants of the reward are Callyard's; the published description has its shape alone.",
 	}
 }
@@ -47,8 +48,45 @@ func (m *maker) rest(r *Report) error {
 	if r.Executed, err = m.executed(); err != nil {
 		return err
 	}
-	r.Pass, err = m.pass()
+	if r.Pass, err = m.pass(); err != nil {
+		return err
+	}
+	r.Turns, err = m.turns()
 	return err
+}
+
+// turns are the means of each turn over the conversations that have it. An answer has one turn
+// more if it has calls behind the last of its sample, which is wrong.
+func (m *maker) turns() (all []TurnMeans, err error) {
+	for turn := 0; ; turn++ {
+		means := TurnMeans{Turn: turn + 1, Types: map[eval.Type]int{}}
+		var column []float64
+		for _, g := range m.groups {
+			right, n := 0, 0
+			for _, score := range g {
+				if turn >= len(score.Turns) {
+					continue
+				}
+				n++
+				t := score.Turns[turn].At(eval.Published)
+				if means.Types[t]++; t == eval.TypeCorrect {
+					right++
+				}
+			}
+			if n > 0 {
+				column = append(column, float64(right)/float64(n))
+			}
+		}
+		if len(column) == 0 {
+			return all, nil
+		}
+		estimates, err := m.bootstrap([][]float64{column})
+		if err != nil {
+			return nil, err
+		}
+		means.Samples, means.Accuracy = len(column), estimates[0]
+		all = append(all, means)
+	}
 }
 
 // executed sums up what the calls did, nil where none were run.

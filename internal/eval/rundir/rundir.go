@@ -30,8 +30,8 @@ type Options struct {
 	// Data is a data set, FORMAT:PATH; "" takes the samples in the folder.
 	Data string
 	Part dataset.Options
-	// Responses is a file of responses, or a folder of transcripts; "" takes those in the folder
-	// of the run.
+	// Responses is a file of responses, a transcript, or a folder of transcripts; "" takes those
+	// in the folder of the run.
 	Responses string
 	// Reward is the name of a preset, or a file; "" is the default.
 	Reward  string
@@ -165,9 +165,10 @@ func (o *Options) responses(samples []stage.Sample) (responses []stage.Response,
 	return responses, leftOut, err
 }
 
-// others are the responses in a file or of the transcripts in a folder, as the text of a file.
+// others are the responses in a file, or of a transcript or those in a folder, as the text of a
+// file.
 func (o *Options) others(samples []stage.Sample) (text []byte, leftOut int, err error) {
-	if info, err := os.Stat(o.Responses); err == nil && info.IsDir() {
+	if info, err := os.Stat(o.Responses); err == nil && info.IsDir() || stage.IsTranscript(o.Responses) {
 		return stage.Transcripts(o.Responses, samples)
 	}
 	if text, err = os.ReadFile(o.Responses); err != nil {

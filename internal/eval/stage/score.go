@@ -188,6 +188,13 @@ func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 func unanswered(w *answer, prepared *eval.Prepared, outcomes *Outcomes, settings Settings) Score {
 	out := Score{Score: prepared.Score(&eval.Response{ID: w.sample.ID, Trial: w.response.Trial}, settings.Reward), Unanswered: true}
 	none := eval.Selection{Type: eval.TypeNone, Missing: len(out.Expected)}
+	if len(out.Turns) > 0 {
+		none.Missing = out.Lenient.Missing // a tool counts in each turn
+	}
+	for i := range out.Turns {
+		t := &out.Turns[i]
+		t.Strict, t.Published, t.Lenient = none.Type, none.Type, none.Type
+	}
 	out.Strict, out.Published, out.Lenient = none, none, none
 	out.Reward = settings.Reward.Unanswered()
 	if out.Similar != nil {

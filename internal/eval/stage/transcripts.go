@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,11 @@ type step struct {
 		Name      string
 		Arguments json.RawMessage
 	} `json:"calls"`
+	Results []struct {
+		Name   string `json:"name"`
+		Server string `json:"server"`
+		Tool   string `json:"tool"`
+	} `json:"results"`
 	Masked bool `json:"masked"`
 }
 
@@ -43,29 +49,48 @@ type transcript struct {
 	masked   bool
 }
 
-// Transcripts makes responses of the transcripts in a folder, which are its files *.jsonl: those of
-// episodes and those of sessions of callyard agent. An episode answers the sample with the id of
-// its task, a session the sample whose question is its first prompt; the response of one that
-// answers none has the id of the session. Several answers to a sample are numbered in the order
-// in which they began. What a model called over all its turns is one response; the finish tool
+// maxFirstLine is the number of bytes of the line with which a transcript begins.
+const maxFirstLine = 64 << 10
+
+// IsTranscript says that a file begins as a transcript does. A file that cannot be read is none.
+func IsTranscript(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it is read only
+	begin, err := io.ReadAll(io.LimitReader(f, maxFirstLine))
+	if err != nil {
+		return false
+	}
+	first, _, _ := bytes.Cut(begin, []byte("\n"))
+	var s step
+	return json.Unmarshal(first, &s) == nil && s.Type == "session"
+}
+
+// Transcripts makes responses of a transcript, or of those in a folder, which are its files *.jsonl:
+// those of episodes and those of sessions of callyard agent. An episode answers the sample with the
+// id of its task, a session the sample whose prompts are the first that it has too; the response of
+// one that answers none has the id of the session. Several answers to a sample are numbered in the
+// order in which they began. The answer to a conversation has the calls of each turn, which begins
+// with a prompt; else what a model called over all its turns is one response. The finish tool
 // of an episode and the agent's search for tools are no calls. Masked episodes have no valid
 // result, and transcripts without an answer have none: they are left out, and counted in
 // leftOut. The text is that of a file of responses.
-func Transcripts(folder string, samples []Sample) (text []byte, leftOut int, err error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
-	if err != nil {
-		return nil, 0, fmt.Errorf("looking for transcripts: %w", err)
+func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err error) {
+	files := []string{path}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*.jsonl")); err != nil {
+			return nil, 0, fmt.Errorf("looking for transcripts: %w", err)
+		}
 	}
 	if len(files) == 0 {
-		return nil, 0, fmt.Errorf("%s has no transcript, which is a file *.jsonl: name the folder of one environment, or that of the sessions", folder)
+		return nil, 0, fmt.Errorf("%s has no transcript, which is a file *.jsonl: name the folder of one environment, or that of the sessions", path)
 	}
-	byQuestion := make(map[string]string, len(samples))
-	for i := range samples {
-		byQuestion[strings.TrimSpace(samples[i].Question)] = samples[i].ID
-	}
+	known := newPrompted(samples)
 	var all []*transcript
 	for _, path := range files {
-		t, err := readTranscript(path, byQuestion)
+		t, err := readTranscript(path, known)
 		switch {
 		case err != nil:
 			return nil, 0, err
@@ -90,7 +115,7 @@ func Transcripts(folder string, samples []Sample) (text []byte, leftOut int, err
 }
 
 // readTranscript reads one file. A last line that a kill left incomplete is left out.
-func readTranscript(path string, byQuestion map[string]string) (*transcript, error) {
+func readTranscript(path string, known *prompted) (*transcript, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -102,55 +127,138 @@ func readTranscript(path string, byQuestion map[string]string) (*transcript, err
 	if len(steps) == 0 || steps[0].Type != "session" {
 		return nil, fmt.Errorf("%s is not a transcript: it does not begin with a session", path)
 	}
-	return takeSteps(path, steps, byQuestion)
+	return takeSteps(path, steps, known)
 }
 
-func takeSteps(path string, steps []step, byQuestion map[string]string) (*transcript, error) {
+func takeSteps(path string, steps []step, known *prompted) (*transcript, error) {
 	begin := &steps[0]
-	t := &transcript{path: path, began: begin.Time, response: eval.Response{ID: begin.Task}}
-	var calls []map[string]any
-	var said []string
-	for i := range steps {
-		s := &steps[i]
-		t.masked = t.masked || s.Masked
-		if s.Type == "user" && t.response.ID == "" {
-			if t.response.ID = byQuestion[strings.TrimSpace(s.Text)]; t.response.ID == "" {
-				t.response.ID = begin.Session
-			}
-		}
-		if s.Type != "answer" {
-			continue
-		}
-		t.answers++
-		if s.Text != "" {
-			said = append(said, s.Text)
-		}
-		if bytes.HasPrefix(s.Body, []byte(`{"text":`)) {
-			continue // its calls are in its text
-		}
-		for _, c := range s.Calls {
-			if c.Name == findTools || c.Name == begin.Finish && begin.Finish != "" {
-				continue
-			}
-			if len(c.Arguments) == 0 {
-				c.Arguments = json.RawMessage("{}")
-			}
-			calls = append(calls, map[string]any{
-				"id": fmt.Sprintf("call_%d", len(calls)), "type": "function", "function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)},
-			})
-		}
+	sample := known.of(begin, steps)
+	t := &transcript{path: path, began: begin.Time, response: eval.Response{ID: cmp.Or(begin.Task, begin.Session)}}
+	if sample != nil {
+		t.response.ID = sample.ID
 	}
-	t.response.ID = cmp.Or(t.response.ID, begin.Session)
 	if t.response.ID == "" {
 		return nil, errors.New(path + " is not a transcript: its session has no id")
 	}
-	t.response.Text = strings.Join(said, "\n")
-	if len(calls) > 0 {
-		message, err := json.Marshal(map[string]any{"role": "assistant", "content": nil, "tool_calls": calls})
-		if err != nil {
-			return nil, fmt.Errorf("encoding the calls of %s: %w", path, err)
+	names := toolNames(sample, steps)
+	var turns []turnSteps
+	for i := range steps {
+		s := &steps[i]
+		t.masked = t.masked || s.Masked
+		if s.Type == "user" || s.Type == "answer" && len(turns) == 0 {
+			turns = append(turns, turnSteps{})
 		}
-		t.response.Message = message
+		if s.Type == "answer" {
+			t.answers++
+			turns[len(turns)-1].add(s, begin.Finish, names)
+		}
 	}
+	if sample != nil && sample.Converses() {
+		t.response.Turns = make([][]eval.Step, 0, len(turns))
+		for i := range turns {
+			t.response.Turns = append(t.response.Turns, turns[i].steps())
+		}
+		return t, nil
+	}
+	var whole turnSteps
+	for i := range turns {
+		whole = append(whole, turns[i]...)
+	}
+	one := whole.joined()
+	t.response.Text, t.response.Message = one.Text, one.Message
 	return t, nil
+}
+
+// turnSteps are the answers of a model in a turn.
+type turnSteps []turnStep
+
+type turnStep struct {
+	text  string
+	calls []eval.Call
+}
+
+// add adds an answer. names are those of tools in the sample.
+func (t *turnSteps) add(s *step, finish string, names map[string]string) {
+	one := turnStep{text: s.Text}
+	if !bytes.HasPrefix(s.Body, []byte(`{"text":`)) { // else its calls are in its text
+		for _, c := range s.Calls {
+			if c.Name == findTools || c.Name == finish && finish != "" {
+				continue
+			}
+			one.calls = append(one.calls, eval.Call{Name: cmp.Or(names[c.Name], c.Name), Arguments: c.Arguments})
+		}
+	}
+	*t = append(*t, one)
+}
+
+// steps are the answers as those of a conversation.
+func (t turnSteps) steps() []eval.Step {
+	all := make([]eval.Step, 0, len(t))
+	for i := range t {
+		all = append(all, t[i:i+1].joined())
+	}
+	return all
+}
+
+// joined is one answer with all texts and calls.
+func (t turnSteps) joined() (all eval.Step) {
+	var said []string
+	message := struct {
+		Content *string    `json:"content"`
+		Role    string     `json:"role"`
+		Calls   []calledAs `json:"tool_calls"`
+	}{Role: "assistant"}
+	for i := range t {
+		if t[i].text != "" {
+			said = append(said, t[i].text)
+		}
+		for _, c := range t[i].calls {
+			call := calledAs{ID: fmt.Sprintf("call_%d", len(message.Calls)), Type: "function"}
+			call.Function.Name, call.Function.Arguments = c.Name, cmp.Or(string(c.Arguments), "{}")
+			message.Calls = append(message.Calls, call)
+		}
+	}
+	all.Text = strings.Join(said, "\n")
+	if len(message.Calls) > 0 {
+		all.Message, _ = json.Marshal(message) // it has texts alone, which can be written
+	}
+	return all
+}
+
+// calledAs is a call in the message of an answer, in the format of chat completions.
+type calledAs struct {
+	Function struct {
+		Arguments string `json:"arguments"`
+		Name      string `json:"name"`
+	} `json:"function"`
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+// toolNames gives the name in the sample for names under which a model knew tools, where the
+// sample has the name that the tool has at its server. The results of calls tell which that is.
+func toolNames(sample *Sample, steps []step) map[string]string {
+	if sample == nil {
+		return nil
+	}
+	names := make(map[string]string)
+	for i := range steps {
+		for _, r := range steps[i].Results {
+			if r.Tool != "" && !namesTool(sample, "", r.Name) && namesTool(sample, r.Server, r.Tool) {
+				names[r.Name] = r.Tool
+			}
+		}
+	}
+	return names
+}
+
+// namesTool says that a sample names a tool in exactly this way. One that it offers may be of another
+// server.
+func namesTool(s *Sample, server, name string) bool {
+	for i := range s.Tools {
+		if t := &s.Tools[i]; t.Name == name && (server == "" || t.Server == "" || t.Server == server) {
+			return true
+		}
+	}
+	return len(s.Tools) == 0 && slices.Contains(s.Expected, name) || s.Check != nil && slices.Contains(s.Check.Hidden, name)
 }

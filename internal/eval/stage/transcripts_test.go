@@ -44,6 +44,7 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 func FuzzATranscriptIsOneAnswerOrAFault(f *testing.F) {
 	f.Add(`{"type":"session","session":"s","task":"t"}` + "\n" + `{"type":"answer","text":"x","calls":[{"ID":"1","Name":"f","Arguments":{}}]}` + "\n")
 	f.Add(`{"type":"session"}` + "\n" + `{"type":"answer","body":{"text":1}}` + "\n{")
+	f.Add(`{"type":"session","session":"s"}` + "\n" + `{"type":"user","text":"A?"}` + "\n" + `{"type":"answer","calls":[{"Name":"x"}]}` + "\n" + `{"type":"results","results":[{"name":"x","server":"demo","tool":"add"}]}` + "\n")
 	f.Add("{}\n")
 	dir := f.TempDir()
 	path := filepath.Join(dir, "r.jsonl")
@@ -51,7 +52,7 @@ func FuzzATranscriptIsOneAnswerOrAFault(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, leftOut, err := Transcripts(dir, nil)
+		out, leftOut, err := Transcripts(dir, []Sample{promptedBy("s", "A?", "B?")})
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), path) {
 				t.Errorf("%v", err)
