@@ -55,6 +55,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(mcpCommand(), doctorCommand(), versionCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
+	addLists(root)
 	root.SetFlagErrorFunc(flagFault)
 	root.Version = buildinfo.Read().String()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the line of the command version

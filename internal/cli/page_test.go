@@ -45,6 +45,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Hidden {
 		return
 	}
+	if c.Annotations[sameAsGroup] != "" {
+		fmt.Fprintf(b, "\n### `%s`\n\n%s, with the same flags. `ls` is another word for `list`.\n\n```text\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
+		return
+	}
 	if c.HasParent() && c.Runnable() {
 		fmt.Fprintf(b, "\n### `%s`\n\n%s.\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."), c.UseLine())
 		var rows strings.Builder
