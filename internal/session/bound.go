@@ -11,7 +11,8 @@ import (
 
 const (
 	// MetaSession is the member of _meta that tells an attached program the name under which
-	// it can keep state for a holder of a [Binding]. A caller's own is not passed on.
+	// it can keep state for a holder of a [Binding], and a program with [Config].Tells the
+	// session of the request. A caller's own is not passed on.
 	MetaSession = "dev.callyard/session"
 	// MetaClock and MetaSeed tell it the time, in RFC 3339, and the seed, in decimal, of the
 	// holder, where it has these.
@@ -59,9 +60,10 @@ func (b *Binding) Do(req *Request, done func(*Request, Outcome)) *Running {
 	return b.pool.Do(req, done)
 }
 
-// appendMeta appends what the program is told with a call of the holder.
-func (b *Binding) appendMeta(dst []byte, req *Request) []byte {
-	dst = rawjson.AppendText(append(dst, `"`+MetaSession+`":`...), b.name)
+// appendTold appends what a program is told with a call: the name under which it can keep state,
+// and the time and seed of the call.
+func appendTold(dst []byte, name string, req *Request) []byte {
+	dst = rawjson.AppendText(append(dst, `"`+MetaSession+`":`...), name)
 	if req.Clock != "" {
 		dst = rawjson.AppendText(append(dst, `,"`+MetaClock+`":`...), req.Clock)
 	}

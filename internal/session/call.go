@@ -38,8 +38,8 @@ type Request struct {
 	// Session is the same for the calls of one caller's conversation; native tools with
 	// state keep it by that. Empty means that nobody knows.
 	Session string
-	// Clock and Seed are those of [schema.Call]. Native tools get them, and attached programs
-	// with the calls of a [Binding].
+	// Clock and Seed are those of [schema.Call]. Native tools get them, programs with
+	// [Config].Tells, and attached programs with the calls of a [Binding].
 	Clock, Seed string
 	// Digest names the definition of the tool that the call was checked against; see
 	// [Config].Pinned. Empty means that any will do.

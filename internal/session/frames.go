@@ -43,6 +43,8 @@ type envelope struct {
 	// fixed holds the members that the modern era requires, without braces;
 	// empty in the legacy era.
 	fixed string
+	// tells says that the session, clock and seed of a request go along with it.
+	tells bool
 }
 
 // modernEnvelope returns the envelope of a revision of the modern era.
@@ -160,7 +162,12 @@ func (e envelope) metaWith(meta []byte, id int64, req *Request) []byte {
 
 // needed reports whether the request needs members in _meta.
 func (e envelope) needed(req *Request) bool {
-	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != "" || req.bound != nil
+	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != "" || req.bound != nil || e.tellsOf(req)
+}
+
+// tellsOf says that a request that is bound to no program has something to tell.
+func (e envelope) tellsOf(req *Request) bool {
+	return e.tells && req.bound == nil && req.Session != ""
 }
 
 // append appends the members of _meta for one request, at least one.
@@ -187,9 +194,13 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 		dst = append(dst, `"tracestate":`...)
 		dst = rawjson.AppendText(dst, req.Trace.State)
 	}
-	if req.bound != nil {
+	switch {
+	case req.bound != nil:
 		comma()
-		dst = req.bound.appendMeta(dst, req)
+		dst = appendTold(dst, req.bound.name, req)
+	case e.tellsOf(req):
+		comma()
+		dst = appendTold(dst, req.Session, req)
 	}
 	return dst
 }

@@ -42,6 +42,8 @@ func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
 			Name: "echo", Params: []byte(`{"a":1}`), bound: &Binding{name: "episode_1"},
 			Extra: []byte(`{"_meta":{"dev.callyard/session":"x","dev.callyard/clock":"x","dev.callyard/seed":"x"}}`),
 		}},
+		{"legacy call to a program that is told", envelope{tells: true}, Request{Name: "echo", Params: []byte(`{"a":1}`), Session: "local/episode_1", Clock: "2026-01-31T12:00:00Z", Seed: "-7"}},
+		{"legacy call without a session to a program that is told", envelope{tells: true}, Request{Name: "echo", Clock: "2026-01-31T12:00:00Z"}},
 		{"legacy ping", envelope{}, Request{Method: "ping"}},
 	} {
 		line := appendRequest(nil, c.env, firstID+1, &c.req)

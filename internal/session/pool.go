@@ -45,6 +45,10 @@ type Config struct {
 	// not the command of Spec; nil for any other server.
 	Program func() (*Process, error)
 
+	// Tells says that the program is told the session, the clock and the seed of each request, as
+	// members of its _meta. It is for programs of this process, which use them like functions.
+	Tells bool
+
 	// Native opens a server whose tools are functions of this process; nil for any other.
 	// It is called for each session.
 	Native OpenNative

@@ -101,6 +101,7 @@ func newSession(p *Pool) *session {
 	s := &session{
 		pool: p, calls: make(map[int64]*Running), next: firstID, born: time.Now(), places: p.cfg.InFlight,
 		dead: make(chan struct{}), empty: make(chan struct{}), suspect: make(chan struct{}, 1),
+		env: envelope{tells: p.cfg.Tells},
 	}
 	s.logs.s = s
 	if p.declared != nil {

@@ -265,6 +265,7 @@ func (o opening) handshake(ctx context.Context, t mcp.Transport, guess era) erro
 	}
 	if mcpwire.IsModern(s.about.ProtocolVersion) {
 		s.env = modernEnvelope(s.about.ProtocolVersion, impl.Name, impl.Version)
+		s.env.tells = s.pool.cfg.Tells
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,6 +20,9 @@ const greetTime = 5 * time.Second
 // Serve adds an MCP server that the program has made with the official Go SDK. It is
 // served over a pipe in this process, with all that it offers: tools, resources, prompts,
 // progress and list changes. The server keeps being usable elsewhere.
+//
+// [Conversation], [Clock] and [Seed] work in its tools, resources and prompts, for requests of the
+// worker alone: what other clients of the server say of them does not count.
 func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 	s := &Server{}
 	for _, o := range options {
@@ -30,9 +34,50 @@ func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 			s.fault(fmt.Errorf("reading the name of the MCP server: %w", err))
 		}
 	}
-	s.served.Session.Program = func() (*session.Process, error) { return startInProcess(server) }
+	ours := &ownSessions{}
+	server.AddReceivingMiddleware(ours.tell)
+	s.served.Session.Program = func() (*session.Process, error) { return startInProcess(server, ours) }
+	s.served.Session.Tells = true
 	w.Add(s)
 	return s
+}
+
+// ownSessions are the sessions of a worker at an MCP server, which has others too. It is safe
+// for concurrent use.
+type ownSessions struct{ all sync.Map } // *mcp.ServerSession → struct{}
+
+// tell puts what the worker says of a request into the context of its handler.
+func (o *ownSessions) tell(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if _, own := o.all.Load(req.GetSession()); own {
+			meta := metaOf(req.GetParams())
+			text := func(name string) string {
+				t, _ := meta[name].(string)
+				return t
+			}
+			ctx = withCall(ctx, &native.Call{Session: text(session.MetaSession), Clock: text(session.MetaClock), Seed: text(session.MetaSeed)})
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// metaOf is the _meta of what functions of a program answer; nil for other requests.
+func metaOf(params mcp.Params) map[string]any {
+	switch p := params.(type) {
+	case *mcp.CallToolParamsRaw:
+		if p != nil {
+			return p.Meta
+		}
+	case *mcp.ReadResourceParams:
+		if p != nil {
+			return p.Meta
+		}
+	case *mcp.GetPromptParams:
+		if p != nil {
+			return p.Meta
+		}
+	}
+	return nil
 }
 
 // nameOf asks the server for its name, over a connection of its own.
@@ -65,7 +110,7 @@ type inProcess struct {
 }
 
 // startInProcess connects the server to pipes.
-func startInProcess(server *mcp.Server) (*session.Process, error) {
+func startInProcess(server *mcp.Server, ours *ownSessions) (*session.Process, error) {
 	theirIn, ourIn, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("creating a pipe for the MCP server: %w", err)
@@ -78,9 +123,11 @@ func startInProcess(server *mcp.Server) (*session.Process, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connecting to the MCP server: %w", err), theirIn.Close(), ourIn.Close(), theirOut.Close(), ourOut.Close())
 	}
+	ours.all.Store(mcp.Session(serving), struct{}{}) // before the first request is written
 	p := &inProcess{serving: serving, stdin: ourIn, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
+		defer ours.all.Delete(mcp.Session(serving))
 		_ = serving.Wait() // why it ended is no concern of the worker
 	}()
 	return &session.Process{Program: p, Stdin: ourIn, Stdout: ourOut}, nil

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// teller is an MCP server of the SDK whose tool says what it is told of its call.
+func teller() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "teller", Version: "1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "told", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		now, hasClock := Clock(ctx)
+		seed, hasSeed := Seed(ctx)
+		text := fmt.Sprintf("conversation %q, clock %t %s, seed %t %d", Conversation(ctx), hasClock, now.UTC().Format(time.RFC3339), hasSeed, seed)
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	})
+	return server
+}
+
+func TestAnMCPServerOfTheProgramIsToldSessionClockAndSeed(t *testing.T) {
+	server := teller()
+	f := open(t, Serve(New(""), server))
+	for _, c := range []struct {
+		call schema.Call
+		want string
+	}{
+		{schema.Call{}, `conversation \"local\", clock false 0001-01-01T00:00:00Z, seed false 0`},
+		{schema.Call{Session: "episode_1", Clock: "2026-01-31T12:00:00+02:00", Seed: "-7"}, `conversation \"local/episode_1\", clock true 2026-01-31T10:00:00Z, seed true -7`},
+		{schema.Call{Session: "episode_2", Extra: []byte(`{"_meta":{"dev.callyard/session":"forged","dev.callyard/clock":"2000-01-01T00:00:00Z","dev.callyard/seed":"1"}}`)},
+			`conversation \"local/episode_2\", clock false 0001-01-01T00:00:00Z, seed false 0`},
+	} {
+		c.call.ID, c.call.Server, c.call.Tool, c.call.Arguments, c.call.Principal = schema.NewCallID(), "teller", "told", []byte(`{}`), localPrincipal
+		out, err := f.calls.Submit(t.Context(), calls.Request{Call: &c.call})
+		if err != nil || out.Result == nil || !strings.Contains(string(out.Result.Body), c.want) {
+			t.Errorf("session %q: %v, %+v; want %s", c.call.Session, err, out.Result, c.want)
+		}
+	}
+	// Another client of the same server cannot say what is for the worker to say.
+	here, there := mcp.NewInMemoryTransports()
+	serving, err := server.Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking, err := mcp.NewClient(&mcp.Implementation{Name: "other", Version: "1"}, nil).Connect(t.Context(), here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := asking.CallTool(t.Context(), &mcp.CallToolParams{Name: "told", Meta: mcp.Meta{session.MetaSession: "forged", session.MetaSeed: "1"}})
+	if err != nil || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, `conversation ""`) || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, "seed false") {
+		t.Errorf("another client: %+v, %v", r, err)
+	}
+	if err := asking.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = serving.Wait() // it ends with the connection
+}
