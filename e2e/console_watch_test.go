@@ -32,7 +32,7 @@ func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 
 	d := startUp(t, setup{
 		servers: serversFile(t, map[string]entry{"crm": scripted(mcptest.Echo)}), flags: []string{"--approver-listen", "127.0.0.1:0"},
-		env: []string{quickStop, "CALLYARD_APPROVER_CONSOLE_ENVIRONMENTS=" + env.url, "CALLYARD_APPROVER_CONSOLE_EVALUATIONS=" + runs},
+		env: []string{quickStop, "CALLYARD_APPROVER_CONSOLE_ENVIRONMENTS=" + env.url, "CALLYARD_FRONT_DOOR_EVALUATIONS=" + runs},
 	})
 	pages := d.says(t, `approvals\s+(http://\S+)`)[1]
 	p := openTab(startBrowser(t), t, true)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,10 +39,16 @@ func besiege(t testing.TB) *besieged {
 	people, forPeople := warrantKeys(t, "approver")
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, "rules:\n  - name: people\n    match: {server: pay, tool: echo}\n    approval: {groups: [approvers], expires: 1h}\n")
+	runs := t.TempDir()
+	if err := os.Mkdir(filepath.Join(runs, "known"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(runs, "known", "report.json"), `{"samples":1,"levels":[{"level":"published"}],"scoring":{"reward":{"name":"r"}}}`)
+	write(t, filepath.Join(runs, "known", "scores.jsonl"), "")
 	b.worker = startWorker(t, setup{nats: nats.url, servers: servers, env: []string{
 		"CALLYARD_WORKER_LISTEN=" + b.probes, "CALLYARD_WARRANTS_CALLER_KEYS=" + forCallers, "CALLYARD_WARRANTS_PEOPLE_KEYS=" + forPeople,
 	}})
-	b.door = startFrontDoor(t, setup{nats: nats.url, env: []string{quickStop, "CALLYARD_WARRANTS_KEY_FILE=" + callers}, flags: []string{"--policy", policy}})
+	b.door = startFrontDoor(t, setup{nats: nats.url, env: []string{quickStop, "CALLYARD_WARRANTS_KEY_FILE=" + callers, "CALLYARD_FRONT_DOOR_EVALUATIONS=" + runs}, flags: []string{"--policy", policy}})
 	b.approver = startApprover(t, setup{nats: nats.url, config: "approver:\n  drain_delay: 1ms\n  local_groups: [approvers]\n", env: []string{"CALLYARD_WARRANTS_KEY_FILE=" + people}})
 	b.door.waitServers(t, 1, "everything", "pay")
 	b.know(t)
@@ -84,6 +91,7 @@ func (b *besieged) know(t testing.TB) {
 		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
 		"/keys/{id}": id(key.ID), "PATCH /keys/{id}": id(key.ID), "/keys/{id}/rotate": id(key.ID), "DELETE /keys/{id}": id("nobody"),
+		"/evaluations/{id}": id("known"), "/evaluations/{id}/page": id("known"),
 		"/tenants/{tenant}": {"tenant": "default"},
 		"/sets/{name}":      {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/calls/{id}/replay": id(call), "/confirmations/{id}": id(h.ID),

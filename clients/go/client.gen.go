@@ -450,6 +450,27 @@ func (e ConversionRequestTo) Valid() bool {
 	}
 }
 
+// Defines values for EvaluationLevelLevel.
+const (
+	EvaluationLevelLevelLenient   EvaluationLevelLevel = "lenient"
+	EvaluationLevelLevelPublished EvaluationLevelLevel = "published"
+	EvaluationLevelLevelStrict    EvaluationLevelLevel = "strict"
+)
+
+// Valid indicates whether the value is a known member of the EvaluationLevelLevel enum.
+func (e EvaluationLevelLevel) Valid() bool {
+	switch e {
+	case EvaluationLevelLevelLenient:
+		return true
+	case EvaluationLevelLevelPublished:
+		return true
+	case EvaluationLevelLevelStrict:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExportedKeyOrigin.
 const (
 	ExportedKeyOriginAPI           ExportedKeyOrigin = "api"
@@ -2754,6 +2775,192 @@ type DisabledTools struct {
 
 	// Wide Whether server and tool are patterns.
 	Wide *bool `json:"wide,omitempty"`
+}
+
+// Evaluation defines model for Evaluation.
+type Evaluation struct {
+	Accuracy *EvaluationEstimate `json:"accuracy,omitempty"`
+	Answers  *int64              `json:"answers,omitempty"`
+
+	// At When the report was written; of a run without one, when its files were.
+	At time.Time `json:"at"`
+
+	// Data The data set as it was named.
+	//
+	// Examples: jsonl:questions.jsonl
+	Data *string             `json:"data,omitempty"`
+	F1   *EvaluationEstimate `json:"f1,omitempty"`
+
+	// Fault Why there is no report.
+	Fault *string `json:"fault,omitempty"`
+
+	// ID The name of the run, which is that of its folder.
+	//
+	// Examples: 2026-01-02-qwen3
+	ID      string              `json:"id"`
+	Reward  *EvaluationEstimate `json:"reward,omitempty"`
+	Samples *int64              `json:"samples,omitempty"`
+
+	// Scored Whether there is a report. Without one the members from data on are absent.
+	Scored bool `json:"scored"`
+
+	// Trials The number of answers to a sample, at most.
+	Trials *int64 `json:"trials,omitempty"`
+}
+
+// EvaluationCategory defines model for EvaluationCategory.
+type EvaluationCategory struct {
+	Metrics EvaluationMetrics `json:"metrics"`
+	Name    string            `json:"name"`
+	Samples int64             `json:"samples"`
+
+	// Types The number of answers of each type.
+	Types map[string]int64 `json:"types"`
+}
+
+// EvaluationCheck defines model for EvaluationCheck.
+type EvaluationCheck struct {
+	// Categories That share by category.
+	Categories map[string]float64 `json:"categories"`
+
+	// Errors The number of answers with each first fault.
+	Errors map[string]int64   `json:"errors"`
+	Valid  EvaluationEstimate `json:"valid"`
+}
+
+// EvaluationEstimate defines model for EvaluationEstimate.
+type EvaluationEstimate struct {
+	High float64 `json:"high"`
+	Low  float64 `json:"low"`
+	Mean float64 `json:"mean"`
+}
+
+// EvaluationExecution defines model for EvaluationExecution.
+type EvaluationExecution struct {
+	Answers int64 `json:"answers"`
+	Calls   int64 `json:"calls"`
+	Denied  int64 `json:"denied"`
+
+	// Masked Answers without a valid result; they count in no share.
+	Masked int64 `json:"masked"`
+
+	// MaskedBecause The number of masked answers by reason.
+	MaskedBecause map[string]int64 `json:"masked_because,omitempty"`
+	Ok            int64            `json:"ok"`
+
+	// Refused Calls that were not run because the sample does not offer the tool.
+	Refused int64               `json:"refused"`
+	Results *EvaluationEstimate `json:"results,omitempty"`
+	Run     *EvaluationEstimate `json:"run,omitempty"`
+	State   *EvaluationEstimate `json:"state,omitempty"`
+}
+
+// EvaluationLevel defines model for EvaluationLevel.
+type EvaluationLevel struct {
+	Categories []EvaluationCategory `json:"categories"`
+	Level      EvaluationLevelLevel `json:"level"`
+	Macro      EvaluationMetrics    `json:"macro"`
+	Micro      EvaluationMetrics    `json:"micro"`
+
+	// Types The number of answers of each type.
+	Types map[string]int64 `json:"types"`
+}
+
+// EvaluationLevelLevel defines model for EvaluationLevel.Level.
+type EvaluationLevelLevel string
+
+// EvaluationList defines model for EvaluationList.
+type EvaluationList struct {
+	// Evaluations The newest first, at most 500.
+	Evaluations []Evaluation `json:"evaluations"`
+
+	// Total The number of all runs in the folder.
+	Total int64 `json:"total"`
+}
+
+// EvaluationMetrics defines model for EvaluationMetrics.
+type EvaluationMetrics struct {
+	Accuracy  EvaluationEstimate `json:"accuracy"`
+	F1        EvaluationEstimate `json:"f1"`
+	Precision EvaluationEstimate `json:"precision"`
+	Recall    EvaluationEstimate `json:"recall"`
+}
+
+// EvaluationPass defines model for EvaluationPass.
+type EvaluationPass struct {
+	K        int64              `json:"k"`
+	PassAllK EvaluationEstimate `json:"pass_all_k"`
+	PassAtK  EvaluationEstimate `json:"pass_at_k"`
+}
+
+// EvaluationReport defines model for EvaluationReport.
+type EvaluationReport struct {
+	AccuracyWithSimilar *EvaluationEstimate  `json:"accuracy_with_similar,omitempty"`
+	Answers             int64                `json:"answers"`
+	Check               *EvaluationCheck     `json:"check,omitempty"`
+	Data                *string              `json:"data,omitempty"`
+	Executed            *EvaluationExecution `json:"executed,omitempty"`
+
+	// ID Examples: 2026-01-02-qwen3
+	ID string `json:"id"`
+
+	// Inputs The digest of all that the report follows from.
+	Inputs string `json:"inputs"`
+
+	// Levels One for each level of extraction: strict, published and lenient.
+	Levels []EvaluationLevel `json:"levels"`
+
+	// Pass The accuracy over several trials.
+	Pass []EvaluationPass `json:"pass,omitempty"`
+
+	// Rewards The whole reward, and its terms alone.
+	Rewards []EvaluationReward `json:"rewards"`
+
+	// Rules The rules of scoring in short.
+	Rules         []string `json:"rules"`
+	Samples       int64    `json:"samples"`
+	SamplesDigest string   `json:"samples_digest"`
+
+	// Scoring The settings of the scores, with the constants of the reward.
+	Scoring map[string]interface{} `json:"scoring"`
+
+	// Settings The settings of the statistics.
+	Settings map[string]interface{} `json:"settings"`
+
+	// Skipped Samples without an answer that do not count.
+	Skipped []string `json:"skipped,omitempty"`
+	Trials  int64    `json:"trials"`
+
+	// Turns The turns of conversations whose calls are expected turn by turn.
+	Turns []EvaluationTurn `json:"turns,omitempty"`
+
+	// Unanswered Samples without an answer that count as wrong.
+	Unanswered int64 `json:"unanswered"`
+
+	// Version The version of the program that wrote it.
+	Version string `json:"version"`
+}
+
+// EvaluationReward defines model for EvaluationReward.
+type EvaluationReward struct {
+	Mean EvaluationEstimate `json:"mean"`
+
+	// Name Examples: full
+	Name string `json:"name"`
+}
+
+// EvaluationTurn defines model for EvaluationTurn.
+type EvaluationTurn struct {
+	Accuracy EvaluationEstimate `json:"accuracy"`
+
+	// Samples The conversations with such a turn.
+	Samples int64 `json:"samples"`
+
+	// Turn From 1.
+	Turn int64 `json:"turn"`
+
+	// Types The number of answers of each type.
+	Types map[string]int64 `json:"types"`
 }
 
 // ExportedKey defines model for ExportedKey.
@@ -6996,6 +7203,27 @@ type ClientInterface interface {
 	// Corresponds with POST /convert (the `ConvertTools` operationId).
 	ConvertTools(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListEvaluations List evaluations
+	//
+	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+	//
+	// Corresponds with GET /evaluations (the `ListEvaluations` operationId).
+	ListEvaluations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetEvaluation Show an evaluation
+	//
+	// The report of a run, as `callyard eval score` wrote it.
+	//
+	// Corresponds with GET /evaluations/{id} (the `GetEvaluation` operationId).
+	GetEvaluation(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetEvaluationPage Show an evaluation as a page
+	//
+	// The page of `callyard eval report`: one HTML file that runs no script and loads nothing.
+	//
+	// Corresponds with GET /evaluations/{id}/page (the `GetEvaluationPage` operationId).
+	GetEvaluationPage(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetEvents Follow the fleet
 	//
 	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
@@ -7951,6 +8179,57 @@ func (c *Client) ConvertToolsWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /convert (the `ConvertTools` operationId).
 func (c *Client) ConvertTools(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewConvertToolsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListEvaluations List evaluations
+//
+// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+//
+// Corresponds with GET /evaluations (the `ListEvaluations` operationId).
+func (c *Client) ListEvaluations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEvaluationsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetEvaluation Show an evaluation
+//
+// The report of a run, as `callyard eval score` wrote it.
+//
+// Corresponds with GET /evaluations/{id} (the `GetEvaluation` operationId).
+func (c *Client) GetEvaluation(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetEvaluationRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetEvaluationPage Show an evaluation as a page
+//
+// The page of `callyard eval report`: one HTML file that runs no script and loads nothing.
+//
+// Corresponds with GET /evaluations/{id}/page (the `GetEvaluationPage` operationId).
+func (c *Client) GetEvaluationPage(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetEvaluationPageRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -10560,6 +10839,101 @@ func NewConvertToolsRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListEvaluationsRequest constructs an http.Request for the ListEvaluations method
+func NewListEvaluationsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/evaluations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetEvaluationRequest constructs an http.Request for the GetEvaluation method
+func NewGetEvaluationRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/evaluations/%s", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetEvaluationPageRequest constructs an http.Request for the GetEvaluationPage method
+func NewGetEvaluationPageRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/evaluations/%s/page", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -13427,6 +13801,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /convert (the `ConvertTools` operationId).
 	ConvertToolsWithResponse(ctx context.Context, body ConvertToolsJSONRequestBody, reqEditors ...RequestEditorFn) (*ConvertToolsResponse, error)
+
+	// ListEvaluationsWithResponse List evaluations
+	//
+	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /evaluations (the `ListEvaluations` operationId).
+	ListEvaluationsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEvaluationsResponse, error)
+
+	// GetEvaluationWithResponse Show an evaluation
+	//
+	// The report of a run, as `callyard eval score` wrote it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /evaluations/{id} (the `GetEvaluation` operationId).
+	GetEvaluationWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetEvaluationResponse, error)
+
+	// GetEvaluationPageWithResponse Show an evaluation as a page
+	//
+	// The page of `callyard eval report`: one HTML file that runs no script and loads nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /evaluations/{id}/page (the `GetEvaluationPage` operationId).
+	GetEvaluationPageWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetEvaluationPageResponse, error)
 
 	// GetEventsWithResponse Follow the fleet
 	//
@@ -16343,6 +16744,255 @@ func (r ConvertToolsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ConvertToolsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListEvaluationsResponse401Headers the declared response headers of an HTTP 401 response for ListEvaluations
+type ListEvaluationsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListEvaluationsResponse503Headers the declared response headers of an HTTP 503 response for ListEvaluations
+type ListEvaluationsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ListEvaluationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EvaluationList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListEvaluationsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListEvaluationsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListEvaluationsResponse) GetJSON200() *EvaluationList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListEvaluationsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEvaluationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEvaluationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListEvaluationsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetEvaluationResponse401Headers the declared response headers of an HTTP 401 response for GetEvaluation
+type GetEvaluationResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type GetEvaluationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EvaluationReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetEvaluationResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetEvaluationResponse) GetJSON200() *EvaluationReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetEvaluationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetEvaluationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetEvaluationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetEvaluationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetEvaluationPageResponse401Headers the declared response headers of an HTTP 401 response for GetEvaluationPage
+type GetEvaluationPageResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetEvaluationPageResponse503Headers the declared response headers of an HTTP 503 response for GetEvaluationPage
+type GetEvaluationPageResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetEvaluationPageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetEvaluationPageResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetEvaluationPageResponse503Headers
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetEvaluationPageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetEvaluationPageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetEvaluationPageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetEvaluationPageResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -21675,6 +22325,51 @@ func (c *ClientWithResponses) ConvertToolsWithResponse(ctx context.Context, body
 	return ParseConvertToolsResponse(rsp)
 }
 
+// ListEvaluationsWithResponse List evaluations
+//
+// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /evaluations (the `ListEvaluations` operationId).
+func (c *ClientWithResponses) ListEvaluationsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEvaluationsResponse, error) {
+	rsp, err := c.ListEvaluations(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEvaluationsResponse(rsp)
+}
+
+// GetEvaluationWithResponse Show an evaluation
+//
+// The report of a run, as `callyard eval score` wrote it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /evaluations/{id} (the `GetEvaluation` operationId).
+func (c *ClientWithResponses) GetEvaluationWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetEvaluationResponse, error) {
+	rsp, err := c.GetEvaluation(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetEvaluationResponse(rsp)
+}
+
+// GetEvaluationPageWithResponse Show an evaluation as a page
+//
+// The page of `callyard eval report`: one HTML file that runs no script and loads nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /evaluations/{id}/page (the `GetEvaluationPage` operationId).
+func (c *ClientWithResponses) GetEvaluationPageWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetEvaluationPageResponse, error) {
+	rsp, err := c.GetEvaluationPage(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetEvaluationPageResponse(rsp)
+}
+
 // GetEventsWithResponse Follow the fleet
 //
 // Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
@@ -24930,6 +25625,234 @@ func ParseConvertToolsResponse(rsp *http.Response) (*ConvertToolsResponse, error
 		response.Headers401 = &headers
 	case rsp.StatusCode == 503:
 		var headers ConvertToolsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListEvaluationsResponse parses an HTTP response from a ListEvaluationsWithResponse call
+func ParseListEvaluationsResponse(rsp *http.Response) (*ListEvaluationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEvaluationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EvaluationList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListEvaluationsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListEvaluationsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetEvaluationResponse parses an HTTP response from a GetEvaluationWithResponse call
+func ParseGetEvaluationResponse(rsp *http.Response) (*GetEvaluationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetEvaluationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EvaluationReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetEvaluationResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetEvaluationPageResponse parses an HTTP response from a GetEvaluationPageWithResponse call
+func ParseGetEvaluationPageResponse(rsp *http.Response) (*GetEvaluationPageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetEvaluationPageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetEvaluationPageResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetEvaluationPageResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

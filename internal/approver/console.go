@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/console"
-	"github.com/callyard/callyard/internal/eval/runs"
 )
 
 // openConsole makes the console, if there is a front door for it to show: the one of the
@@ -17,9 +16,5 @@ func openConsole(o Options) (*console.Console, error) {
 	if at == nil {
 		return nil, nil
 	}
-	of := console.Options{FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log}
-	if dir := o.Config.Console.Evaluations; dir != "" {
-		of.Evaluations = runs.New(dir)
-	}
-	return console.New(of)
+	return console.New(console.Options{FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log})
 }

@@ -43,6 +43,7 @@ func newPages() *ui.Pages {
 			return seconds(*p / 1000)
 		},
 		"share":   func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+		"several": func(n *int64) bool { return n != nil && *n > 1 },
 		"fixed":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
 		"reward":  func(x *float64) string { return fmt.Sprintf("%.3f", *x) },
 		"length":  length,

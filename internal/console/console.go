@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/eval/runs"
 	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -26,8 +25,6 @@ type Options struct {
 	Transport http.RoundTripper
 	// Environments is the address of a callyard env; empty: the console has no pages of them.
 	Environments string
-	// Evaluations are the runs of evaluations; nil: the console has no pages of them.
-	Evaluations *runs.Folder
 	// ArgumentBytes is the most that the arguments of a call may take.
 	ArgumentBytes int
 	Log           *slog.Logger
@@ -135,13 +132,12 @@ func (c *Console) Routes() []Route {
 		{"GET " + usageFilePath, c.usageFile},
 		{"GET " + statePath, c.state},
 		{"POST " + statePath, c.importState},
+		{"GET " + evaluationsPath, evaluationPages{c}.list},
+		{"GET " + reportPath, evaluationPages{c}.report},
 		{"GET " + exportPath, c.exportState},
 	}
 	if c.o.Environments != "" {
 		routes = append(routes, Route{"GET " + environmentsPath, environmentPages{c}.list}, Route{"GET " + environmentPath, environmentPages{c}.one})
-	}
-	if c.o.Evaluations != nil {
-		routes = append(routes, Route{"GET " + evaluationsPath, evaluationPages{c}.list}, Route{"GET " + reportPath, evaluationPages{c}.report})
 	}
 	return routes
 }
@@ -153,12 +149,10 @@ func (c *Console) Links(here string) []ui.Link {
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
 		{To: Root + "/calls", Label: "Calls"}, {To: Root + "/batches", Label: "Batches"}, {To: Root + "/policy", Label: "Policy"}, {To: Root + "/sets", Label: "Sets"},
 		{To: keysPath, Label: "Keys"}, {To: tenantsPath, Label: "Tenants"}, {To: usagePath, Label: "Usage"}, {To: auditPath, Label: "Audit"}, {To: statePath, Label: "State"},
+		{To: evaluationsPath, Label: "Evaluations"},
 	}
 	if c.o.Environments != "" {
 		links = append(links, ui.Link{To: environmentsPath, Label: "Environments"})
-	}
-	if c.o.Evaluations != nil {
-		links = append(links, ui.Link{To: evaluationsPath, Label: "Evaluations"})
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here

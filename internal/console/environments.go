@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/episode/tally"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -78,6 +79,17 @@ func (c environmentPages) one(w http.ResponseWriter, r *http.Request, v Visit) e
 	page.E = &page.D.Environment
 	page.Outcomes, page.Masked, page.Curve = countedOf(page.E.Outcomes), countedOf(page.E.Masked), curveOf(page.D.Curve)
 	return c.render(w, v, http.StatusOK, "environment", view{Title: name, Here: environmentsPath, Live: true, Page: page})
+}
+
+// known returns an error unless the front door knows the key of the person. Pages that ask the
+// front door for nothing else are behind it.
+func (c *Console) known(ctx context.Context, v Visit) error {
+	_, err := cached(c.cache, v, "version", func() (response, error) {
+		return c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetVersion(ctx)
+		})
+	})
+	return err
 }
 
 // fetch asks the environments with the key of the person, which the front door must know.

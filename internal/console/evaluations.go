@@ -1,12 +1,12 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/internal/eval/runs"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -21,46 +21,41 @@ const (
 type evaluationPages struct{ *Console }
 
 type evaluationsPage struct {
-	Dir  string
-	Runs []runs.Run
-	All  int
-}
-
-// known returns an error unless the front door knows the key of the person. Pages that ask the
-// front door for nothing else are behind it.
-func (c *Console) known(ctx context.Context, v Visit) error {
-	_, err := cached(c.cache, v, "version", func() (response, error) {
-		return c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetVersion(ctx)
-		})
-	})
-	return err
+	List callyard.EvaluationList
+	// Absent says why the front door has no runs to show; "" if it has a folder of them.
+	Absent string
 }
 
 // list lists the runs of evaluations.
 func (c evaluationPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
-	if err := c.known(r.Context(), v); err != nil {
+	list, err := get[callyard.EvaluationList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListEvaluations(ctx)
+	})
+	page := evaluationsPage{List: list}
+	switch kind := schema.KindOf(err); {
+	case kind == schema.KindNotFound:
+		page.Absent = problem.Of(err).Detail
+	case err != nil:
 		return c.orKey(w, r, err)
-	}
-	page := evaluationsPage{Dir: c.o.Evaluations.Dir()}
-	var err error
-	if page.Runs, page.All, err = c.o.Evaluations.List(); err != nil {
-		return err
 	}
 	return c.render(w, v, http.StatusOK, "evaluations", view{Title: "Evaluations", Here: evaluationsPath, Page: page})
 }
 
 // report answers with the page of a run, in a sandbox.
 func (c evaluationPages) report(w http.ResponseWriter, r *http.Request, v Visit) error {
-	if err := c.known(r.Context(), v); err != nil {
-		return c.orKey(w, r, err)
+	name := r.URL.Query().Get("run")
+	if name == "" {
+		http.Redirect(w, r, evaluationsPath, http.StatusSeeOther)
+		return nil
 	}
-	var page bytes.Buffer
-	if err := c.o.Evaluations.Write(&page, r.URL.Query().Get("run")); err != nil {
-		return err
+	page, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.GetEvaluationPage(ctx, name)
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", reportPolicy)
-	_, _ = w.Write(page.Bytes()) // the browser went away; nobody is left to be told
+	_, _ = w.Write(page.body) // the browser went away; nobody is left to be told
 	return nil
 }

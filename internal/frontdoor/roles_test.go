@@ -33,6 +33,7 @@ const (
 
 var mayOperate = map[string]string{
 	"get-health": everybody, "get-livez": everybody, "get-readyz": everybody, "get-version": everybody,
+	"list-evaluations": reads, "get-evaluation": reads, "get-evaluation-page": reads,
 	"get-metrics": reads, "list-front-doors": reads, "get-configuration": reads, "list-workers": reads, "get-events": reads, "get-server-pins": reads, "list-switches": reads,
 	"list-servers": everybody, "get-server": everybody, "list-server-tools": everybody, "list-server-resources": everybody, "list-server-resource-templates": everybody, "list-server-prompts": everybody,
 	"get-server-openapi": everybody, "get-set-openapi": everybody, "list-sets": everybody, "get-set": everybody, "list-tools": everybody, "search-tools": everybody, "preflight": everybody, "convert-tools": everybody,

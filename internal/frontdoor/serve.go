@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/eval/runs"
 	"github.com/callyard/callyard/internal/frontdoor/mcp"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/kit/httpguard"
@@ -43,7 +44,7 @@ func (d *FrontDoor) serve() error {
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted, Acts: d.recordAct, Audit: d.stores.approvals.Audit.Reader, Policy: d.policyText,
 		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy, EraseTenant: d.eraseTenant,
-		Waits: waiting, Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		Waits: waiting, Batches: d.durable.Batches, Evaluations: evaluationsIn(o.Config.Evaluations), ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
@@ -75,6 +76,14 @@ func (d *FrontDoor) serve() error {
 	}
 	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
 	return nil
+}
+
+// evaluationsIn are the runs of evaluations in a folder; nil for "".
+func evaluationsIn(dir string) *runs.Folder {
+	if dir == "" {
+		return nil
+	}
+	return runs.New(dir)
 }
 
 // checkAddress finds whether the front door can have its address.

@@ -120,7 +120,7 @@ func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	key, hash := authn.Generate()
 	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
-	c.PublicURL, c.Issuers, c.Sets = o.Config.PublicURL, o.Config.Issuers, o.Config.Sets
+	c.PublicURL, c.Issuers, c.Sets, c.Evaluations = o.Config.PublicURL, o.Config.Issuers, o.Config.Sets, o.Config.Evaluations
 	if o.Config.OpenBatches > 0 {
 		c.OpenBatches = o.Config.OpenBatches
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +48,7 @@ func openTown(t *testing.T) *town {
 	blueKey, blueHash := authn.Generate()
 	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"s", "vault"}}, "blue": {Servers: []string{"s"}}})}
 	o.Config.Keys = []authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: blueHash, Tenant: "blue"}}
+	o.Config.Evaluations = evaluations(t, "scored")
 	o.Config.Sets = []toolset.Set{{Name: "reds", Include: []toolset.Selector{{Server: "vault", Tool: "read"}}}, {Name: "all", Include: []toolset.Selector{{Server: "s", Tool: "read"}}}}
 	w := &town{door: openDoor(t, srv, o), red: redKey}
 	changes, done := w.in.Catalog().Changes()
@@ -64,9 +67,25 @@ func openTown(t *testing.T) *town {
 		"/calls/": w.made("/servers/vault/tools/write", `{}`, "/calls/"), "/batches/": w.made("/batches", `{"calls":[{"server":"vault","tool":"read"}]}`, "/batches/"),
 		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
 		"/tenants/": {"red", "tan"},
+		"/evaluations/": {"scored", "none"},
 	}
 	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "TENANT": w.ids["/tenants/"]}
 	return w
+}
+
+// evaluations is a folder with a run of an evaluation.
+func evaluations(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{"report.json": `{"data":"vault","samples":1,"levels":[{"level":"published"}],"scoring":{"reward":{"name":"r"}}}`, "scores.jsonl": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // made has red make something and returns its id.
@@ -130,7 +149,7 @@ var naming = map[string][][2]string{
 	"convert-tools":     {{"", `{}`}},
 	"put-state":         {{"?dry_run=true", `{"format":"callyard-state/1","switches":[{"server":"SERVER","tool":"read"}]}`}},
 	"dry-run-policy":    {{"", `{"policy":"rules: [{name: one, match: {server: SERVER}, level: 1}]"}`}},
-	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}},
+	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}}, "list-evaluations": {{"", ""}},
 	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
 	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "list-front-doors": {{"", ""}}, "get-configuration": {{"", ""}},
 	"get-events": {}, // it does not end; see below

@@ -16,9 +16,8 @@ type Console struct {
 	// nobody may.
 	Groups []string `yaml:"groups"`
 	// Environments is the address of a callyard env whose episodes the console shows; empty:
-	// none. Evaluations is a folder with runs of callyard eval that it shows; empty: none.
+	// none.
 	Environments string `yaml:"environments"`
-	Evaluations  string `yaml:"evaluations"`
 }
 
 // Validate returns the settings that cannot be honoured; see package config.

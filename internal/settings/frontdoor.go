@@ -52,6 +52,8 @@ type FrontDoor struct {
 	// ApproverURL is the address under which people reach the approver's pages; it
 	// is told to callers whose call waits for somebody else.
 	ApproverURL string `yaml:"approver_url"`
+	// Evaluations is a folder with runs of callyard eval that GET /evaluations shows; empty: none.
+	Evaluations string `yaml:"evaluations"`
 	// Origins are the origins of web pages that may use the front door from a browser
 	// (CORS), as "https://app.example.com". The front door's own pages always may.
 	Origins []string `yaml:"origins"`

@@ -392,6 +392,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List evaluations
+         * @description The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+         */
+        get: operations["list-evaluations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/evaluations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an evaluation
+         * @description The report of a run, as `callyard eval score` wrote it.
+         */
+        get: operations["get-evaluation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/evaluations/{id}/page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an evaluation as a page
+         * @description The page of `callyard eval report`: one HTML file that runs no script and loads nothing.
+         */
+        get: operations["get-evaluation-page"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -2150,6 +2210,207 @@ export interface components {
             tool?: string;
             /** @description Whether server and tool are patterns. */
             wide?: boolean;
+        };
+        Evaluation: {
+            /** @description The mean over samples, at the level published. */
+            accuracy?: components["schemas"]["EvaluationEstimate"];
+            /** Format: int64 */
+            answers?: number;
+            /**
+             * Format: date-time
+             * @description When the report was written; of a run without one, when its files were.
+             */
+            at: string;
+            /**
+             * @description The data set as it was named.
+             * @example jsonl:questions.jsonl
+             */
+            data?: string;
+            /** @description The mean over samples, at the level published. */
+            f1?: components["schemas"]["EvaluationEstimate"];
+            /** @description Why there is no report. */
+            fault?: string;
+            /**
+             * @description The name of the run, which is that of its folder.
+             * @example 2026-01-02-qwen3
+             */
+            id: string;
+            /** @description The mean of the whole reward. */
+            reward?: components["schemas"]["EvaluationEstimate"];
+            /** Format: int64 */
+            samples?: number;
+            /** @description Whether there is a report. Without one the members from data on are absent. */
+            scored: boolean;
+            /**
+             * Format: int64
+             * @description The number of answers to a sample, at most.
+             */
+            trials?: number;
+        };
+        EvaluationCategory: {
+            metrics: components["schemas"]["EvaluationMetrics"];
+            name: string;
+            /** Format: int64 */
+            samples: number;
+            /** @description The number of answers of each type. */
+            types: {
+                [key: string]: number;
+            };
+        };
+        EvaluationCheck: {
+            /** @description That share by category. */
+            categories: {
+                [key: string]: number;
+            };
+            /** @description The number of answers with each first fault. */
+            errors: {
+                [key: string]: number;
+            };
+            /** @description The share of answers that it accepts. */
+            valid: components["schemas"]["EvaluationEstimate"];
+        };
+        EvaluationEstimate: {
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            /** Format: double */
+            mean: number;
+        };
+        EvaluationExecution: {
+            /** Format: int64 */
+            answers: number;
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            denied: number;
+            /**
+             * Format: int64
+             * @description Answers without a valid result; they count in no share.
+             */
+            masked: number;
+            /** @description The number of masked answers by reason. */
+            masked_because?: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            ok: number;
+            /**
+             * Format: int64
+             * @description Calls that were not run because the sample does not offer the tool.
+             */
+            refused: number;
+            /** @description The share of labelled results. */
+            results?: components["schemas"]["EvaluationEstimate"];
+            /** @description The share of calls without an error. */
+            run?: components["schemas"]["EvaluationEstimate"];
+            /** @description The share of answers with the state of the labelled calls. */
+            state?: components["schemas"]["EvaluationEstimate"];
+        };
+        EvaluationLevel: {
+            categories: components["schemas"]["EvaluationCategory"][];
+            /** @enum {string} */
+            level: "strict" | "published" | "lenient";
+            /** @description The means over the means of the categories. */
+            macro: components["schemas"]["EvaluationMetrics"];
+            /** @description The means over all samples. */
+            micro: components["schemas"]["EvaluationMetrics"];
+            /** @description The number of answers of each type. */
+            types: {
+                [key: string]: number;
+            };
+        };
+        EvaluationList: {
+            /** @description The newest first, at most 500. */
+            evaluations: components["schemas"]["Evaluation"][];
+            /**
+             * Format: int64
+             * @description The number of all runs in the folder.
+             */
+            total: number;
+        };
+        EvaluationMetrics: {
+            accuracy: components["schemas"]["EvaluationEstimate"];
+            f1: components["schemas"]["EvaluationEstimate"];
+            precision: components["schemas"]["EvaluationEstimate"];
+            recall: components["schemas"]["EvaluationEstimate"];
+        };
+        EvaluationPass: {
+            /** Format: int64 */
+            k: number;
+            /** @description All of k answers are right. */
+            pass_all_k: components["schemas"]["EvaluationEstimate"];
+            /** @description At least one of k answers is right. */
+            pass_at_k: components["schemas"]["EvaluationEstimate"];
+        };
+        EvaluationReport: {
+            /** @description The accuracy if tools that the data set calls similar are accepted. */
+            accuracy_with_similar?: components["schemas"]["EvaluationEstimate"];
+            /** Format: int64 */
+            answers: number;
+            /** @description The verdict of the data set's own checker. */
+            check?: components["schemas"]["EvaluationCheck"];
+            data?: string;
+            /** @description What the calls of the answers did, where they were run. */
+            executed?: components["schemas"]["EvaluationExecution"];
+            /** @example 2026-01-02-qwen3 */
+            id: string;
+            /** @description The digest of all that the report follows from. */
+            inputs: string;
+            /** @description One for each level of extraction: strict, published and lenient. */
+            levels: components["schemas"]["EvaluationLevel"][];
+            /** @description The accuracy over several trials. */
+            pass?: components["schemas"]["EvaluationPass"][];
+            /** @description The whole reward, and its terms alone. */
+            rewards: components["schemas"]["EvaluationReward"][];
+            /** @description The rules of scoring in short. */
+            rules: string[];
+            /** Format: int64 */
+            samples: number;
+            samples_digest: string;
+            /** @description The settings of the scores, with the constants of the reward. */
+            scoring: {
+                [key: string]: unknown;
+            };
+            /** @description The settings of the statistics. */
+            settings: {
+                [key: string]: unknown;
+            };
+            /** @description Samples without an answer that do not count. */
+            skipped?: string[];
+            /** Format: int64 */
+            trials: number;
+            /** @description The turns of conversations whose calls are expected turn by turn. */
+            turns?: components["schemas"]["EvaluationTurn"][];
+            /**
+             * Format: int64
+             * @description Samples without an answer that count as wrong.
+             */
+            unanswered: number;
+            /** @description The version of the program that wrote it. */
+            version: string;
+        };
+        EvaluationReward: {
+            mean: components["schemas"]["EvaluationEstimate"];
+            /** @example full */
+            name: string;
+        };
+        EvaluationTurn: {
+            accuracy: components["schemas"]["EvaluationEstimate"];
+            /**
+             * Format: int64
+             * @description The conversations with such a turn.
+             */
+            samples: number;
+            /**
+             * Format: int64
+             * @description From 1.
+             */
+            turn: number;
+            /** @description The number of answers of each type. */
+            types: {
+                [key: string]: number;
+            };
         };
         ExportedKey: {
             /** Format: date-time */
@@ -5344,6 +5605,123 @@ export interface operations {
             408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "evaluations": [
+                     *         {
+                     *           "accuracy": {
+                     *             "high": 0.78,
+                     *             "low": 0.68,
+                     *             "mean": 0.73
+                     *           },
+                     *           "answers": 300,
+                     *           "at": "2026-01-02T03:04:05Z",
+                     *           "data": "jsonl:questions.jsonl",
+                     *           "f1": {
+                     *             "high": 0.78,
+                     *             "low": 0.68,
+                     *             "mean": 0.73
+                     *           },
+                     *           "id": "2026-01-02-qwen3",
+                     *           "reward": {
+                     *             "high": 2.1,
+                     *             "low": 1.7,
+                     *             "mean": 1.9
+                     *           },
+                     *           "samples": 300,
+                     *           "scored": true,
+                     *           "trials": 1
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EvaluationList"];
+                };
+            };
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-evaluation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a run, percent-encoded.
+                 * @example 2026-01-02-qwen3
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationReport"];
+                };
+            };
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-evaluation-page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a run, percent-encoded.
+                 * @example 2026-01-02-qwen3
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };

@@ -40,6 +40,7 @@ var operations = map[string]Need{
 	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
 
 	"get-metrics": wholeFleet, "list-front-doors": wholeFleet, "get-configuration": wholeFleet,
+	"list-evaluations": wholeFleet, "get-evaluation": wholeFleet, "get-evaluation-page": wholeFleet, // they tell of tools of every server
 	"list-workers": readTools, "get-events": readTools,
 	"get-server-pins": readTools, "list-switches": readTools,
 	"list-servers": listTools, "get-server": listTools, "list-server-tools": listTools, "list-server-resources": listTools, "list-server-resource-templates": listTools, "list-server-prompts": listTools,

@@ -16,8 +16,8 @@ import (
 //go:embed page.html
 var pageText string
 
-// maxShown is how many samples a page shows.
-const maxShown = 300
+// MaxShown is the number of samples that a page shows at most.
+const MaxShown = 300
 
 // Page is what a page shows.
 type Page struct {
@@ -60,12 +60,12 @@ func (p *Page) Write(w io.Writer) error {
 	}
 	v := &view{Page: *p, Level: p.Report.At(p.Level), Names: MetricNames(), Types: eval.Types(), Scoring: string(scoring)}
 	if p.Comparison != nil {
-		v.Samples = DifferingOf(p.Scores, p.Other, p.Level, maxShown+1)
+		v.Samples = DifferingOf(p.Scores, p.Other, p.Level, MaxShown+1)
 	} else {
-		v.Samples = Wrong(p.Scores, p.Level, maxShown+1)
+		v.Samples = Wrong(p.Scores, p.Level, MaxShown+1)
 	}
-	if v.More = len(v.Samples) > maxShown; v.More {
-		v.Samples = v.Samples[:maxShown]
+	if v.More = len(v.Samples) > MaxShown; v.More {
+		v.Samples = v.Samples[:MaxShown]
 	}
 	v.Radar, v.Bars = radar(v.Level), bars(v.Level)
 	return page.Execute(w, v)

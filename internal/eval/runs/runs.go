@@ -8,6 +8,7 @@
 package runs
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -74,12 +75,12 @@ type Run struct {
 func (s *Folder) List() (runs []Run, all int, err error) {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
-		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
+		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check front_door.evaluations: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 	folders, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check approver.console.evaluations: %w", err)
+		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check front_door.evaluations: %w", err)
 	}
 	type found struct {
 		name string
@@ -137,32 +138,77 @@ func read(root *os.Root, name string, at time.Time, scored bool) Run {
 	return run
 }
 
-// Write writes the page of a run, which is complete in itself: that of callyard eval report.
-// The error is of KindNotFound where there is no such run, or it is not scored.
-func (s *Folder) Write(w io.Writer, name string) error {
+// Report returns the report of a run. The error is of KindNotFound where there is no such run, or it
+// is not scored.
+func (s *Folder) Report(name string) (*report.Report, error) {
+	root, r, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return r, root.Close()
+}
+
+// open returns the folder and the report of a run.
+func (s *Folder) open(name string) (*os.Root, *report.Report, error) {
 	missing := schema.Errorf(schema.KindNotFound, "There is no scored run of that name.")
 	if !valid(name) {
-		return missing
+		return nil, nil, missing
 	}
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
-		return missing
+		return nil, nil, missing
 	}
-	defer func() { _ = root.Close() }()
 	r, err := reportOf(root, name)
 	if err != nil {
-		return missing
+		_ = root.Close()
+		return nil, nil, missing
 	}
-	text, err := contents(root, name+"/"+stage.ScoresFile, maxScores)
+	return root, r, nil
+}
+
+// Write writes the page of a run, which is complete in itself: that of callyard eval report.
+// The error is of KindNotFound where there is no such run, or it is not scored. The scores are
+// read only until the page has all samples that it shows.
+func (s *Folder) Write(w io.Writer, name string) error {
+	root, r, err := s.open(name)
 	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	page := report.Page{Title: name, Report: r, Level: eval.Published}
+	if page.Scores, err = wrong(root, name+"/"+stage.ScoresFile, page.Level); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The scores of the run cannot be read; callyard eval report may say why: %w", err)
 	}
-	scores, err := stage.ParseScores(stage.ScoresFile, text)
-	if err != nil {
-		return schema.Errorf(schema.KindUnavailable, "The scores of the run cannot be read: %w", err)
-	}
-	page := report.Page{Title: name, Report: r, Scores: scores, Level: eval.Published}
 	return page.Write(w)
+}
+
+// wrong reads the scores of answers that are not correct, as far as a page shows them.
+func wrong(root *os.Root, path string, level eval.Level) (scores []stage.Score, err error) {
+	f, err := plain(root, path, maxScores)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it is read only
+	lines := bufio.NewReader(f)
+	for len(scores) <= report.MaxShown {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		more, fault := stage.ParseScores(stage.ScoresFile, line)
+		if fault != nil {
+			return nil, fault
+		}
+		for i := range more {
+			if more[i].At(level).Type != eval.TypeCorrect {
+				scores = append(scores, more[i])
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	return scores, nil
 }
 
 func reportOf(root *os.Root, name string) (*report.Report, error) {
@@ -175,6 +221,16 @@ func reportOf(root *os.Root, name string) (*report.Report, error) {
 
 // contents reads a file that is none but a plain one, and not longer than most.
 func contents(root *os.Root, path string, most int64) ([]byte, error) {
+	f, err := plain(root, path, most)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return text, errors.Join(err, f.Close())
+}
+
+// plain opens a file that is none but a plain one, and not longer than most.
+func plain(root *os.Root, path string, most int64) (*os.File, error) {
 	info, err := root.Stat(path) // first: opening a pipe would wait for who writes to it
 	if err != nil {
 		return nil, err
@@ -182,12 +238,7 @@ func contents(root *os.Root, path string, most int64) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > most {
 		return nil, fmt.Errorf("%s is no file, or has more than %d bytes", path, most)
 	}
-	f, err := root.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	return text, errors.Join(err, f.Close())
+	return root.Open(path)
 }
 
 // valid says whether a name can be that of a folder right below ours. Those with a dot at the

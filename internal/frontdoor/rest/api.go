@@ -16,10 +16,12 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/eval/runs"
 	"github.com/callyard/callyard/internal/frontdoor/rest/admin"
 	"github.com/callyard/callyard/internal/frontdoor/rest/auditlog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	restcalls "github.com/callyard/callyard/internal/frontdoor/rest/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/evaluations"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/keys"
 	"github.com/callyard/callyard/internal/frontdoor/rest/servers"
@@ -99,6 +101,8 @@ type Options struct {
 	EraseTenant resttenants.EraseFunc
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
+	// Evaluations are the runs of evaluations that are shown; nil: there are none.
+	Evaluations *runs.Folder
 	// ApproverURL is the address of the approver's pages, "" where there are none.
 	ApproverURL string
 	// Heartbeat is how often a quiet event stream sends a comment (15 s).
@@ -175,6 +179,7 @@ func New(o Options) (*API, error) {
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)
 	resttenants.Register(a.doc, resttenants.Options{Catalog: o.Catalog, Calls: o.Calls, Router: o.Router, Book: o.Tenants, Told: o.Told, Policy: o.Policies, Issued: o.Issued, Erase: o.EraseTenant})
+	evaluations.Register(a.doc, o.Evaluations)
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{
 			Batches: o.Batches, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Draining: o.Draining, Heartbeat: o.Heartbeat,

@@ -10,15 +10,16 @@ import (
 
 // The sections of the document.
 const (
-	TagCalls   = "Calls"
-	TagServers = "Servers"
-	TagSets    = "Sets"
-	TagFleet   = "Fleet"
-	TagBatches = "Batches"
-	TagKeys    = "Keys"
-	TagUsage   = "Usage"
-	TagTenants = "Tenants"
-	TagAudit   = "Audit"
+	TagCalls       = "Calls"
+	TagServers     = "Servers"
+	TagSets        = "Sets"
+	TagFleet       = "Fleet"
+	TagBatches     = "Batches"
+	TagKeys        = "Keys"
+	TagUsage       = "Usage"
+	TagTenants     = "Tenants"
+	TagAudit       = "Audit"
+	TagEvaluations = "Evaluations"
 )
 
 // Operation begins the description of one; statuses are those it refuses with,

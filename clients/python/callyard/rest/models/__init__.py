@@ -81,6 +81,27 @@ from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
 from .disabled_tools import DisabledTools
+from .evaluation import Evaluation
+from .evaluation_category import EvaluationCategory
+from .evaluation_category_types import EvaluationCategoryTypes
+from .evaluation_check import EvaluationCheck
+from .evaluation_check_categories import EvaluationCheckCategories
+from .evaluation_check_errors import EvaluationCheckErrors
+from .evaluation_estimate import EvaluationEstimate
+from .evaluation_execution import EvaluationExecution
+from .evaluation_execution_masked_because import EvaluationExecutionMaskedBecause
+from .evaluation_level import EvaluationLevel
+from .evaluation_level_level import EvaluationLevelLevel
+from .evaluation_level_types import EvaluationLevelTypes
+from .evaluation_list import EvaluationList
+from .evaluation_metrics import EvaluationMetrics
+from .evaluation_pass import EvaluationPass
+from .evaluation_report import EvaluationReport
+from .evaluation_report_scoring import EvaluationReportScoring
+from .evaluation_report_settings import EvaluationReportSettings
+from .evaluation_reward import EvaluationReward
+from .evaluation_turn import EvaluationTurn
+from .evaluation_turn_types import EvaluationTurnTypes
 from .exported_key import ExportedKey
 from .exported_key_origin import ExportedKeyOrigin
 from .fabric_state import FabricState
@@ -331,6 +352,27 @@ __all__ = (
     "CreateToolCallsFormat",
     "Decision",
     "DisabledTools",
+    "Evaluation",
+    "EvaluationCategory",
+    "EvaluationCategoryTypes",
+    "EvaluationCheck",
+    "EvaluationCheckCategories",
+    "EvaluationCheckErrors",
+    "EvaluationEstimate",
+    "EvaluationExecution",
+    "EvaluationExecutionMaskedBecause",
+    "EvaluationLevel",
+    "EvaluationLevelLevel",
+    "EvaluationLevelTypes",
+    "EvaluationList",
+    "EvaluationMetrics",
+    "EvaluationPass",
+    "EvaluationReport",
+    "EvaluationReportScoring",
+    "EvaluationReportSettings",
+    "EvaluationReward",
+    "EvaluationTurn",
+    "EvaluationTurnTypes",
     "ExportedKey",
     "ExportedKeyOrigin",
     "FabricState",

@@ -1,0 +1,145 @@
+package evaluations
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/eval/report"
+	"github.com/callyard/callyard/internal/eval/runs"
+	"github.com/callyard/callyard/internal/eval/stats"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// pagePolicy is that of the page of a run: it has a style of its own, and nothing in it may run,
+// load, send or open anything.
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+
+// handlers are the operations on runs of evaluations.
+type handlers struct{ runs *runs.Folder } // nil: there are none
+
+// Register registers the operations on runs of evaluations; folder may be nil.
+func Register(d *httpapi.Document, folder *runs.Folder) {
+	h := &handlers{folder}
+	httpapi.HandleValue(d, opList(), "The runs.", exampleList(), h.list)
+	httpapi.HandleValue(d, opGet(), "The report.", nil, h.get)
+	d.Handle(opPage(), h.page)
+}
+
+// absent is the answer of a front door without a folder of runs.
+func absent() error {
+	return schema.Errorf(schema.KindNotFound, "This front door has no folder of evaluations: set front_door.evaluations to the folder that has those of the runs.")
+}
+
+// list is GET /evaluations.
+func (h *handlers) list(*httpapi.Exchange, *http.Request) (EvaluationList, error) {
+	list := EvaluationList{Evaluations: []Evaluation{}}
+	if h.runs == nil {
+		return list, absent()
+	}
+	all, total, err := h.runs.List()
+	for i := range all {
+		list.Evaluations = append(list.Evaluations, evaluationOf(&all[i]))
+	}
+	list.Total = total
+	return list, err
+}
+
+func evaluationOf(r *runs.Run) Evaluation {
+	e := Evaluation{ID: r.Name, At: r.At.UTC(), Scored: r.Scored, Fault: r.Fault, Data: r.Data, Samples: r.Samples, Answers: r.Answers, Trials: r.Trials}
+	if r.Scored {
+		e.F1, e.Accuracy, e.Reward = estimateOf(r.F1), estimateOf(r.Accuracy), estimateOf(r.Reward)
+	}
+	return e
+}
+
+func estimateOf(e stats.Estimate) *EvaluationEstimate {
+	return &EvaluationEstimate{Mean: e.Mean, Low: e.Low, High: e.High}
+}
+
+// get is GET /evaluations/{id}.
+func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (told EvaluationReport, err error) {
+	if h.runs == nil {
+		return told, absent()
+	}
+	id := r.PathValue("id")
+	of, err := h.runs.Report(id)
+	if err != nil {
+		return told, err
+	}
+	return shapeOf(id, of)
+}
+
+// shapeOf has the members of a report.json, which the shape names all.
+func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
+	text, err := json.Marshal(of)
+	if err == nil {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil {
+		return told, schema.Errorf(schema.KindInternal, "The report cannot be written as JSON: %w", err)
+	}
+	told.ID = id
+	// Somebody may have written the file by hand.
+	if told.Rules == nil {
+		told.Rules = []string{}
+	}
+	if told.Rewards == nil {
+		told.Rewards = []EvaluationReward{}
+	}
+	for i := range told.Levels {
+		if told.Levels[i].Categories == nil {
+			told.Levels[i].Categories = []EvaluationCategory{}
+		}
+	}
+	return told, nil
+}
+
+// page is GET /evaluations/{id}/page.
+func (h *handlers) page(x *httpapi.Exchange, r *http.Request) error {
+	if h.runs == nil {
+		return absent()
+	}
+	var page bytes.Buffer
+	if err := h.runs.Write(&page, r.PathValue("id")); err != nil {
+		return err
+	}
+	x.Set("Content-Security-Policy", pagePolicy)
+	x.Send(http.StatusOK, []string{"text/html; charset=utf-8"}, page.Bytes())
+	return nil
+}
+
+func idParam() *huma.Param {
+	return openapi.PathParam("id", "The name of a run, percent-encoded.", "2026-01-02-qwen3")
+}
+
+func opList() huma.Operation {
+	return openapi.Operation(http.MethodGet, "/evaluations", "list-evaluations", openapi.TagEvaluations, "List evaluations",
+		"The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.",
+		http.StatusNotFound, http.StatusServiceUnavailable)
+}
+
+func opGet() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/evaluations/{id}", "get-evaluation", openapi.TagEvaluations, "Show an evaluation",
+		"The report of a run, as `callyard eval score` wrote it.", http.StatusNotFound)
+	return openapi.With(op, idParam())
+}
+
+func opPage() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/evaluations/{id}/page", "get-evaluation-page", openapi.TagEvaluations, "Show an evaluation as a page",
+		"The page of `callyard eval report`: one HTML file that runs no script and loads nothing.", http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Responses["200"] = &huma.Response{Description: "The page.", Content: map[string]*huma.MediaType{"text/html": {Schema: openapi.Text("HTML.")}}}
+	return openapi.With(op, idParam())
+}
+
+func exampleList() map[string]any {
+	estimate := map[string]any{"mean": 0.73, "low": 0.68, "high": 0.78}
+	return map[string]any{"total": 1, "evaluations": []any{map[string]any{
+		"id": "2026-01-02-qwen3", "at": "2026-01-02T03:04:05Z", "scored": true, "data": "jsonl:questions.jsonl", "samples": 300, "answers": 300, "trials": 1,
+		"f1": estimate, "accuracy": estimate, "reward": map[string]any{"mean": 1.9, "low": 1.7, "high": 2.1},
+	}}}
+}

@@ -1,0 +1,131 @@
+package evaluations
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+)
+
+// EvaluationList is the answer of GET /evaluations.
+type EvaluationList struct {
+	Evaluations []Evaluation `json:"evaluations" nullable:"false" doc:"The newest first, at most 500."`
+	Total       int          `json:"total" doc:"The number of all runs in the folder."`
+}
+
+// Evaluation is what a list tells of a run of callyard eval.
+type Evaluation struct {
+	ID     string    `json:"id" doc:"The name of the run, which is that of its folder." example:"2026-01-02-qwen3"`
+	At     time.Time `json:"at" doc:"When the report was written; of a run without one, when its files were."`
+	Scored bool      `json:"scored" doc:"Whether there is a report. Without one the members from data on are absent."`
+	Fault  string    `json:"fault,omitempty" doc:"Why there is no report."`
+	Data   string    `json:"data,omitempty" doc:"The data set as it was named." example:"jsonl:questions.jsonl"`
+
+	Samples int `json:"samples,omitempty"`
+	Answers int `json:"answers,omitempty"`
+	Trials  int `json:"trials,omitempty" doc:"The number of answers to a sample, at most."`
+
+	F1       *EvaluationEstimate `json:"f1,omitempty" doc:"The mean over samples, at the level published."`
+	Accuracy *EvaluationEstimate `json:"accuracy,omitempty" doc:"The mean over samples, at the level published."`
+	Reward   *EvaluationEstimate `json:"reward,omitempty" doc:"The mean of the whole reward."`
+}
+
+// EvaluationEstimate is a mean with the ends of its interval.
+type EvaluationEstimate struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// EvaluationReport is the answer of GET /evaluations/{id}: the report.json of the run, with its
+// name.
+type EvaluationReport struct {
+	ID            string   `json:"id" example:"2026-01-02-qwen3"`
+	Inputs        string   `json:"inputs" doc:"The digest of all that the report follows from."`
+	Version       string   `json:"version" doc:"The version of the program that wrote it."`
+	Data          string   `json:"data,omitempty"`
+	SamplesDigest string   `json:"samples_digest"`
+	Samples       int      `json:"samples"`
+	Answers       int      `json:"answers"`
+	Trials        int      `json:"trials"`
+	Unanswered    int      `json:"unanswered" doc:"Samples without an answer that count as wrong."`
+	Skipped       []string `json:"skipped,omitempty" nullable:"false" doc:"Samples without an answer that do not count."`
+
+	Settings openapi.AnyObject `json:"settings" doc:"The settings of the statistics."`
+	Scoring  openapi.AnyObject `json:"scoring" doc:"The settings of the scores, with the constants of the reward."`
+	Rules    []string          `json:"rules" nullable:"false" doc:"The rules of scoring in short."`
+
+	Levels   []EvaluationLevel    `json:"levels" nullable:"false" doc:"One for each level of extraction: strict, published and lenient."`
+	Rewards  []EvaluationReward   `json:"rewards" nullable:"false" doc:"The whole reward, and its terms alone."`
+	Similar  *EvaluationEstimate  `json:"accuracy_with_similar,omitempty" doc:"The accuracy if tools that the data set calls similar are accepted."`
+	Check    *EvaluationCheck     `json:"check,omitempty" doc:"The verdict of the data set's own checker."`
+	Executed *EvaluationExecution `json:"executed,omitempty" doc:"What the calls of the answers did, where they were run."`
+	Pass     []EvaluationPass     `json:"pass,omitempty" nullable:"false" doc:"The accuracy over several trials."`
+	Turns    []EvaluationTurn     `json:"turns,omitempty" nullable:"false" doc:"The turns of conversations whose calls are expected turn by turn."`
+}
+
+// EvaluationLevel is what one level of extraction gives.
+type EvaluationLevel struct {
+	Level      string               `json:"level" enum:"strict,published,lenient"`
+	Micro      EvaluationMetrics    `json:"micro" doc:"The means over all samples."`
+	Macro      EvaluationMetrics    `json:"macro" doc:"The means over the means of the categories."`
+	Types      map[string]int       `json:"types" doc:"The number of answers of each type."`
+	Categories []EvaluationCategory `json:"categories" nullable:"false"`
+}
+
+// EvaluationCategory is what one category of samples gives.
+type EvaluationCategory struct {
+	Name    string            `json:"name"`
+	Samples int               `json:"samples"`
+	Metrics EvaluationMetrics `json:"metrics"`
+	Types   map[string]int    `json:"types" doc:"The number of answers of each type."`
+}
+
+// EvaluationMetrics are means over samples.
+type EvaluationMetrics struct {
+	Precision EvaluationEstimate `json:"precision"`
+	Recall    EvaluationEstimate `json:"recall"`
+	F1        EvaluationEstimate `json:"f1"`
+	Accuracy  EvaluationEstimate `json:"accuracy"`
+}
+
+// EvaluationReward is the mean of a reward.
+type EvaluationReward struct {
+	Name string             `json:"name" example:"full"`
+	Mean EvaluationEstimate `json:"mean"`
+}
+
+// EvaluationCheck is what the data set's own checker found.
+type EvaluationCheck struct {
+	Valid      EvaluationEstimate `json:"valid" doc:"The share of answers that it accepts."`
+	Categories map[string]float64 `json:"categories" doc:"That share by category."`
+	Errors     map[string]int     `json:"errors" doc:"The number of answers with each first fault."`
+}
+
+// EvaluationExecution sums up the calls of the answers that were run.
+type EvaluationExecution struct {
+	Answers int                 `json:"answers"`
+	Masked  int                 `json:"masked" doc:"Answers without a valid result; they count in no share."`
+	Calls   int                 `json:"calls"`
+	Refused int                 `json:"refused" doc:"Calls that were not run because the sample does not offer the tool."`
+	OK      int                 `json:"ok"`
+	Denied  int                 `json:"denied"`
+	Run     *EvaluationEstimate `json:"run,omitempty" doc:"The share of calls without an error."`
+	Results *EvaluationEstimate `json:"results,omitempty" doc:"The share of labelled results."`
+	State   *EvaluationEstimate `json:"state,omitempty" doc:"The share of answers with the state of the labelled calls."`
+	Why     map[string]int      `json:"masked_because,omitempty" doc:"The number of masked answers by reason."`
+}
+
+// EvaluationPass is the accuracy over k trials.
+type EvaluationPass struct {
+	K          int                `json:"k"`
+	AtLeastOne EvaluationEstimate `json:"pass_at_k" doc:"At least one of k answers is right."`
+	All        EvaluationEstimate `json:"pass_all_k" doc:"All of k answers are right."`
+}
+
+// EvaluationTurn is what one turn of conversations gives, at the level published.
+type EvaluationTurn struct {
+	Turn     int                `json:"turn" doc:"From 1."`
+	Samples  int                `json:"samples" doc:"The conversations with such a turn."`
+	Accuracy EvaluationEstimate `json:"accuracy"`
+	Types    map[string]int     `json:"types" doc:"The number of answers of each type."`
+}
