@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// teller is an MCP server of the SDK whose tool says what it is told of its call.
-func teller() *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "teller", Version: "1.0.0"}, nil)
+// telling is an MCP server of the SDK whose tool says what it is told of its call.
+func telling() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "telling", Version: "1.0.0"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "told", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		now, hasClock := Clock(ctx)
 		seed, hasSeed := Seed(ctx)
@@ -27,7 +27,7 @@ func teller() *mcp.Server {
 }
 
 func TestAnMCPServerOfTheProgramIsToldSessionClockAndSeed(t *testing.T) {
-	server := teller()
+	server := telling()
 	f := open(t, Serve(New(""), server))
 	for _, c := range []struct {
 		call schema.Call
@@ -38,7 +38,7 @@ func TestAnMCPServerOfTheProgramIsToldSessionClockAndSeed(t *testing.T) {
 		{schema.Call{Session: "episode_2", Extra: []byte(`{"_meta":{"dev.callyard/session":"forged","dev.callyard/clock":"2000-01-01T00:00:00Z","dev.callyard/seed":"1"}}`)},
 			`conversation \"local/episode_2\", clock false 0001-01-01T00:00:00Z, seed false 0`},
 	} {
-		c.call.ID, c.call.Server, c.call.Tool, c.call.Arguments, c.call.Principal = schema.NewCallID(), "teller", "told", []byte(`{}`), localPrincipal
+		c.call.ID, c.call.Server, c.call.Tool, c.call.Arguments, c.call.Principal = schema.NewCallID(), "telling", "told", []byte(`{}`), localPrincipal
 		out, err := f.calls.Submit(t.Context(), calls.Request{Call: &c.call})
 		if err != nil || out.Result == nil || !strings.Contains(string(out.Result.Body), c.want) {
 			t.Errorf("session %q: %v, %+v; want %s", c.call.Session, err, out.Result, c.want)
