@@ -34,7 +34,9 @@ func (a *acceptor) accept(ctx context.Context, s Submission, rec journal.CallRec
 	rec.Key = hash
 	it := l.job.l.item(&rec, 0)
 	it.call.Safe, it.call.Retry, it.call.ToolDigest, it.checked, it.waited = call.Safe, call.Retry, call.ToolDigest, true, s.Waited
-	it.judged = execution.JudgedOf(s.Verdict, nil)
+	if s.Verdict != nil { // the next round of a conversation was judged with the first one
+		it.judged = execution.JudgedOf(s.Verdict, nil)
+	}
 	it.call.Progress = call.Progress
 	// A caller that leaves does not stop what is on its way to the disk: it would be
 	// stored, and nobody would know that it is to run.

@@ -8,7 +8,7 @@ import (
 
 // listingGroups are the commands that list when they have no further word. Each of them also
 // lists with the word list.
-var listingGroups = []string{"approvals", "batches", "calls", "permissions", "servers", "sets", "tools", "usage", "workers"}
+var listingGroups = []string{"approvals", "batches", "calls", "permissions", "servers", "sets", "tenants", "tools", "usage", "workers"}
 
 // sameAsGroup marks a command that does what the command above it does.
 const sameAsGroup = "same-as-group"

@@ -11,7 +11,7 @@ import (
 // listingCommands are all groups that list, with the path that they ask for.
 var listingCommands = map[string]string{
 	"approvals": "/approvals", "audit": "/audit", "batches": "/batches", "calls": "/calls", "hub": "", "keys": "/keys",
-	"permissions": "/permissions", "servers": "/servers", "sets": "/sets", "tools": "/tools", "usage": "/usage", "workers": "/workers",
+	"permissions": "/permissions", "servers": "/servers", "sets": "/sets", "tenants": "/tenants", "tools": "/tools", "usage": "/usage", "workers": "/workers",
 }
 
 func TestEveryGroupListsWithListAndLs(t *testing.T) {
