@@ -66,7 +66,7 @@ func openTown(t *testing.T) *town {
 		"/servers/": {"vault", "crypt"}, "/sets/": {"reds", "grey"},
 		"/calls/": w.made("/servers/vault/tools/write", `{}`, "/calls/"), "/batches/": w.made("/batches", `{"calls":[{"server":"vault","tool":"read"}]}`, "/batches/"),
 		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
-		"/tenants/": {"red", "tan"},
+		"/tenants/":     {"red", "tan"},
 		"/evaluations/": {"scored", "none"},
 	}
 	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "TENANT": w.ids["/tenants/"]}

@@ -277,13 +277,13 @@ func (l *Ledger) End(ctx context.Context, tenant schema.TenantID, id schema.Appr
 	if result == nil {
 		return l.change(ctx, of, id, nil, f)
 	}
-	sum, extra := "", result
+	var sum string
+	var extra []byte
 	if len(result) == 0 || len(result) > min(inlineResult, l.store.maxBody()/2) {
 		var err error
 		if sum, err = l.put(ctx, tenant, inLedger, id, kindResult, result); err != nil {
 			return nil, err
 		}
-		extra = nil
 	} else {
 		var err error
 		if extra, err = l.store.sealBytes(ctx, tenant, id, kindResult, 0, result); err != nil {

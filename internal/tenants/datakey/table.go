@@ -79,7 +79,7 @@ func (t *table) last(ctx context.Context, tenant schema.TenantID) (*row, error) 
 
 // put writes a row after the one with the sequence.
 func (t *table) put(ctx context.Context, r *row, after uint64) error {
-	data, err := json.Marshal(r) //nolint:gosec // the key is wrapped
+	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encoding the data key of a tenant: %w", err)
 	}

@@ -190,11 +190,16 @@ func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.
 // written by then.
 func (s *Server) Holds(t testing.TB, texts ...[]byte) (found []string) {
 	t.Helper()
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }() // it was read only
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil // a file of the server may go while it is looked for
 		}
-		data, err := os.ReadFile(path)
+		data, err := fs.ReadFile(root.FS(), path)
 		for _, text := range texts {
 			if err == nil && bytes.Contains(data, text) {
 				found = append(found, fmt.Sprintf("%.40q in %s", text, filepath.Base(path)))
