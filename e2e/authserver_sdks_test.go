@@ -203,7 +203,7 @@ func (i *inspector) run(t *testing.T, scopes string, args ...string) (out string
 	launcher := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	browsers := t.TempDir() // the test is the browser
 	for _, name := range []string{"open", "xdg-open"} {
-		if err := os.WriteFile(filepath.Join(browsers, name), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(filepath.Join(browsers, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
