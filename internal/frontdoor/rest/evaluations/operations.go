@@ -74,6 +74,22 @@ func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (told EvaluationRep
 	return shapeOf(id, of)
 }
 
+// list is a list that is not null in JSON.
+func list[T any](of []T) []T {
+	if of == nil {
+		return []T{}
+	}
+	return of
+}
+
+// table is an object that is not null in JSON.
+func table[V any](of map[string]V) map[string]V {
+	if of == nil {
+		return map[string]V{}
+	}
+	return of
+}
+
 // shapeOf has the members of a report.json, which the shape names all.
 func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
 	text, err := json.Marshal(of)
@@ -85,16 +101,19 @@ func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
 	}
 	told.ID = id
 	// Somebody may have written the file by hand.
-	if told.Rules == nil {
-		told.Rules = []string{}
-	}
-	if told.Rewards == nil {
-		told.Rewards = []EvaluationReward{}
-	}
+	told.Rules, told.Levels, told.Rewards = list(told.Rules), list(told.Levels), list(told.Rewards)
 	for i := range told.Levels {
-		if told.Levels[i].Categories == nil {
-			told.Levels[i].Categories = []EvaluationCategory{}
+		l := &told.Levels[i]
+		l.Types, l.Categories = table(l.Types), list(l.Categories)
+		for j := range l.Categories {
+			l.Categories[j].Types = table(l.Categories[j].Types)
 		}
+	}
+	for i := range told.Turns {
+		told.Turns[i].Types = table(told.Turns[i].Types)
+	}
+	if c := told.Check; c != nil {
+		c.Categories, c.Errors = table(c.Categories), table(c.Errors)
 	}
 	return told, nil
 }
