@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/notnull"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
@@ -113,14 +114,14 @@ func (a *api) summaryOf(q *approvalView) Summary {
 	b := q.Bound()
 	s := Summary{
 		ID: q.ID, CallID: q.CallID, State: q.State, Requester: b.Requester, Server: b.Server, Tool: b.Tool, RiskLevel: b.Level,
-		Reasons: some(q.Reasons), ArgumentsDigest: b.ArgumentsDigest, Edited: q.Edited != nil, Needed: max(q.Rule.Needed, 1), ApprovalCount: q.Approvals,
+		Reasons: notnull.List(q.Reasons), ArgumentsDigest: b.ArgumentsDigest, Edited: q.Edited != nil, Needed: max(q.Rule.Needed, 1), ApprovalCount: q.Approvals,
 		Created: q.Created, Expires: q.Expires, Kinds: []ledger.DecisionKind{}, Blocked: q.Blocked,
 	}
 	if !q.State.Ended() {
 		s.ExpiresIn = left(q.Approval, a.o.Now()).Milliseconds()
 	}
 	if q.Blocked == "" {
-		s.Kinds = some(q.Kinds)
+		s.Kinds = notnull.List(q.Kinds)
 	}
 	return s
 }
@@ -130,10 +131,10 @@ func (a *api) approvalOf(q *approvalView) Approval {
 		Summary: a.summaryOf(q), Arguments: bytesOf(q.Arguments), EditedBy: q.Edited,
 		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Bound().PolicyVersion, BindingDigest: q.BindingDigest,
 		Rule: Rule{
-			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
+			By: q.Rule.By, Groups: notnull.List(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: notnull.List(q.Rule.EscalateTo),
 			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
 		},
-		Decisions: some(q.Decisions), NoPermission: q.NotAgain(), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
+		Decisions: notnull.List(q.Decisions), NoPermission: q.NotAgain(), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
 	}
 	for _, r := range q.Restarts {
 		d.Restarts = append(d.Restarts, Restart{r.At, r.Reason, r.By, r.PolicyVersion})
@@ -151,14 +152,6 @@ func (a *api) approvalOf(q *approvalView) Approval {
 		d.Escalated = &q.Escalated
 	}
 	return d
-}
-
-// some makes of no list an empty one, which is [] and not null.
-func some[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }
 
 // Answer is the body of a decision.

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/stats"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/kit/notnull"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -74,22 +75,6 @@ func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (told EvaluationRep
 	return shapeOf(id, of)
 }
 
-// list is a list that is not null in JSON.
-func list[T any](of []T) []T {
-	if of == nil {
-		return []T{}
-	}
-	return of
-}
-
-// table is an object that is not null in JSON.
-func table[V any](of map[string]V) map[string]V {
-	if of == nil {
-		return map[string]V{}
-	}
-	return of
-}
-
 // shapeOf has the members of a report.json, which the shape names all.
 func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
 	text, err := json.Marshal(of)
@@ -101,19 +86,19 @@ func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
 	}
 	told.ID = id
 	// Somebody may have written the file by hand.
-	told.Rules, told.Levels, told.Rewards = list(told.Rules), list(told.Levels), list(told.Rewards)
+	told.Rules, told.Levels, told.Rewards = notnull.List(told.Rules), notnull.List(told.Levels), notnull.List(told.Rewards)
 	for i := range told.Levels {
 		l := &told.Levels[i]
-		l.Types, l.Categories = table(l.Types), list(l.Categories)
+		l.Types, l.Categories = notnull.Map(l.Types), notnull.List(l.Categories)
 		for j := range l.Categories {
-			l.Categories[j].Types = table(l.Categories[j].Types)
+			l.Categories[j].Types = notnull.Map(l.Categories[j].Types)
 		}
 	}
 	for i := range told.Turns {
-		told.Turns[i].Types = table(told.Turns[i].Types)
+		told.Turns[i].Types = notnull.Map(told.Turns[i].Types)
 	}
 	if c := told.Check; c != nil {
-		c.Categories, c.Errors = table(c.Categories), table(c.Errors)
+		c.Categories, c.Errors = notnull.Map(c.Categories), notnull.Map(c.Errors)
 	}
 	return told, nil
 }
