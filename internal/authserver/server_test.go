@@ -39,6 +39,7 @@ type world struct {
 	nats   *bustest.Server
 	keys   *credential.Keys
 	log    *bytes.Buffer
+	logger *slog.Logger // of all servers: its handler guards log
 	url    string
 	secret string // of the client "confidential"
 
@@ -56,6 +57,7 @@ func (w *world) pass(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.when
 func newWorld(t *testing.T, change func(*authserver.Options)) (*world, *authserver.Server) {
 	t.Helper()
 	w := &world{t: t, nats: bustest.Start(t), log: new(bytes.Buffer), when: time.Now().Truncate(time.Second), gone: map[string]bool{}}
+	w.logger = slog.New(slog.NewTextHandler(w.log, nil))
 	var err error
 	if w.keys, err = credential.NewKeys(); err != nil {
 		t.Fatal(err)
@@ -90,7 +92,7 @@ func (w *world) open(change func(*authserver.Options)) *authserver.Server {
 			{ID: "confidential", Redirects: []string{back}, SecretHash: hash},
 		},
 		TokenLifetime: 10 * time.Minute, GrantLifetime: 24 * time.Hour, Keys: w.keys, Conn: w.nats.Connect(w.t, "approver"), Now: w.now,
-		Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		Log: w.logger,
 		Current: func(p *authserver.Person) (*authserver.Person, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
