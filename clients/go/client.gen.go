@@ -2984,6 +2984,24 @@ type ExportedKey struct {
 // ExportedKeyOrigin defines model for ExportedKey.Origin.
 type ExportedKeyOrigin string
 
+// Fabric defines model for Fabric.
+type Fabric struct {
+	// Approvals The approvals that are pending.
+	Approvals int64 `json:"approvals"`
+
+	// Batches The batches that have not ended.
+	Batches int64 `json:"batches"`
+
+	// Disagreements The parts of the configuration, counting each server, for which live processes use different versions.
+	Disagreements int64 `json:"disagreements"`
+
+	// OldestApproval When the oldest pending approval was requested; absent if none is pending.
+	OldestApproval *time.Time `json:"oldest_approval,omitempty"`
+
+	// Workers The live workers.
+	Workers int64 `json:"workers"`
+}
+
 // FabricState defines model for FabricState.
 type FabricState struct {
 	// Format The form of the file.
@@ -3081,6 +3099,8 @@ type FrontDoorItem struct {
 
 // FrontDoorList defines model for FrontDoorList.
 type FrontDoorList struct {
+	Fabric Fabric `json:"fabric"`
+
 	// FrontDoors The answering one is first; its counts are those of now, and the others announced theirs within the last second or so.
 	FrontDoors []FrontDoorItem `json:"front_doors"`
 }
@@ -7233,7 +7253,7 @@ type ClientInterface interface {
 
 	// ListFrontDoors List front doors and their load
 	//
-	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
 	//
 	// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
 	ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8259,7 +8279,7 @@ func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEdit
 
 // ListFrontDoors List front doors and their load
 //
-// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
 //
 // Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
 func (c *Client) ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13840,7 +13860,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFrontDoorsWithResponse List front doors and their load
 	//
-	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22387,7 +22407,7 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params 
 
 // ListFrontDoorsWithResponse List front doors and their load
 //
-// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -8,12 +8,6 @@ func Back(text string) string { return back(text) }
 // Pretty is JSON with line breaks.
 func Pretty(raw string) string { return string(pretty([]byte(raw))) }
 
-// ReadMetrics reads metrics twice, and takes figures between them.
-func ReadMetrics(text []byte) {
-	c := readCounters(text)
-	quantile(nil, c.own.buckets, 0.99)
-}
-
 // Copies are the commands and programs of a call.
 func Copies(frontDoor, server, tool, arguments string) (all []string) {
 	for _, c := range copiesOf(frontDoor, server, tool, arguments, false) {

@@ -83,8 +83,8 @@ func texts(v any, attack string) any {
 
 // everything is an answer of each operation with every member that pages show.
 var everything = map[string]string{
-	"GET /metrics": metricsText("1"),
-	"GET /servers": `{"servers":[` + badServer + `]}`,
+	"GET /front-doors": `{"fabric":{"workers":1,"approvals":1,"batches":1,"disagreements":1},"front_doors":[{"id":"x","version":"x","region":"x","draining":true}]}`,
+	"GET /servers":     `{"servers":[` + badServer + `]}`,
 	"GET /servers/s": `{"id":"s","connected":true,"pid":7,"initialization_state":"x","transport":"x","title":"x","version":"x","protocol_version":"x","risk_description":"x","pin":"x","error":"x","stderr_tail":"x","tools":1,"changed_tools":["x"],
 		"sandbox":{"docker_image":"x","error":"x","isolation":"x","only":false,"ready":false},"worker_count":1,"workers":[{"id":"x","initialization_state":"x","error":"x","pid":1,"slots":1,"sessions":1,"restarts":1,"draining":true}],"slots":8,"in_flight":2,"waiting":1}`,
 	"GET /servers/s/pins": `{"pin":"x","server":"x","tools":[{"name":"x","state":"x","digest":"x","definition":{"a":"x"},"accepted_definition":{"a":"y"},"accepted_by":"x"}]}`,

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -30,29 +29,22 @@ type counts struct {
 type doorLoad struct {
 	id string
 	counts
-	inFlight, waiting float64 // inFlight is negative where the front door does not say
+	inFlight, waiting int64
 }
 
 // measured are the figures of one moment.
 type measured struct {
-	counters
-	at    time.Time
-	doors []doorLoad
-	// alone says that the front door tells of itself only, because it is of an older version;
-	// silent is the number of front doors that do not tell of their calls.
-	alone  bool
-	silent int
+	at     time.Time
+	fabric callyard.Fabric // what is not of one front door
+	doors  []doorLoad
+	silent int // the front doors of older versions, which do not tell of their calls
 }
 
-// flying sums the calls in flight, and those among them that wait for a slot; negative where no
-// front door says.
-func (m *measured) flying() (inFlight, waiting float64) {
-	inFlight = -1
+// flying sums the calls in flight, and those among them that wait for a slot.
+func (m *measured) flying() (inFlight, waiting int64) {
 	for i := range m.doors {
-		if d := &m.doors[i]; d.inFlight >= 0 {
-			inFlight = max(inFlight, 0) + d.inFlight
-			waiting += d.waiting
-		}
+		inFlight += m.doors[i].inFlight
+		waiting += m.doors[i].waiting
 	}
 	return inFlight, waiting
 }
@@ -98,8 +90,6 @@ func (m *meter) add(s *measured) {
 		case d.ended >= before.ended:
 			known++
 			m.sum.add(&d.counts, &before.counts)
-		case s.alone:
-			continue
 		default:
 			known++
 			m.last[d.id] = seenLoad{before.counts, s.at}
@@ -186,53 +176,37 @@ func quantile(from, to map[float64]float64, q float64) float64 {
 }
 
 // measure takes a sample with the key of the person.
-func (c *Console) measure(ctx context.Context, v Visit) (measured, error) {
-	return cached(c.cache, v, "metrics", func() (m measured, err error) {
-		a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetMetrics(ctx, plainText)
-		})
-		if err != nil {
-			return m, err
+func (c *Console) measure(ctx context.Context, v Visit) (m measured, err error) {
+	list, err := c.frontDoors(ctx, v)
+	if err != nil {
+		return m, err
+	}
+	m = measured{at: c.o.Now(), fabric: list.Fabric}
+	for i := range list.FrontDoors {
+		if l := list.FrontDoors[i].Load; l != nil {
+			m.doors = append(m.doors, loadOf(list.FrontDoors[i].ID, l))
+		} else {
+			m.silent++
 		}
-		m.counters = readCounters(a.body)
-		list, err := c.frontDoors(ctx, v)
-		if err != nil {
-			return m, err
-		}
-		for i := range list {
-			if l := list[i].Load; l != nil {
-				m.doors = append(m.doors, loadOf(list[i].ID, l))
-			} else {
-				m.silent++
-			}
-		}
-		if m.alone = len(list) == 0; m.alone {
-			m.doors = []doorLoad{m.own}
-		}
-		m.at = c.o.Now()
-		c.meter.add(&m)
-		return m, nil
-	})
+	}
+	c.meter.add(&m)
+	return m, nil
 }
 
-// frontDoors returns the live front doors, the one that answers first; none where it is of an older
-// version, which does not list them.
-func (c *Console) frontDoors(ctx context.Context, v Visit) ([]callyard.FrontDoorItem, error) {
-	list, err := cached(c.cache, v, "front doors", func() (callyard.FrontDoorList, error) {
+// frontDoors returns the live front doors, the one that answers first, and the figures that all of
+// them have alike.
+func (c *Console) frontDoors(ctx context.Context, v Visit) (callyard.FrontDoorList, error) {
+	return cached(c.cache, v, "front doors", func() (callyard.FrontDoorList, error) {
 		return get[callyard.FrontDoorList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.ListFrontDoors(ctx)
 		})
 	})
-	if schema.KindOf(err) == schema.KindNotFound {
-		return nil, nil
-	}
-	return list.FrontDoors, err
 }
 
 // loadOf reads what a front door says of its calls.
 func loadOf(id string, l *callyard.FrontDoorLoad) doorLoad {
 	d := doorLoad{
-		id: id, inFlight: float64(l.InFlight), waiting: float64(l.Waiting),
+		id: id, inFlight: l.InFlight, waiting: l.Waiting,
 		counts: counts{ended: float64(l.Ended), failed: float64(l.Failed), toolErrors: float64(l.ToolErrors), buckets: make(map[float64]float64)},
 	}
 	upTo := 0.0
@@ -245,10 +219,4 @@ func loadOf(id string, l *callyard.FrontDoorLoad) doorLoad {
 		d.buckets[le] = upTo
 	}
 	return d
-}
-
-// plainText asks for the older format, which every version of a front door has.
-func plainText(_ context.Context, r *http.Request) error {
-	r.Header.Set("Accept", "text/plain")
-	return nil
 }

@@ -23,15 +23,14 @@ type figure struct {
 }
 
 type overviewPage struct {
-	FrontDoor string
-	Figures   []figure
-	Doors     int    // the number of front doors whose calls the figures have; 0: only those of FrontDoor
-	Silent    int    // the number of front doors whose calls they lack
-	Over      string // how long the rates are taken over; empty while nothing is known
-	Trouble   []callyard.ServerItem
-	Changed   []callyard.ServerItem // servers with definitions that nobody accepted
-	Servers   int
-	Now       time.Time
+	Figures []figure
+	Doors   int    // the number of front doors whose calls the figures have
+	Silent  int    // the number of front doors whose calls they lack
+	Over    string // how long the rates are taken over; empty while nothing is known
+	Trouble []callyard.ServerItem
+	Changed []callyard.ServerItem // servers with definitions that nobody accepted
+	Servers int
+	Now     time.Time
 }
 
 func (c *Console) servers(ctx context.Context, v Visit) ([]callyard.ServerItem, error) {
@@ -61,10 +60,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := overviewPage{FrontDoor: c.o.FrontDoor(), Servers: len(servers), Silent: m.silent, Now: c.o.Now()}
-	if !m.alone {
-		page.Doors = len(m.doors)
-	}
+	page := overviewPage{Servers: len(servers), Doors: len(m.doors), Silent: m.silent, Now: c.o.Now()}
 	for _, s := range servers {
 		if inTrouble(s) {
 			page.Trouble = append(page.Trouble, s)
@@ -112,34 +108,28 @@ func ratesOf(r rates) []figure {
 
 // statesOf returns the figures of now.
 func statesOf(m *measured, trouble, servers int) []figure {
-	gauge := func(label string, value float64, to string) figure {
-		if value < 0 {
-			return figure{Label: label, Unknown: true, Note: "not reported", To: to}
-		}
-		return figure{Label: label, Value: ui.Number(int64(value)), To: to}
-	}
-	held := gauge("Held for approval", m.held, "/")
-	if m.held > 0 {
+	held := figure{Label: "Held for approval", Value: ui.Number(m.fabric.Approvals), To: "/"}
+	if m.fabric.Approvals > 0 {
 		held.Tone = "warning"
-		if m.oldestHeld > 0 {
-			held.Note = "the oldest for " + time.Duration(m.oldestHeld*float64(time.Second)).Round(time.Second).String()
-		}
+	}
+	if at := m.fabric.OldestApproval; at != nil {
+		held.Note = "the oldest for " + max(m.at.Sub(*at), 0).Round(time.Second).String()
 	}
 	inFlight, waiting := m.flying()
-	flight := gauge("In flight", inFlight, Root+"/calls?state=running")
+	flight := figure{Label: "In flight", Value: ui.Number(inFlight), To: Root + "/calls?state=running"}
 	if waiting > 0 {
-		flight.Note = ui.Number(int64(waiting)) + " wait for a slot"
+		flight.Note = ui.Number(waiting) + " wait for a slot"
 	}
-	workers := gauge("Workers", m.workers, Root+"/fleet")
-	if m.workers == 0 {
+	workers := figure{Label: "Workers", Value: ui.Number(m.fabric.Workers), To: Root + "/fleet"}
+	if m.fabric.Workers == 0 {
 		workers.Tone = "danger"
 	}
-	if m.disagreements > 0 {
-		workers.Note = ui.Number(int64(m.disagreements)) + " differences in configuration"
+	if n := m.fabric.Disagreements; n > 0 {
+		workers.Note = ui.Number(n) + " differences in configuration"
 	}
 	bad := figure{Label: "Servers in trouble", Value: ui.Number(trouble), Note: "of " + ui.Number(servers), To: Root + "/servers?state=trouble"}
 	if trouble > 0 {
 		bad.Tone = "danger"
 	}
-	return []figure{flight, held, workers, bad, gauge("Open batches", m.batches, Root+"/batches")}
+	return []figure{flight, held, workers, bad, {Label: "Open batches", Value: ui.Number(m.fabric.Batches), To: Root + "/batches"}}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,10 +20,15 @@ const (
 	badServer = `{"id":"crm","connected":false,"pid":0,"initialization_state":"error","transport":"stdio","error":"The process ended with status 3.","stderr_tail":"no such module","worker_count":1,"workers":[{"id":"w1","initialization_state":"error","pid":0,"slots":8,"sessions":0,"restarts":0,"draining":false,"error":"exit status 3"}],"slots":8,"in_flight":0,"waiting":0,"changed_tools":["pay"],"pin":"quarantine"}`
 )
 
-// metricsText is what a front door says after a number of calls of which one in ten failed.
-func metricsText(calls string, buckets ...string) string {
-	return "# HELP x\ncallyard_calls_total{outcome=\"ok\",server=\"a\",tool=\"t\"} " + calls + "\ncallyard_calls_total{outcome=\"timeout\",server=\"a\\\"}\",tool=\"t\"} 4\n" +
-		"callyard_calls_in_flight 3\ncallyard_workers 2\ncallyard_approvals_waiting 5\n" + strings.Join(buckets, "\n") + "\n"
+// doorText is a front door with a number of calls that ended, of which fast took at most 0.1 s and the
+// others at most 1 s.
+func doorText(id string, ended, fast, failed, inFlight int) string {
+	return fmt.Sprintf(`{"id":%q,"version":"1.3","region":"eu","draining":false,"load":{"ended":%d,"failed":%d,"tool_errors":0,"in_flight":%d,"waiting":1,"times":[{"at_most":0.1,"calls":%d},{"at_most":1,"calls":%d},{"calls":0}]}}`, id, ended, failed, inFlight, fast, ended-fast)
+}
+
+// doorsText is the answer of GET /front-doors.
+func doorsText(doors ...string) string {
+	return `{"fabric":{"workers":2,"approvals":5,"oldest_approval":"1970-01-01T00:15:00Z","batches":1234,"disagreements":3},"front_doors":[` + strings.Join(doors, ",") + `]}`
 }
 
 // figureOf returns the value that the overview shows under a label.
@@ -37,17 +41,17 @@ func figureOf(t *testing.T, p page, label string) string {
 	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")
 }
 
-func TestRatesAreOfOneFrontDoor(t *testing.T) {
+func TestRatesAreOfTheTimeThatOneFrontDoorRuns(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`})
 	var at atomic.Int64
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
 	for i, c := range []struct {
-		at          int64
-		began, want string
-	}{{1000, "1", "unknown"}, {1010, "2", "unknown"}, {1020, "2", "10"}, {1200, "2", "unknown"}} {
+		at       int64
+		id, want string
+	}{{1000, "a", "unknown"}, {1010, "b", "unknown"}, {1020, "b", "10"}, {1200, "b", "unknown"}} {
 		at.Store(c.at)
 		d.mu.Lock()
-		d.answers["GET /metrics"] = "process_start_time_seconds " + c.began + "\n" + metricsText(strconv.Itoa(100+100*i))
+		d.answers["GET /front-doors"] = doorsText(doorText(c.id, 100+100*i, 100, 0, 0))
 		d.mu.Unlock()
 		if got := figureOf(t, k.get("/console"), "Calls per second"); got != c.want {
 			t.Errorf("at %d: %s", c.at, got)
@@ -55,25 +59,25 @@ func TestRatesAreOfOneFrontDoor(t *testing.T) {
 	}
 }
 
-func TestTheOverviewShowsWhatTheFrontDoorSaysAndTheRestAsUnknown(t *testing.T) {
+func TestTheOverviewShowsWhatTheFrontDoorSays(t *testing.T) {
 	d := openDoor(t, map[string]string{
-		"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`,
-		"GET /metrics": metricsText("100", `callyard_call_seconds_bucket{server="a",le="0.1"} 100`, `callyard_call_seconds_bucket{server="a",le="1"} 104`, `callyard_call_seconds_bucket{server="a",le="+Inf"} 104`),
+		"GET /servers":     `{"servers":[` + okServer + `,` + badServer + `]}`,
+		"GET /front-doors": doorsText(doorText("a", 104, 100, 4, 3)),
 	})
 	var at atomic.Int64
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
 	at.Store(1000)
 	p := k.get("/console")
-	for label, want := range map[string]string{"Calls per second": "unknown", "Latency p99": "unknown", "In flight": "3", "Workers": "2", "Held for approval": "5", "Open batches": "unknown", "Servers in trouble": "1"} {
+	for label, want := range map[string]string{"Calls per second": "unknown", "Latency p99": "unknown", "In flight": "3", "Workers": "2", "Held for approval": "5", "Open batches": "1,234", "Servers in trouble": "1"} {
 		if got := figureOf(t, p, label); got != want {
 			t.Errorf("%s is %q, want %q", label, got, want)
 		}
 	}
-	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted")
+	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "3 differences in configuration", "1 wait for a slot")
 
 	// Ten seconds and 200 calls later.
 	d.mu.Lock()
-	d.answers["GET /metrics"] = metricsText("300", `callyard_call_seconds_bucket{server="a",le="0.1"} 300`, `callyard_call_seconds_bucket{server="a",le="1"} 304`, `callyard_call_seconds_bucket{server="a",le="+Inf"} 304`)
+	d.answers["GET /front-doors"] = doorsText(doorText("a", 304, 300, 4, 3))
 	d.mu.Unlock()
 	at.Store(1010)
 	p = k.get("/console")
@@ -83,32 +87,17 @@ func TestTheOverviewShowsWhatTheFrontDoorSaysAndTheRestAsUnknown(t *testing.T) {
 		}
 	}
 	p.says(t, "of the last 10 s")
-
-	// A front door that started again counts from 0; nothing is known of its rates.
-	d.mu.Lock()
-	d.answers["GET /metrics"] = metricsText("1")
-	d.mu.Unlock()
-	at.Store(1020)
-	if got := figureOf(t, k.get("/console"), "Calls per second"); got != "unknown" {
-		t.Errorf("after a restart the rate is %q", got)
-	}
-}
-
-// doorText is a front door with a number of calls that ended, of which fast took at most 0.1 s and the
-// others at most 1 s.
-func doorText(id string, ended, fast, failed, inFlight int) string {
-	return fmt.Sprintf(`{"id":%q,"version":"1.3","region":"eu","draining":false,"load":{"ended":%d,"failed":%d,"tool_errors":0,"in_flight":%d,"waiting":1,"times":[{"at_most":0.1,"calls":%d},{"at_most":1,"calls":%d},{"calls":0}]}}`, id, ended, failed, inFlight, fast, ended-fast)
 }
 
 func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
-	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("100")})
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`})
 	var at atomic.Int64
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
 	look := func(when int64, doors ...string) page {
 		t.Helper()
 		at.Store(when)
 		d.mu.Lock()
-		d.answers["GET /front-doors"] = `{"front_doors":[` + strings.Join(doors, ",") + `]}`
+		d.answers["GET /front-doors"] = doorsText(doors...)
 		d.mu.Unlock()
 		return k.get("/console")
 	}
@@ -138,12 +127,12 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 }
 
 func TestManyPagesAskTheFrontDoorOnce(t *testing.T) {
-	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("1")})
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0))})
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(1000, 0) } })
 	for range 50 {
 		k.get("/console").says(t, "There are no servers")
 	}
-	if len(d.asked) != 3 {
+	if len(d.asked) != 2 {
 		t.Errorf("the front door was asked %d times", len(d.asked))
 	}
 }
@@ -158,7 +147,7 @@ func TestAFrontDoorThatDoesNotAnswerIsNamed(t *testing.T) {
 }
 
 func TestTheKeyOfAPersonIsAskedForCheckedAndSent(t *testing.T) {
-	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /metrics": metricsText("1"), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0)), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
 	d.key = "cy_good"
 	k := openDesk(t, d, nil)
 	if p := k.get("/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole" {
@@ -192,11 +181,4 @@ func FuzzNobodyIsLedOutOfTheConsole(f *testing.F) {
 			t.Fatalf("%q leads to %q", text, to)
 		}
 	})
-}
-
-func FuzzMetricsAreReadOrSkipped(f *testing.F) {
-	f.Add(metricsText("7"))
-	f.Add("callyard_calls_total{outcome=\"a\\")
-	f.Add("callyard_call_seconds_bucket{le=\"NaN\"} 1\n{} x")
-	f.Fuzz(func(t *testing.T, text string) { console.ReadMetrics([]byte(text)) })
 }

@@ -170,8 +170,6 @@ type fleetPage struct {
 	Workers []callyard.WorkerItem
 	Doors   []callyard.FrontDoorItem
 	Others  []callyard.ConfiguredProcess
-	// Alone says that the front door of Version lists no others with their load.
-	Alone bool
 	// Disagreements are parts of the configuration for which processes use different versions.
 	Disagreements []callyard.ConfigurationDisagreement
 	Version       string
@@ -210,18 +208,13 @@ func (c *Console) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
 	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	if page.Doors, err = c.frontDoors(ctx, v); err != nil {
+	doors, err := c.frontDoors(ctx, v)
+	if err != nil {
 		return err
 	}
-	page.Alone = len(page.Doors) == 0
+	page.Doors = doors.FrontDoors
 	for _, p := range status.Processes {
-		switch p.Role {
-		case "frontdoor":
-			if page.Alone {
-				page.Doors = append(page.Doors, callyard.FrontDoorItem{ID: p.ID})
-			}
-		case "worker":
-		default:
+		if p.Role != "frontdoor" && p.Role != "worker" {
 			page.Others = append(page.Others, p)
 		}
 	}

@@ -45,12 +45,13 @@ func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 		"GET /workers":       `{"workers":[{"id":"worker_1","name":"west","host":"h1","pid":3,"version":"1.2","draining":true,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"region":"eu"},"servers":[]}]}`,
 		"GET /configuration": `{"processes":[{"id":"frontdoor_1","role":"frontdoor","parts":[]},{"id":"approver_1","role":"approver","parts":[]}],"disagreements":[{"part":"policy","versions":[{"version":"a","processes":[]},{"version":"b","processes":[]}]}]}`,
 		"GET /version":       `{"version":"1.2","go":"go1","started":"2026-01-01T00:00:00Z"}`,
+		"GET /front-doors":   doorsText(`{"id":"frontdoor_1","draining":false}`),
 	})
 	p := openDesk(t, d, nil).get("/console/fleet")
 	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration")
 	d.mu.Lock()
 	d.answers["GET /workers"] = `{"workers":[]}`
-	d.answers["GET /front-doors"] = `{"front_doors":[` + doorText("frontdoor_1", 1200, 1000, 30, 7) + `,{"id":"frontdoor_2","draining":true}]}`
+	d.answers["GET /front-doors"] = doorsText(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`)
 	d.mu.Unlock()
 	p = openDesk(t, d, nil).get("/console/fleet")
 	p.says(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")

@@ -481,7 +481,7 @@ export interface paths {
         };
         /**
          * List front doors and their load
-         * @description The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended.
+         * @description The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
          */
         get: operations["list-front-doors"];
         put?: never;
@@ -2428,6 +2428,33 @@ export interface components {
             tenant?: string;
             tools?: string[];
         };
+        Fabric: {
+            /**
+             * Format: int64
+             * @description The approvals that are pending.
+             */
+            approvals: number;
+            /**
+             * Format: int64
+             * @description The batches that have not ended.
+             */
+            batches: number;
+            /**
+             * Format: int64
+             * @description The parts of the configuration, counting each server, for which live processes use different versions.
+             */
+            disagreements: number;
+            /**
+             * Format: date-time
+             * @description When the oldest pending approval was requested; absent if none is pending.
+             */
+            oldest_approval?: string;
+            /**
+             * Format: int64
+             * @description The live workers.
+             */
+            workers: number;
+        };
         FabricState: {
             /**
              * @description The form of the file.
@@ -2513,6 +2540,8 @@ export interface components {
             version?: string;
         };
         FrontDoorList: {
+            /** @description Figures that are not of one front door. The metrics have the same. */
+            fabric: components["schemas"]["Fabric"];
             /** @description The answering one is first; its counts are those of now, and the others announced theirs within the last second or so. */
             front_doors: components["schemas"]["FrontDoorItem"][];
         };

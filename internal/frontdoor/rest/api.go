@@ -162,7 +162,7 @@ func New(o Options) (*API, error) {
 	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
 	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})
 	admin.Register(a.doc, admin.Options{
-		Catalog: o.Catalog, Metrics: o.Metrics, Version: o.Version, Started: o.Started, Ready: o.Ready, Draining: o.Draining, InForce: o.InForce, Losses: o.Losses,
+		Catalog: o.Catalog, Metrics: o.Metrics, Backlog: o.Calls.Backlog, Version: o.Version, Started: o.Started, Ready: o.Ready, Draining: o.Draining, InForce: o.InForce, Losses: o.Losses,
 	})
 	a.readUnclean = servers.Register(a.doc, servers.Options{
 		Catalog: o.Catalog, Router: o.Router, Runner: a.runner, Limits: o.Calls.Limits(), Log: o.Log, MayChange: o.AllowAddServers, Add: o.AddServer, Remove: o.RemoveServer,

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -58,6 +59,8 @@ type Options struct {
 	Catalog *catalog.Catalog
 	// Metrics is served at /metrics; nil: the path is not there.
 	Metrics *telemetry.Metrics
+	// Backlog counts what has not ended.
+	Backlog func() calls.Backlog
 	// Version is the build, Started when the process began.
 	Version string
 	Started time.Time

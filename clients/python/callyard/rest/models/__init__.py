@@ -104,6 +104,7 @@ from .evaluation_turn import EvaluationTurn
 from .evaluation_turn_types import EvaluationTurnTypes
 from .exported_key import ExportedKey
 from .exported_key_origin import ExportedKeyOrigin
+from .fabric import Fabric
 from .fabric_state import FabricState
 from .fabric_state_format import FabricStateFormat
 from .fleet import Fleet
@@ -375,6 +376,7 @@ __all__ = (
     "EvaluationTurnTypes",
     "ExportedKey",
     "ExportedKeyOrigin",
+    "Fabric",
     "FabricState",
     "FabricStateFormat",
     "Fleet",

@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.fabric import Fabric
     from ..models.front_door_item import FrontDoorItem
 
 
@@ -21,15 +22,20 @@ T = TypeVar("T", bound="FrontDoorList")
 class FrontDoorList:
     """
     Attributes:
+        fabric (Fabric):
         front_doors (list[FrontDoorItem]): The answering one is first; its counts are those of now, and the others
             announced theirs within the last second or so.
     """
 
+    fabric: Fabric
     front_doors: list[FrontDoorItem]
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.fabric import Fabric  # noqa: PLC0415
         from ..models.front_door_item import FrontDoorItem  # noqa: PLC0415
+
+        fabric = self.fabric.to_dict()
 
         front_doors = []
         for front_doors_item_data in self.front_doors:
@@ -40,6 +46,7 @@ class FrontDoorList:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "fabric": fabric,
                 "front_doors": front_doors,
             }
         )
@@ -48,9 +55,12 @@ class FrontDoorList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.fabric import Fabric  # noqa: PLC0415
         from ..models.front_door_item import FrontDoorItem  # noqa: PLC0415
 
         d = dict(src_dict)
+        fabric = Fabric.from_dict(d.pop("fabric"))
+
         front_doors = []
         _front_doors = d.pop("front_doors")
         for front_doors_item_data in _front_doors:
@@ -59,6 +69,7 @@ class FrontDoorList:
             front_doors.append(front_doors_item)
 
         front_door_list = cls(
+            fabric=fabric,
             front_doors=front_doors,
         )
 

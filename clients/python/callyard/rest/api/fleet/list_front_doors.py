@@ -67,7 +67,8 @@ def sync_detailed(
     """List front doors and their load
 
      The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended.
+    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
+    metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,7 +94,8 @@ def sync(
     """List front doors and their load
 
      The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended.
+    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
+    metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -115,7 +117,8 @@ async def asyncio_detailed(
     """List front doors and their load
 
      The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended.
+    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
+    metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -139,7 +142,8 @@ async def asyncio(
     """List front doors and their load
 
      The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended.
+    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
+    metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
