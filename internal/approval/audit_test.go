@@ -191,7 +191,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	}
 	whole.clock.advance(time.Minute)
 	confirmtest.Wait(t, func() bool { // it has seen what the other one did
-		return whole.ledger.Count(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State.Ended() }) == len(ids)
+		return len(whole.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State.Ended() })) == len(ids)
 	})
 	if n, err := whole.desk.Repair(ctx, time.Hour); n != 4+5 || err != nil {
 		t.Fatalf("%d lines were put back, %v", n, err)

@@ -28,14 +28,13 @@ func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[sc
 		return nil
 	}
 	held := make(map[schema.BatchID]int, len(batches))
-	b.o.Ledger.Where(schema.OnlyTenant(tenant), func(a *ledger.Approval) bool {
+	b.o.Ledger.Each(schema.OnlyTenant(tenant), func(a *ledger.Approval) {
 		if a.State != ledger.Pending {
-			return false
+			return
 		}
 		if id, _, ok := ParseCallID(a.CallID); ok && slices.Contains(batches, id) {
 			held[id]++
 		}
-		return false // they are only counted
 	})
 	return held
 }
@@ -84,12 +83,14 @@ func (b *Batches) customID(ctx context.Context, j *job, tenant schema.TenantID, 
 }
 
 // HeldSingly returns how many calls of the principal are held and in no batch.
-func HeldSingly(book *ledger.Ledger, who *schema.Principal) int {
-	return book.Count(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) bool {
+func HeldSingly(book *ledger.Ledger, who *schema.Principal) (n int) {
+	book.Each(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 		if a.State != ledger.Pending || a.Binding.Requester.Name != who.Name {
-			return false
+			return
 		}
-		_, _, stored := ParseCallID(a.CallID)
-		return !stored
+		if _, _, stored := ParseCallID(a.CallID); !stored {
+			n++
+		}
 	})
+	return n
 }

@@ -123,10 +123,22 @@ func (q *approvalView) MayApprove() bool { return q.Blocked == "" && q.ApprovedA
 
 // find loads one approval, without its bytes, if the person may see it.
 func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
+	return v.found(id, who, func() (*ledger.Approval, error) {
+		a, _, err := v.o.Ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
+		return a, err
+	})
+}
+
+// known is find from this process's view.
+func (v *approvals) known(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
+	return v.found(id, who, func() (*ledger.Approval, error) { return v.o.Ledger.Known(ctx, schema.OnlyTenant(who.Tenant), id) })
+}
+
+func (v *approvals) found(id schema.ApprovalID, who schema.Principal, read func() (*ledger.Approval, error)) (*approvalView, error) {
 	if !plainID(id) {
 		return nil, errNotThere("with that id")
 	}
-	a, _, err := v.o.Ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
+	a, err := read()
 	if schema.KindOf(err) == schema.KindNotFound {
 		return nil, errNotThere(id)
 	}
@@ -140,25 +152,31 @@ func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.P
 	return q, nil
 }
 
-// read loads one approval with its bytes.
+// read loads one approval with its bytes, and how its tool has changed.
 func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
 		return nil, err
 	}
-	if q.Arguments, err = v.o.Ledger.ArgumentsOf(ctx, q.Approval); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
+	return q, v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q))
+}
+
+// addBytes adds the bytes of an approval, and how its tool has changed since the last one.
+func (v *approvals) addBytes(ctx context.Context, q *approvalView, last lastAllowed) (err error) {
+	content := v.o.Ledger.ContentOf(q.Approval)
+	if q.Arguments, err = content.Arguments(ctx); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
 		q.Forgotten = schema.AsError(err).Detail
 	} else if err == nil {
 		err = v.addAsked(ctx, q)
 	}
 	if err != nil && q.Forgotten == "" {
-		return nil, err
+		return err
 	}
-	if q.Definition, err = v.o.Ledger.DefinitionOf(ctx, q.Approval); err != nil {
-		return nil, err
+	if q.Definition, err = content.Definition(ctx); err != nil {
+		return err
 	}
-	q.Change, err = v.change(ctx, q)
-	return q, err
+	q.Change, err = v.change(ctx, q, last.of(q.Approval))
+	return err
 }
 
 // addAsked holds the arguments against the record, and adds those that were asked for

@@ -109,23 +109,25 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	return g.site.render(w, http.StatusOK, "bulk", v, view{Title: title, Live: "page", Page: p})
 }
 
-// read reads the first of the approvals, as many as a page has room for. It reads some at once:
-// each takes several questions to the store, one after the other.
+// read reads the first of the approvals, as many as a page has room for, some of them at once. A
+// record is that of this process's view: the decision says whether it is out of date.
 func (g *bulkPages) read(ctx context.Context, ids []schema.ApprovalID, who schema.Principal) (shown []*approvalView, err error) {
-	left := maxBulkBytes
-	for some := range slices.Chunk(ids[:min(len(ids), maxBulk)], readAtOnce) {
-		read := make([]*approvalView, len(some))
-		all, ctx := errgroup.WithContext(ctx)
-		for i, id := range some {
-			all.Go(func() (err error) {
-				read[i], err = g.approvals.read(ctx, id, who)
-				return err
-			})
-		}
-		if err := all.Wait(); err != nil {
+	all := make([]*approvalView, min(len(ids), maxBulk))
+	for i, id := range ids[:len(all)] {
+		if all[i], err = g.approvals.known(ctx, id, who); err != nil {
 			return nil, err
 		}
-		for _, q := range read {
+	}
+	last, left := g.approvals.lastAllowed(who.Tenant, all...), maxBulkBytes
+	for some := range slices.Chunk(all, readAtOnce) {
+		reads, ctx := errgroup.WithContext(ctx)
+		for _, q := range some {
+			reads.Go(func() error { return g.approvals.addBytes(ctx, q, last) })
+		}
+		if err := reads.Wait(); err != nil {
+			return nil, err
+		}
+		for _, q := range some {
 			if left -= len(q.Arguments) + len(q.Asked); left < 0 && len(shown) > 0 {
 				return shown, nil
 			}

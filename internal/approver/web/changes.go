@@ -29,9 +29,7 @@ type ToolChange struct {
 }
 
 // wasAllowed are the states of a call that somebody approved.
-func wasAllowed() []ledger.State {
-	return []ledger.State{ledger.Approved, ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown}
-}
+var wasAllowed = []ledger.State{ledger.Approved, ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown}
 
 // seenByPerson says that a person approved, and not the caller itself, nor a
 // standing permission: of those nobody looked at the tool.
@@ -41,32 +39,52 @@ func seenByPerson(a *ledger.Approval) bool {
 	})
 }
 
-// lastAllowed finds the call of the same tool that a person allowed last, among
-// those asked for before this one where this one is decided already. It may be one
-// that this person cannot see: only the tool's own words are shown of it.
-func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
-	f := ledger.Filter{States: wasAllowed(), Server: a.Binding.Server, Tool: a.Binding.Tool, Limit: pageLimit}
-	var found *ledger.Approval
-	for cursor := schema.ApprovalID(""); ; {
-		page, next := v.o.Ledger.List(schema.OnlyTenant(a.Binding.Tenant), f, string(cursor))
-		for _, other := range page {
-			if other.ID == a.ID || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
-				continue
-			}
-			if found == nil || other.Created.After(found.Created) {
-				found = other
-			}
-		}
-		// The newest come first, by the time in their ids.
-		if cursor = next; found != nil || cursor == "" {
-			return found
-		}
-	}
+// tool is a tool of a server.
+type tool struct {
+	server schema.ServerID
+	name   string
 }
 
-// change compares the tool's definition with that of the last time.
-func (v *approvals) change(ctx context.Context, q *approvalView) (*ToolChange, error) {
-	last := v.lastAllowed(q.Approval)
+func toolOf(a *ledger.Approval) tool { return tool{a.Binding.Server, a.Binding.Tool} }
+
+// lastAllowed has, of tools, the call that a person allowed last, among those asked for before a
+// time; the zero time stands for now.
+type lastAllowed map[tool]map[time.Time]*ledger.Approval
+
+// before is the time that counts for an approval: while it waits, what was allowed until now.
+func before(a *ledger.Approval) time.Time {
+	if a.State == ledger.Pending {
+		return time.Time{}
+	}
+	return a.Created
+}
+
+// of is the last one of an approval's tool; nil where there is none.
+func (l lastAllowed) of(a *ledger.Approval) *ledger.Approval { return l[toolOf(a)][before(a)] }
+
+// lastAllowed looks for the last ones of these approvals of a tenant. They may be some that this
+// person cannot see: only the tool's own words are shown of them. It looks at all approvals once.
+func (v *approvals) lastAllowed(tenant schema.TenantID, all ...*approvalView) lastAllowed {
+	found := make(lastAllowed)
+	for _, q := range all {
+		if found[toolOf(q.Approval)] == nil {
+			found[toolOf(q.Approval)] = make(map[time.Time]*ledger.Approval)
+		}
+		found[toolOf(q.Approval)][before(q.Approval)] = nil
+	}
+	v.o.Ledger.Each(schema.OnlyTenant(tenant), func(a *ledger.Approval) {
+		for until, newest := range found[toolOf(a)] {
+			if (until.IsZero() || a.Created.Before(until)) && (newest == nil || a.Created.After(newest.Created)) && slices.Contains(wasAllowed, a.State) && seenByPerson(a) {
+				found[toolOf(a)][until] = a.Clone()
+			}
+		}
+	})
+	return found
+}
+
+// change compares the tool's definition with that of the last time; last is nil where there is
+// none.
+func (v *approvals) change(ctx context.Context, q *approvalView, last *ledger.Approval) (*ToolChange, error) {
 	if last == nil {
 		return &ToolChange{Is: "first"}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/callyard/callyard/internal/kit/textdiff"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -129,11 +128,11 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 	if more {
 		p.Next = "/?" + url.Values{"after": {string(p.Waiting[len(p.Waiting)-1].ID)}}.Encode()
 	}
-	last := v.lastDigests(p.Waiting, who.Tenant)
+	last := v.lastAllowed(who.Tenant, p.Waiting...)
 	for _, q := range p.Waiting {
 		q.Peek = v.peek(ctx, q.Approval)
-		digest, known := last[toolOf(q.Approval)]
-		q.ToolChanged = known && digest != q.Binding.ToolDefinitionDigest
+		allowed := last.of(q.Approval)
+		q.ToolChanged = allowed != nil && allowed.Binding.ToolDefinitionDigest != q.Binding.ToolDefinitionDigest
 	}
 	for _, by := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[by]; n > 1 {
@@ -141,45 +140,6 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 		}
 	}
 	return p
-}
-
-// toolKey is a tool as the calls of a tenant have it.
-type toolKey struct {
-	tenant schema.TenantID
-	server schema.ServerID
-	tool   string
-}
-
-func toolOf(a *ledger.Approval) toolKey {
-	return toolKey{a.Binding.Tenant.Stored(), a.Binding.Server, a.Binding.Tool}
-}
-
-// lastDigests returns, for the tools of calls that wait, the digest of the definition with which
-// a person allowed each last; see lastAllowed. It looks at all approvals once.
-func (v *approvals) lastDigests(waiting []*approvalView, tenant schema.TenantID) map[toolKey]string {
-	type allowed struct {
-		at     time.Time
-		digest string
-	}
-	newest := make(map[toolKey]allowed, len(waiting))
-	for _, q := range waiting {
-		newest[toolOf(q.Approval)] = allowed{}
-	}
-	states := wasAllowed()
-	v.o.Ledger.Count(schema.OnlyTenant(tenant), func(a *ledger.Approval) bool {
-		was, asked := newest[toolOf(a)]
-		if asked && slices.Contains(states, a.State) && (was.digest == "" || a.Created.After(was.at)) && seenByPerson(a) {
-			newest[toolOf(a)] = allowed{a.Created, a.Binding.ToolDefinitionDigest}
-		}
-		return false
-	})
-	last := make(map[toolKey]string)
-	for tool, was := range newest {
-		if was.digest != "" {
-			last[tool] = was.digest
-		}
-	}
-	return last
 }
 
 // past is a row of the history.

@@ -80,16 +80,9 @@ func (l *Ledger) Arguments(ctx context.Context, tenant schema.TenantID, id schem
 	return l.ArgumentsOf(ctx, a)
 }
 
-// ArgumentsOf returns the exact bytes that would run for the approval as it was
-// read. Where this process opened it, that takes no read.
+// ArgumentsOf is [Content.Arguments] for the approval as it was read.
 func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
-	if a.Edited != nil {
-		return l.store.parts(ctx, placeOf(int(a.Edited.Size)), a, kindEdited, a.Edited.ArgumentsDigest)
-	}
-	if args := l.view.arguments(a.ID); args != nil {
-		return matching(a, kindArguments, args, a.Binding.ArgumentsDigest)
-	}
-	return l.opened(ctx, a, kindArguments)
+	return l.ContentOf(a).Arguments(ctx)
 }
 
 // Asked returns the exact bytes that were asked for, edited since or not.
@@ -98,7 +91,7 @@ func (l *Ledger) Asked(ctx context.Context, tenant schema.TenantID, id schema.Ap
 	if err != nil {
 		return nil, err
 	}
-	return l.opened(ctx, a, kindArguments)
+	return l.ContentOf(a).stored(ctx, kindArguments)
 }
 
 // Definition returns the definition of the tool as the server sent it when the
@@ -108,40 +101,68 @@ func (l *Ledger) Definition(ctx context.Context, tenant schema.TenantID, id sche
 	if err != nil {
 		return nil, err
 	}
-	return l.DefinitionOf(ctx, a)
+	return l.ContentOf(a).Definition(ctx)
 }
 
-// DefinitionOf is [Ledger.Definition] for the approval as it was read.
-func (l *Ledger) DefinitionOf(ctx context.Context, a *Approval) ([]byte, error) {
-	b, err := l.opened(ctx, a, kindDefinition)
+// Content reads the bytes of an approval. Those that were stored together are read once. It is for
+// one goroutine.
+type Content struct {
+	l      *Ledger
+	a      *Approval
+	opened *Stored // the record as it was opened; nil: it was not read yet
+}
+
+// ContentOf returns a reader of the bytes of an approval as it was read.
+func (l *Ledger) ContentOf(a *Approval) *Content { return &Content{l: l, a: a} }
+
+// Arguments returns the exact bytes that would run. Where this process opened the approval,
+// that takes no read.
+func (c *Content) Arguments(ctx context.Context) ([]byte, error) {
+	if e := c.a.Edited; e != nil {
+		return c.l.store.parts(ctx, placeOf(int(e.Size)), c.a, kindEdited, e.ArgumentsDigest)
+	}
+	if args := c.l.view.arguments(c.a.ID); args != nil {
+		return matching(c.a, kindArguments, args, c.a.Binding.ArgumentsDigest)
+	}
+	return c.stored(ctx, kindArguments)
+}
+
+// Definition returns the definition of the tool as the server sent it when the call was held;
+// empty where none was stored.
+func (c *Content) Definition(ctx context.Context) ([]byte, error) {
+	b, err := c.stored(ctx, kindDefinition)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return nil, nil // the arguments lie in parts, and no definition was stored next to them
 	}
 	return b, err
 }
 
-// opened reads bytes that were stored when the approval was.
-func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, error) {
+// stored reads bytes that were stored when the approval was.
+func (c *Content) stored(ctx context.Context, kind string) ([]byte, error) {
+	a := c.a
 	if a.Apart && kind == kindArguments {
-		return l.store.parts(ctx, inHeld, a, kind, a.Binding.ArgumentsDigest)
+		return c.l.store.parts(ctx, inHeld, a, kind, a.Binding.ArgumentsDigest)
 	}
-	r, err := l.store.opening(ctx, a.ID)
-	if err != nil {
-		return nil, readError(err, a.ID)
+	if c.opened == nil {
+		r, err := c.l.store.opening(ctx, a.ID)
+		if err != nil {
+			return nil, readError(err, a.ID)
+		}
+		c.opened = &r
 	}
 	want := a.Binding.ArgumentsDigest
 	if kind == kindDefinition {
 		want = a.Binding.ToolDefinitionDigest
 	}
-	if len(r.Body) == 0 {
-		return l.store.parts(ctx, inLedger, a, kind, want)
+	if len(c.opened.Body) == 0 {
+		return c.l.store.parts(ctx, inLedger, a, kind, want)
 	}
-	definition, args, err := split(r.Body)
+	definition, args, err := split(c.opened.Body)
 	if err != nil {
 		return nil, damaged(a, kind)
 	}
 	if kind == kindArguments {
-		if args, err = l.store.openBytes(ctx, a, kind, 0, args); err != nil {
+		if args, err = c.l.store.openBytes(ctx, a, kind, 0, args); err != nil {
 			return nil, err
 		}
 		return matching(a, kind, args, want)

@@ -188,6 +188,12 @@ func (l *Ledger) Get(ctx context.Context, of schema.Tenants, id schema.ApprovalI
 	return a, Revision(r.Sequence), err
 }
 
+// Known is [Ledger.Get] from this process's view, which takes no read where it has the approval.
+func (l *Ledger) Known(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, error) {
+	a, _, _, err := l.known(ctx, of, id)
+	return a, err
+}
+
 // ByCall is [Ledger.Get] for the approval of a call.
 func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.CallID) (*Approval, Revision, error) {
 	return l.Get(ctx, of, IDFor(callID))

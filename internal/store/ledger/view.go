@@ -211,17 +211,16 @@ func (l *Ledger) Where(of schema.Tenants, fit func(*Approval) bool) []*Approval 
 	return cloned(l.view.fitting(func(a *Approval) bool { return of.Include(a.Binding.Tenant) && fit(a) }))
 }
 
-// Count is how many approvals of these tenants in this process's view fit. fit must not change
-// what it sees, nor keep it.
-func (l *Ledger) Count(of schema.Tenants, fit func(*Approval) bool) (n int) {
+// Each calls visit with every approval of these tenants in this process's view, in no order. visit
+// must not change what it sees, nor keep it without [Approval.Clone], and must not call the ledger.
+func (l *Ledger) Each(of schema.Tenants, visit func(*Approval)) {
 	l.view.mu.RLock()
 	defer l.view.mu.RUnlock()
 	for _, r := range l.view.rows {
-		if of.Include(r.a.Binding.Tenant) && fit(r.a) {
-			n++
+		if of.Include(r.a.Binding.Tenant) {
+			visit(r.a)
 		}
 	}
-	return n
 }
 
 // Pending returns every approval of these tenants that waits for an answer, the oldest first.

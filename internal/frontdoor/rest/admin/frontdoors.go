@@ -47,7 +47,7 @@ type Fabric struct {
 
 // FrontDoorList is the answer to GET /front-doors.
 type FrontDoorList struct {
-	Fabric     Fabric          `json:"fabric" doc:"Figures that are not of one front door. The metrics have the same."`
+	Fabric Fabric `json:"fabric" doc:"Figures that are not of one front door. The metrics have the same."`
 
 	FrontDoors []FrontDoorItem `json:"front_doors" nullable:"false" doc:"The answering one is first; its counts are those of now, and the others announced theirs within the last second or so."`
 }
