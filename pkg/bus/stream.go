@@ -302,8 +302,9 @@ func (c *Conn) leader(ctx context.Context, stream string, request map[string]any
 }
 
 // Read reads messages of a subject from a replica, the first one with at least the
-// sequence from: at most that many, and no more than maxBytes after the first. more says
-// that others follow; that none do is no proof. Only Sequence and Data are set. nats.go
+// sequence from: at most that many, but one at least, and no more than maxBytes after the first.
+// more says that others follow, or that it is not known, which is so when one was asked for; that
+// none do is no proof. Only Sequence and Data are set. nats.go
 // has no call for many at once.
 func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, maxBytes int) (found []Message, more bool, err error) {
 	defer func() {
@@ -313,7 +314,11 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 	}()
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	body, err := json.Marshal(map[string]any{"seq": max(from, 1), "next_by_subj": subject, "batch": max(most, 1), "max_bytes": max(maxBytes, 1)})
+	request := map[string]any{"seq": max(from, 1), "next_by_subj": subject}
+	if most > 1 {
+		request["batch"], request["max_bytes"] = most, max(maxBytes, 1)
+	}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, false, err
 	}
@@ -340,7 +345,9 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 			if err != nil {
 				return nil, false, fmt.Errorf("a message without its sequence: %w", err)
 			}
-			found = append(found, Message{Sequence: sequence, Data: m.Data})
+			if found = append(found, Message{Sequence: sequence, Data: m.Data}); most <= 1 {
+				return found, true, nil // the server does not say whether others follow
+			}
 		case "204": // the end of this answer
 			return found, len(found) > 0 && m.Header.Get("Nats-Num-Pending") != "0", nil
 		case "404": // nothing there

@@ -166,17 +166,23 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 			t.Fatalf("filter %d %+v: %d, want %d\n%s", i, f, len(got), len(want), diff)
 		}
 	}
+	sought, want := []schema.CallID{schema.NewCallID(), "42"}, map[schema.CallID]*Record{} // nothing is known of the first two
 	for range 100 {
 		id := ids[rnd.IntN(len(ids))]
-		want := *m.rows[id]
-		reader.see(&want)
+		rec := *m.rows[id]
+		reader.see(&rec)
 		got, err := reader.Get(t.Context(), schema.AllTenants(), schema.CallID(id))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := gocmp.Diff(&want, got); diff != "" {
+		if diff := gocmp.Diff(&rec, got); diff != "" {
 			t.Fatalf("%s:\n%s", id, diff)
 		}
+		sought, want[schema.CallID(id)] = append(sought, schema.CallID(id)), &rec
+	}
+	found, err := reader.Find(t.Context(), schema.AllTenants(), sought...)
+	if diff := gocmp.Diff(want, found); err != nil || diff != "" {
+		t.Fatalf("all at once: %v\n%s", err, diff)
 	}
 }
 

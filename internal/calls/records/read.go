@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -20,36 +21,62 @@ const (
 )
 
 // Get returns what is known of a call of these tenants, [schema.KindNotFound] if nothing is.
-// It
-// reads the records of the 10 s in which the call was admitted. What another
+// It reads the records of the 10 s in which the call was admitted. What another
 // front door was told less than 100 ms ago may be missing.
 func (r *Recorder) Get(ctx context.Context, of schema.Tenants, id schema.CallID) (*Record, error) {
-	want, ok := keyOf(string(id))
-	if !ok {
-		return nil, schema.Errorf(schema.KindNotFound, "%q is not a call id.", id)
+	found, err := r.Find(ctx, of, id)
+	if err != nil {
+		return nil, err
+	}
+	if found[id] == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no record of call %q: it was never admitted, or its record has been deleted.", id)
+	}
+	return found[id], nil
+}
+
+// Find is [Recorder.Get] for many calls. Those of which nothing is known are not in the map. The
+// records of 10 s are read once, however many of the calls were admitted then.
+func (r *Recorder) Find(ctx context.Context, of schema.Tenants, ids ...schema.CallID) (map[schema.CallID]*Record, error) {
+	wanted, slots := make(map[schema.CallID]bool, len(ids)), make(map[int64]map[key]bool)
+	for _, id := range ids {
+		k, ok := keyOf(string(id))
+		if !ok {
+			continue
+		}
+		wanted[id] = true
+		if slots[k.slot()] == nil {
+			slots[k.slot()] = make(map[key]bool)
+		}
+		slots[k.slot()][k] = true
+	}
+	if len(wanted) == 0 {
+		return nil, nil
 	}
 	if err := r.Sync(ctx); err != nil {
 		return nil, err
 	}
-	after := want
-	after.increment()
-	var found *Record
-	_, _, err := r.scan(ctx, want.slot(), want, after, math.MaxInt, func(k key) bool { return k == want }, func(_ uint64, _ key, next *Record) {
-		switch {
-		case next.ID != id: // it has the key and another prefix
-		case found == nil:
-			found = next
-		default:
-			found = merge(found, next)
+	found := make(map[schema.CallID]*Record, len(wanted))
+	for _, slot := range slices.Sorted(maps.Keys(slots)) {
+		keys := slices.SortedFunc(maps.Keys(slots[slot]), compareKeys)
+		after := keys[len(keys)-1]
+		after.increment()
+		_, _, err := r.scan(ctx, slot, keys[0], after, math.MaxInt, func(k key) bool { return slots[slot][k] }, func(_ uint64, _ key, next *Record) {
+			switch was := found[next.ID]; {
+			case !wanted[next.ID]: // it has the key and another prefix
+			case was == nil:
+				found[next.ID] = next
+			default:
+				found[next.ID] = merge(was, next)
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
-	if found == nil || !of.Include(found.Tenant) {
-		return nil, schema.Errorf(schema.KindNotFound, "There is no record of call %q: it was never admitted, or its record has been deleted.", id)
+	maps.DeleteFunc(found, func(_ schema.CallID, rec *Record) bool { return !of.Include(rec.Tenant) })
+	for _, rec := range found {
+		r.see(rec)
 	}
-	r.see(found)
 	return found, nil
 }
 

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,9 @@ const (
 	// endsKept bounds the ends that wait to be written; what is beyond is written at the
 	// next start of a front door.
 	endsKept = 100_000
-	// endTimeout bounds one of them.
+	// endsAtOnce is the number of them that are looked up with one look at the log, and endTimeout
+	// bounds that.
+	endsAtOnce = 1000
 	endTimeout = 10 * time.Second
 )
 
@@ -84,31 +87,37 @@ func (e *ends) run(ctx context.Context) {
 			return
 		case <-e.wake:
 		}
-		for _, a := range e.take() {
+		for some := range slices.Chunk(e.take(), endsAtOnce) {
 			if ctx.Err() != nil {
 				return
 			}
-			e.write(ctx, a)
+			e.write(ctx, some)
 		}
 	}
 }
 
-// write writes the end of one call, unless the log has one.
-func (e *ends) write(ctx context.Context, a *ledger.Approval) {
+// write writes the ends of calls of which the log has none.
+func (e *ends) write(ctx context.Context, ended []*ledger.Approval) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	rec, err := e.records.Get(ctx, schema.OnlyTenant(a.Binding.Tenant), namedOf(a).ID)
-	if schema.KindOf(err) == schema.KindUnavailable {
-		e.keep(a)
-		return
+	ids := make([]schema.CallID, len(ended))
+	for i, a := range ended {
+		ids[i] = namedOf(a).ID
 	}
-	if err != nil || rec.State != schema.StateHeld {
-		return
+	found, err := e.records.Find(ctx, schema.AllTenants(), ids...)
+	for i, a := range ended {
+		if err != nil {
+			e.keep(a)
+			continue
+		}
+		if rec := found[ids[i]]; rec == nil || rec.State != schema.StateHeld {
+			continue
+		}
+		end := recordOf(a)
+		end.State, end.Ended, end.Changed = unrun[a.State], a.Ended.UnixNano(), a.Ended.UnixNano()
+		end.Error, end.Detail = reasonOf(a)
+		e.records.Add(&end)
 	}
-	end := recordOf(a)
-	end.State, end.Ended, end.Changed = unrun[a.State], a.Ended.UnixNano(), a.Ended.UnixNano()
-	end.Error, end.Detail = reasonOf(a)
-	e.records.Add(&end)
 }
 
 // refused writes that an approved call was not run, and why.

@@ -89,9 +89,7 @@ func TestTheEndsThatAreCaughtUpWithAreThoseThatTheLogMisses(t *testing.T) {
 		if len(all) != 3 {
 			t.Errorf("%d ends are caught up with, want three", len(all))
 		}
-		for _, a := range all {
-			e.write(t.Context(), a)
-		}
+		e.write(t.Context(), all)
 	}
 	rec := l.is(lately)
 	if rec.State != schema.StateExpired || rec.Error != schema.KindExpired || rec.Tenant != "red" || rec.Rule != "ask" || time.Since(time.Unix(0, rec.Ended)).Round(time.Minute) != time.Hour {
@@ -116,7 +114,7 @@ func TestAnEndThatCannotBeWrittenIsWrittenWithTheNextOne(t *testing.T) {
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, a := range e.take() {
-		e.write(away, a)
+		e.write(away, []*ledger.Approval{a})
 	}
 	if got := l.is(id).State; got != schema.StateHeld || len(e.wait) != 1 {
 		t.Fatalf("%q, %d are kept", got, len(e.wait))
