@@ -41,7 +41,7 @@ type town struct {
 
 const never = "06b2t8m3c0w3v2q5n7k9a1d4fz"
 
-func openTown(t *testing.T) *town {
+func openTown(t testing.TB) *town {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv, "vault").let)
 	redKey, redHash := authn.Generate()
@@ -74,7 +74,7 @@ func openTown(t *testing.T) *town {
 }
 
 // evaluations is a folder with a run of an evaluation.
-func evaluations(t *testing.T, name string) string {
+func evaluations(t testing.TB, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {

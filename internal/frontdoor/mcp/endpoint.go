@@ -230,12 +230,12 @@ func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (ep *Endpoint) serve(x *exchange, r *http.Request) {
-	if e := ep.o.Origin.Check(r); e != nil {
-		x.refuse(http.StatusForbidden, e)
+	if p := r.URL.Path; p == wellKnown || strings.HasPrefix(p, wellKnown+"/") {
+		ep.serveMetadata(x, r) // for pages of any origin: it is public, and says the same to all
 		return
 	}
-	if p := r.URL.Path; p == wellKnown || strings.HasPrefix(p, wellKnown+"/") {
-		ep.serveMetadata(x, r)
+	if e := ep.o.Origin.Check(r); e != nil {
+		x.refuse(http.StatusForbidden, e)
 		return
 	}
 	if !ep.authenticate(x, r) {

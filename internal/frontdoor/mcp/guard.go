@@ -79,5 +79,7 @@ func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The resource does not exist."))
 		return
 	}
+	// Programs in browsers read it before they have a token. It is the same for everybody.
+	x.res.w.Header().Set("Access-Control-Allow-Origin", "*")
 	x.res.body(http.StatusOK, ep.fixed.json, body)
 }

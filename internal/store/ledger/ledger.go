@@ -200,7 +200,11 @@ func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.Ca
 }
 
 func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, Stored, error) {
-	r, err := l.store.get(ctx, id, bus.Either)
+	sought := id
+	if a, _, ok := l.view.get(id); ok && !of.Include(a.Binding.Tenant) {
+		sought += "0" // there is none of that id, so that the answer takes as long as if this one were not there
+	}
+	r, err := l.store.get(ctx, sought, bus.Either)
 	if err != nil {
 		return nil, r, readError(err, id)
 	}
