@@ -16,7 +16,7 @@ func TestTheAuditRecordIsShownWithTheStateOfItsChains(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /audit": `{"records":[` + actRecord + `,` + heldRecord + `],"next":"5-0"}`, "GET /audit/verification": intact})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/audit")
-	p.says(t, "Intact: verified to entry 1,412 of 3 chains", "switch-tool", "/servers/files/tools/read", "by ada", "sha256:old", "sha256:new", "bb22", "pay", "on bank", "sha256:args", `href="/console/call?id=call_1"`, `href="/console/audit?cursor=5-0"`)
+	p.says(t, "Intact: 1,412 entries of 3 chains verified", "switch-tool", "/servers/files/tools/read", "by ada", "sha256:old", "sha256:new", "bb22", "pay", "on bank", "sha256:args", `href="/console/call?id=call_1"`, `href="/console/audit?cursor=5-0"`)
 	if i, j := strings.Index(p.body, "switch-tool</strong>"), strings.Index(p.body, "pay</strong>"); i < 0 || j < i {
 		t.Errorf("the order is not that of the answer: %d, %d", i, j)
 	}
@@ -36,7 +36,7 @@ func TestADamagedAuditRecordIsSaidFirst(t *testing.T) {
 	openDesk(t, d, nil).get("/console/audit").says(t, "The audit log is not intact: 1 fault in 9 records.", "record 4 follows record 2", "No records match")
 	for answer, want := range map[string]string{
 		"!forbidden Only the default tenant may.":                                     "The chains are not verified here: Only the default tenant may.",
-		strings.Replace(intact, `"complete":true`, `"complete":false`, 1):             "Intact so far: verified to entry 1,412.",
+		strings.Replace(intact, `"complete":true`, `"complete":false`, 1):             "Intact so far: 1,412 entries verified.",
 		strings.Replace(intact, `"heads_compared":true`, `"heads_compared":false`, 1): "could not be compared with their heads",
 	} {
 		d := openDoor(t, map[string]string{"GET /audit": `{"records":[]}`, "GET /audit/verification": answer})
