@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -94,6 +95,9 @@ type batchPage struct {
 	Note     string // why there are no failures
 	Held     []callyard.HeldCall
 	HeldMore int
+	Together string // the page on which people decide the held calls at once
+	Retry    int64  // how many calls failed and can be retried
+	Once     string // makes what is sent twice from a page one batch
 	Token    string
 	Done     string
 	Results  string
@@ -129,6 +133,9 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 			page.Note = "The failures could not be read; download the results."
 		}
 	}
+	if b.Ended != nil {
+		page.Retry, page.Once = min(b.Counts.Failed, maxRetried), rand.Text()
+	}
 	if b.Counts.Held > 0 {
 		held, err := get[callyard.HeldCalls](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetBatchHeld(ctx, id)
@@ -136,9 +143,28 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 		if err != nil && schema.KindOf(err) != schema.KindForbidden {
 			return err
 		}
+		page.Together = together(held.Calls)
 		page.Held, page.HeldMore = held.Calls[:min(maxHeld, len(held.Calls))], max(0, len(held.Calls)-maxHeld)
 	}
 	return c.render(w, v, http.StatusOK, "batch", view{Title: "Batch " + id, Here: Root + "/batches", Live: page.V.Open, Page: page})
+}
+
+// maxTogether is how many held calls people decide at once: what the page of several calls takes.
+const maxTogether = 50
+
+// together is the address of the page on which people decide the first of the held calls at once;
+// empty where there are no two that they decide.
+func together(held []callyard.HeldCall) string {
+	ids := url.Values{}
+	for _, h := range held {
+		if h.By != callyard.HeldCallByCaller && len(ids["id"]) < maxTogether {
+			ids.Add("id", h.ApprovalID)
+		}
+	}
+	if len(ids["id"]) < 2 {
+		return ""
+	}
+	return "/review?" + ids.Encode()
 }
 
 // failures are groups of calls without a good result.
@@ -186,8 +212,12 @@ func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64
 	return failures{groups, read >= maxResults && int64(read) < calls}, nil
 }
 
-func (c callPages) cancelBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
+// actOnBatch cancels a batch, or retries what failed in it.
+func (c callPages) actOnBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("id")
+	if r.PostForm.Get("do") == "retry" {
+		return c.retryFailed(w, r, v, id)
+	}
 	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.CancelBatch(ctx, id)
 	}); err != nil {

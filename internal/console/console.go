@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +107,7 @@ func (c *Console) Routes() []Route {
 		{"GET " + Root + "/server", c.server},
 		{"POST " + Root + "/server/restart", c.restart},
 		{"POST " + Root + "/server/accept", c.accept},
+		{"POST " + Root + "/server/switch", c.switchServer},
 		{"GET " + Root + "/fleet", c.fleet},
 		{"GET " + Root + "/tools", toolPages{c}.tools},
 		{"GET " + Root + "/tool", toolPages{c}.tool},
@@ -115,7 +118,7 @@ func (c *Console) Routes() []Route {
 		{"POST " + Root + "/call", callPages{c}.actOnCall},
 		{"GET " + Root + "/batches", callPages{c}.batches},
 		{"GET " + Root + "/batch", callPages{c}.batch},
-		{"POST " + Root + "/batch", callPages{c}.cancelBatch},
+		{"POST " + Root + "/batch", callPages{c}.actOnBatch},
 		{"GET " + Root + "/batch/results", callPages{c}.results},
 		{"GET " + Root + "/policy", c.policy},
 		{"POST " + Root + "/policy", c.tryDraft},
@@ -143,7 +146,7 @@ func (c *Console) Routes() []Route {
 }
 
 // Links returns the navigation to the parts of the console; here is the path of the page
-// that is shown.
+// that is shown: that of a part, or of a page within one.
 func (c *Console) Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
@@ -156,6 +159,13 @@ func (c *Console) Links(here string) []ui.Link {
 	}
 	for i := range links {
 		links[i].Current = links[i].To == here
+	}
+	if slices.ContainsFunc(links, func(l ui.Link) bool { return l.Current }) {
+		return links
+	}
+	for i, l := range links { // a page of one thing: "/console/server" is within "/console/servers"
+		within := l.To != Root && strings.HasPrefix(here, l.To+"/")
+		links[i].Current = within || strings.TrimSuffix(l.To, "s") == here || strings.TrimSuffix(l.To, "es") == here
 	}
 	return links
 }

@@ -67,8 +67,11 @@ type serverPage struct {
 	Unknown string // why the tools are not known
 	Pins    *pinsView
 	Restart string // form token
-	Done    string
-	Notice  string
+	Switch  string // form token
+	// Off is what disables all tools of this server; nil where nothing does.
+	Off    *callyard.Switch
+	Done   string
+	Notice string
 }
 
 // sums are totals over the workers of a server.
@@ -101,7 +104,10 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 		page.Sum.Sessions += w.Sessions
 		page.Sum.Restarts += w.Restarts
 	}
-	page.Restart = v.Token(Root + "/server/restart")
+	page.Restart, page.Switch = v.Token(Root+"/server/restart"), v.Token(Root+"/server/switch")
+	if page.Off, err = c.serverSwitch(ctx, v, id); err != nil {
+		return err
+	}
 	list, err := toolPages{c}.toolPage(ctx, v, toolFilter{Server: id})
 	switch kind := schema.KindOf(err); {
 	case err == nil:
@@ -110,7 +116,7 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 			page.Unknown = "The tools were not read yet."
 		}
 	case kind == schema.KindNotFound || kind == schema.KindUnavailable || kind == schema.KindForbidden:
-		page.Unknown = schema.AsError(err).Detail
+		page.Unknown, err = schema.AsError(err).Detail, nil // the rest of the page is known
 	default:
 		return err
 	}
@@ -128,6 +134,12 @@ func doneOf(r *http.Request) string {
 	switch r.URL.Query().Get("done") {
 	case "restart":
 		return "The server is restarting on all workers. Calls that run finish first."
+	case "all-off":
+		return "The tools of the server are disabled. Callers are refused with your reason."
+	case "all-on":
+		return "What was disabled for the whole server is enabled. Tools that were disabled one by one stay so."
+	case "retry":
+		return "This is the new batch with the calls that had failed. They go through the policy like any other."
 	case "accept":
 		return "The definitions are accepted."
 	case "off":

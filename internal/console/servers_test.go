@@ -40,6 +40,37 @@ func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
 	k.get("/console/server?id=crm&done=restart").says(t, "The server is restarting")
 }
 
+func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
+	const at = `"at":"2026-11-26T02:00:00Z","wide":true,"enabled":false`
+	d := openDoor(t, map[string]string{
+		"GET /servers/files": okServer, "GET /servers/files/pins": `{"pin":"warn","server":"files","tools":[]}`,
+		"PATCH /tools":        `{"enabled":false,"at":"2026-11-26T02:00:00Z"}`,
+		"GET /tools/switches": `{"switches":[{"server":"files","tool":"send_*",` + at + `},{"server":"other",` + at + `}]}`,
+	})
+	k := openDesk(t, d, nil)
+	k.get("/console/server?id=files").says(t, "Disable all its tools", "There is no such thing.")
+	p := k.post("/console/server/switch", "server", "files", "to", "off", "reason", " Until Monday. ")
+	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":false,"reason":"Until Monday.","server":"files"}` {
+		t.Errorf("disabling: %d, %s", p.status, got)
+	}
+	d.mu.Lock()
+	d.answers["GET /tools/switches"] = `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",` + at + `}]}`
+	d.mu.Unlock()
+	k = openDesk(t, d, nil)
+	p = k.get("/console/server?id=files&done=all-off")
+	p.says(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
+	p.hides(t, "Disable all its tools")
+	p = k.post("/console/server/switch", "server", "files", "to", "on")
+	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":true,"server":"files"}` {
+		t.Errorf("enabling: %d, %s", p.status, got)
+	}
+	for _, wrong := range [][]string{{"server", "*", "to", "off"}, {"server", "", "to", "off"}, {"server", "files", "to", "x"}} {
+		if p = k.post("/console/server/switch", wrong...); p.status != http.StatusBadRequest {
+			t.Errorf("%q: %d", wrong, p.status)
+		}
+	}
+}
+
 func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /workers":       `{"workers":[{"id":"worker_1","name":"west","host":"h1","pid":3,"version":"1.2","draining":true,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"region":"eu"},"servers":[]}]}`,

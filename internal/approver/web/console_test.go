@@ -25,6 +25,10 @@ func withConsole(t *testing.T, keys []authn.Key, groups ...string) *fabric {
 			_, _ = w.Write([]byte(`{"type":"/problems/unauthenticated","title":"x","status":401,"detail":"The API key is unknown.","error":"","retryable":false}`))
 			return
 		}
+		if r.URL.Path == "/servers/gone" {
+			http.NotFound(w, r)
+			return
+		}
 		_, _ = w.Write([]byte(`{"servers":[],"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`))
 	}))
 	t.Cleanup(door.Close)
@@ -57,6 +61,10 @@ func TestWhereNobodySignsInTheConsoleIsForEverybodyOnLoopback(t *testing.T) {
 	}
 	if got = f.do(c, "GET", "/history", ""); !strings.Contains(got.body, `<a href="/console">Overview</a>`) || !strings.Contains(got.body, `<a href="/history" aria-current="page">`) {
 		t.Errorf("the approvals: %s", got.body)
+	}
+	got = f.do(c, "GET", "/console/server?id=gone", "")
+	if got.status == http.StatusOK || !strings.Contains(got.body, `<a href="/console/servers" aria-current="page">`) || strings.Contains(got.body, "/history") {
+		t.Errorf("a message of the console is in the navigation of the approvals: %d %s", got.status, got.body)
 	}
 	if got = f.do(c, "GET", "/console", "", "Host", "evil.example"); got.status != http.StatusForbidden {
 		t.Errorf("under another name: %d", got.status)

@@ -148,10 +148,23 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 		to, name = console.Root, "Back to the overview"
 	}
 	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name}}
-	if renderErr := s.render(w, d.Status, "message", v, page); renderErr != nil {
+	if renderErr := s.showMessage(w, r, d.Status, v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
 	}
+}
+
+// showMessage shows a message in the navigation of the page that it is about.
+func (s *site) showMessage(w http.ResponseWriter, r *http.Request, status int, v visitor, page view) error {
+	if !ofConsole(r.URL.Path) || !s.o.seesConsole(v) {
+		return s.render(w, status, "message", v, page)
+	}
+	t, err := s.pages.Page("message")
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The page cannot be rendered: %w", err)
+	}
+	nav := append(s.o.Console.Links(r.URL.Path), ui.Link{To: "/", Label: "Approvals"})
+	return s.write(w, status, t, v, ui.Frame{Title: page.Title, Nav: nav, Styles: []string{"/static/approver.css"}, Page: page.Page})
 }
 
 // enter finds out who looks; false when the answer is given already: a request to

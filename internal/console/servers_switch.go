@@ -1,0 +1,54 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// serverSwitch returns what disables all tools of a server by its name; nil where nothing does, or
+// where the key may not see what is disabled.
+func (c *Console) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
+	list, err := cached(c.cache, v, "switches", func() (callyard.SwitchList, error) {
+		return get[callyard.SwitchList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListSwitches(ctx)
+		})
+	})
+	switch kind := schema.KindOf(err); {
+	case err == nil:
+	case kind == schema.KindForbidden || kind == schema.KindNotFound:
+		return nil, nil
+	default:
+		return nil, err
+	}
+	for _, s := range list.Switches {
+		if s.Wide != nil && *s.Wide && !s.Enabled && text(s.Server) == id && text(s.Set) == "" && strings.Trim(text(s.Tool), "*") == "" {
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+// switchServer disables or enables all tools of a server at once.
+func (c *Console) switchServer(w http.ResponseWriter, r *http.Request, v Visit) error {
+	f := r.PostForm
+	id, to := f.Get("server"), f.Get("to")
+	if id == "" || strings.ContainsAny(id, "*?") || to != "on" && to != "off" {
+		return schema.Errorf(schema.KindInvalidRequest, "Select a server, and whether its tools are disabled or enabled.")
+	}
+	body := callyard.WideSwitchRequest{Server: &id, Enabled: to == "on"}
+	if to == "off" {
+		body.Reason = given(strings.TrimSpace(f.Get("reason")))
+	}
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.SwitchTools(ctx, body)
+	}); err != nil {
+		return err
+	}
+	c.acted(v, "switch", "server", id, "to", to)
+	http.Redirect(w, r, at(Root+"/server", "id", id, "done", "all-"+to), http.StatusSeeOther)
+	return nil
+}
