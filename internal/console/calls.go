@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,25 +32,26 @@ const timeRefusal = "Write a time as 2026-11-26T15:04, in UTC."
 type callPages struct{ *Console }
 
 type callsPage struct {
-	Server, Tool, State, Tenant, Batch, Since, Until string
-	States                                           []string
-	Calls                                            []callyard.CallRecord
-	Others                                           bool   // calls of other principals are among them
-	Older                                            string // the address of the next page
-	Short                                            bool   // the page ends with a part of the log, and older calls may be on the next
-	First                                            bool   // it is the newest page
-	Refusal                                          string
+	Server, Tool, State, Key, Tenant, Batch, Since, Until string
+	States                                                []string
+	Calls                                                 []callyard.CallRecord
+	Others                                                bool   // calls of other principals are among them
+	Older                                                 string // the address of the next page
+	Short                                                 bool   // the page ends with a part of the log, and older calls may be on the next
+	First                                                 bool   // it is the newest page
+	Any                                                   bool   // nothing is filtered, and there are no more
+	Refusal                                               string
 }
 
-// calls is the list of calls, the newest first: those of the person's key, or with a tenant all of
-// the tenant as far as the key may see them.
+// calls is the list of calls, the newest first: those of the person's key, of another key that is
+// named, or with a tenant all of the tenant, as far as the key may see them.
 func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if id := strings.TrimSpace(q.Get("id")); id != "" {
 		http.Redirect(w, r, at(Root+"/call", "id", id), http.StatusSeeOther)
 		return nil
 	}
-	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
+	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Key: strings.TrimSpace(q.Get("key")), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
 	limit := callRows
 	params := callyard.ListCallsParams{Server: given(page.Server), Tool: given(page.Tool), Tenant: given(page.Tenant), Batch: given(page.Batch), Cursor: given(q.Get("cursor")), Limit: &limit}
 	if slices.Contains(callStates, page.State) {
@@ -61,11 +63,11 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 			return client.ListCalls(ctx, &params)
 		})
 	}
-	if page.Others = page.Tenant != ""; page.Others {
-		params.Principal = given("*")
+	if page.Others = page.Tenant != "" || page.Key != ""; page.Others {
+		params.Principal = given(cmp.Or(page.Key, "*"))
 	}
 	found, err := list()
-	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
+	if page.Others && page.Key == "" && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
 		page.Others, params.Principal = false, nil
 		found, err = list()
 	}
@@ -74,6 +76,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	page.Calls = found.Calls
 	page.Older = older(Root+"/calls", q, found.Next)
+	page.Any = page.First && page.Older == "" && r.URL.RawQuery == ""
 	page.Short = page.Older != "" && len(page.Calls) < callRows
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
 }

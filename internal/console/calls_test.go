@@ -29,6 +29,22 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 	full.hides(t, "Further calls that match")
 }
 
+func TestCallsOfAnotherKeyAreListed(t *testing.T) {
+	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
+	k := openDesk(t, d, nil)
+	k.get("/console/calls?key=bot").says(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/audit?call=call_1"`)
+	if got := d.last("GET /calls").query; got != "principal=bot&limit=50" {
+		t.Errorf("the list is %q", got)
+	}
+	k.get("/console/calls?key=*&tenant=red").says(t, "Calls of all callers of the tenant <strong>red</strong>")
+	d.answers["GET /calls?principal=bot&limit=50"] = "!forbidden Your key sees its own calls only."
+	if p := k.get("/console/calls?key=bot"); p.status != http.StatusForbidden {
+		t.Errorf("a key that sees its own calls only: %d", p.status)
+	}
+	d.answers["GET /calls"] = `{"calls":[]}`
+	k.get("/console/calls").says(t, "Your key has made no calls yet.", `href="/console/tools"`)
+}
+
 func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /calls": `{"calls":[]}`, "GET /calls?state=failed&limit=50": `{"calls":[],"next":"c1"}`,
@@ -122,8 +138,10 @@ func TestThePolicyPageChecksTools(t *testing.T) {
 		"GET /preflight":     `{"ready":false,"tools":[{"server":"a","tool":"x","state":"denied","ready":false,"pinned":false,"risk":"medium","decision":"hold","reason":"No <one> may."},{"server":"a","tool":"y","state":"missing","ready":false,"pinned":false}]}`,
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/policy").says(t, "v7", "worker_1")
-	p := k.get("/console/policy?tools=a%2Fx%0Aa%2Fy")
+	p := k.get("/console/policy")
+	p.says(t, "v7", "worker_1")
+	p.hides(t, "Rules in force")
+	p = k.get("/console/policy?tools=a%2Fx%0Aa%2Fy")
 	p.hides(t, "0xc")
 	p.says(t, "Held for approval", "Medium", "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
 	if got := d.last("GET /preflight").query; got != "tool=a%2Fx&tool=a%2Fy" {

@@ -12,16 +12,17 @@ import (
 func TestADraftIsTriedOnThePolicyPage(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /configuration":   `{"processes":[],"disagreements":[]}`,
+		"GET /state":           `{"format":"callyard-state/1","policy":{"version":"v7","text":"rules:\n  - {name: <now>, level: 1}\n"}}`,
 		"POST /policy/dry-run": `{"policy_version":"sha256:1","since":"2026-11-19T02:00:00Z","until":"2026-11-26T02:00:00Z","calls":1200,"changed":1,"not_judged":4,"unknown":{"total":7,"arguments":7,"groups":0,"tools":0},"rules":[{"rule":"large","allowed":0,"held":3,"refused":0,"unknown":7,"changed":1},{"rule":"","allowed":0,"held":0,"refused":0,"unknown":0,"changed":0}],"changes":[{"id":"call_1","server":"bank","tool":"pay","principal":"ada","created":"2026-11-26T01:00:00Z","was":"allowed","now":"held","now_rule":"large"}]}`,
 	})
 	k := openDesk(t, d, func(o *console.Options) {
 		o.Now = func() time.Time { return time.Date(2026, 11, 26, 2, 0, 0, 0, time.UTC) }
 	})
 	p := k.get("/console/policy")
-	p.says(t, "Try a draft", `<option value="7d" selected>`)
+	p.says(t, "Try a draft", `<option value="7d" selected>`, "Rules in force", "spellcheck=\"false\" autocapitalize=\"off\" autocomplete=\"off\" required>\nrules:\n  - {name: &lt;now&gt;, level: 1}\n</textarea>")
 	p.hides(t, "Decisions by rule")
 	p = k.post("/console/policy", "draft", "rules:\r\n  - {name: large, level: 2}\r\n", "since", "1d")
-	p.says(t, "1,200 calls, 1 decided in another way.", "7 cannot be known", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", "call_1", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
+	p.says(t, "1,200 calls, 1 decided in another way.", "7 cannot be known", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", `href="/console/audit?call=call_1"`, "Rules in force", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
 	p.hides(t, "no rule</span></td><td data-label=\"Allowed\"")
 	if got := d.last("POST /policy/dry-run").body; got != `{"policy":"rules:\n  - {name: large, level: 2}\n","since":"2026-11-25T02:00:00Z"}` {
 		t.Errorf("asked %s", got)

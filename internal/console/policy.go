@@ -4,8 +4,11 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // maxChecked is how many tools one check of the policy page takes: what the API takes.
@@ -18,6 +21,7 @@ type policyPage struct {
 	Checked  bool
 	TooMany  bool
 	Versions []inForce
+	Rules    string // the text of the policy in force; empty where there is none, or the key may not see it
 	Draft    draftView
 }
 
@@ -30,6 +34,7 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error 
 	if err := c.inForce(r.Context(), v, &page); err != nil {
 		return c.orKey(w, r, err)
 	}
+	page.Draft.Text = page.Rules
 	names := strings.Fields(page.Asked)
 	if page.TooMany = len(names) > maxChecked; len(names) > 0 && !page.TooMany {
 		all, err := get[callyard.Preflight](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -43,7 +48,7 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
 }
 
-// inForce fills in which policy the processes use.
+// inForce fills in which policy the processes use, and its text.
 func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error {
 	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
 		return get[callyard.ConfigurationStatus](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -60,7 +65,30 @@ func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error 
 			}
 		}
 	}
-	return nil
+	page.Rules, err = c.rules(ctx, v)
+	return err
+}
+
+// rulesFor is how long the text of the policy serves all who look at it: the state that has it is
+// long.
+const rulesFor = 10 * time.Second
+
+// rules returns the text of the policy of the front door; empty where it has none, or where the key
+// may not see the state.
+func (c *Console) rules(ctx context.Context, v Visit) (string, error) {
+	return cachedFor(c.cache, v, "rules", rulesFor, func() (string, error) {
+		a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetState(ctx)
+		})
+		if kind := schema.KindOf(err); kind == schema.KindForbidden || kind == schema.KindNotFound {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		rules, _ := rawjson.Text(rawjson.Get(rawjson.Get(a.body, "policy"), "text"))
+		return rules, nil
+	})
 }
 
 type setsPage struct {
