@@ -67,7 +67,10 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		params.Principal = given(cmp.Or(page.Key, "*"))
 	}
 	found, err := list()
-	if page.Others && page.Key == "" && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
+	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
+		if page.Key != "" {
+			page.Refusal = "Your key may list its own calls only. To see those of others, use a key with the scope calls:read:all that was made over the API."
+		}
 		page.Others, params.Principal = false, nil
 		found, err = list()
 	}

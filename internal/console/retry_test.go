@@ -34,7 +34,8 @@ func TestTheFailedCallsOfABatchAreRetried(t *testing.T) {
 	if key := sent.header.Get("Idempotency-Key"); !strings.HasPrefix(key, once+"-") {
 		t.Errorf("sent twice, it is another batch: %q", key)
 	}
-	k.get("/console/batch?id=batch_1&done=retry").says(t, "This is the new batch")
+	d.answers["GET /batches/batch_2"] = `{"id":"batch_2","labels":{"retry_of":"batch_1"},` + ofEnded + `}`
+	k.get("/console/batch?id=batch_2&done=retry").says(t, "This is the new batch", `<dt>Retry of</dt><dd><a href="/console/batch?id=batch_1">`)
 	d.answers["GET /calls/call_3"] = `{"id":"call_3",` + failed + `}`
 	if p = k.post("/console/batch", "id", "batch_1", "do", "retry"); p.status != http.StatusConflict {
 		t.Errorf("without arguments: %d", p.status)
