@@ -12,10 +12,9 @@ import (
 // serverSwitch returns what disables all tools of a server by its name; nil where nothing does, or
 // where the key may not see what is disabled.
 func (c *Console) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
-	list, err := cached(c.cache, v, "switches", func() (callyard.SwitchList, error) {
-		return get[callyard.SwitchList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListSwitches(ctx)
-		})
+	// Not from the cache: a person who has disabled the server sees that it is.
+	list, err := get[callyard.SwitchList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListSwitches(ctx)
 	})
 	switch kind := schema.KindOf(err); {
 	case err == nil:

@@ -56,7 +56,6 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 	d.mu.Lock()
 	d.answers["GET /tools/switches"] = `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",` + at + `}]}`
 	d.mu.Unlock()
-	k = openDesk(t, d, nil)
 	p = k.get("/console/server?id=files&done=all-off")
 	p.says(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
 	p.hides(t, "Disable all its tools")

@@ -17,11 +17,12 @@ import (
 const formatV1 = "callyard-state/1"
 
 // FabricState is what operators have set up, as one file. A part that is absent is neither
-// compared nor changed.
+// compared nor changed. An export has empty lists of sets and switches where there are none: to import
+// it undoes those that were made since.
 type FabricState struct {
 	Format   string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
-	Sets     []toolset.Set    `json:"sets,omitempty" nullable:"false" doc:"The sets that were made over the API."`
-	Switches []DisabledTools  `json:"switches,omitempty" nullable:"false" doc:"What is disabled."`
+	Sets     []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets that were made over the API."`
+	Switches []DisabledTools  `json:"switches,omitzero" required:"false" nullable:"false" doc:"What is disabled."`
 	Pins     []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."`
 	Policy   *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import compares it only: the policy is a file of each process."`
 	Keys     []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -51,7 +52,7 @@ func Register(d *httpapi.Document, o Options) {
 
 // now returns the state, and its sets with their revisions and those of the configuration.
 func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
-	s := &FabricState{Format: formatV1, Policy: &PolicyText{Version: "none"}}
+	s := &FabricState{Format: formatV1, Sets: []toolset.Set{}, Switches: []DisabledTools{}, Policy: &PolicyText{Version: "none"}}
 	sets := h.o.Catalog.Sets().List()
 	for _, set := range sets {
 		if !set.Configured {
