@@ -109,7 +109,7 @@ generate: ## the OpenAPI document, and the clients that are made of it
 
 pictures: ## the pictures of the console in docs/images, of a fabric that runs; look at each of them
 	scripts/test.sh --setup
-	$(TESTED) $(GO) -C e2e test . -run '^(TestTheConsoleInABrowser|TestEnvironmentsAndEvaluationsInABrowser)$$' -count=1 -update
+	$(TESTED) $(GO) -C e2e test . -run '^(TestTheConsoleInABrowser|TestAnOperatorInABrowser|TestEnvironmentsAndEvaluationsInABrowser)$$' -count=1 -update
 
 diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
 	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund

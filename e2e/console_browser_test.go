@@ -114,7 +114,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	for name, path := range map[string]string{
 		"console-overview": "/console", "console-servers": "/console/servers", "console-server": "/console/server?id=files", "console-failed": "/console/server?id=broken", "console-fleet": "/console/fleet",
 		"console-tools": "/console/tools", "console-tool": "/console/tool?server=files&tool=edit_file", "console-calls": "/console/calls", "console-batches": "/console/batches", "console-batch": "/console/batch?id=" + url.QueryEscape(id),
-		"console-policy": "/console/policy?tools=crm%2Fecho+files%2Fread_file", "console-sets": "/console/sets", "console-keys": "/console/keys", "console-state": "/console/state", "console-newkey": "/console/keys/new", "console-audit": "/console/audit?act=operators", "console-usage": "/console/usage?by=tool&by=key&interval=hour&period=7d", "console-tenants": "/console/tenants", "console-tenant": "/console/tenant?id=default", "console-approvals": "/", "console-key": "/console/key",
+		"console-policy": "/console/policy?tools=crm%2Fecho+files%2Fread_file", "console-sets": "/console/sets", "console-nokeys": "/console/keys", "console-import": "/console/state", "console-newkey": "/console/keys/new", "console-operators": "/console/audit?act=operators", "console-usage": "/console/usage?by=tool&by=key&interval=hour&period=7d", "console-tenants": "/console/tenants", "console-tenant": "/console/tenant?id=default", "console-approvals": "/", "console-key": "/console/key",
 	} {
 		p.open(pages + path)
 		p.sees(name, `document.querySelector("h1") !== null`)

@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,9 +26,14 @@ func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 	}
 	runs := filepath.Join(t.TempDir(), "runs")
 	data, answers := filepath.Join(t.TempDir(), "d.jsonl"), filepath.Join(t.TempDir(), "r.jsonl")
+	run := "first<i>"
+	if *update {
+		run, data = "first", filepath.Join(os.TempDir(), "questions.jsonl") // for the picture
+		t.Cleanup(func() { os.Remove(data) })
+	}
 	write(t, data, `{"id":"1","category":"x","question":"q","tools":["a","b"],"target_tools":"a"}`+"\n"+`{"id":"2","category":"<script>attack()</script>","question":"q","tools":["a","b"],"target_tools":"b"}`+"\n")
 	write(t, answers, `{"id":"1","text":"<tool_call>{\"name\":\"a\"}</tool_call>"}`+"\n"+`{"id":"2","text":"<tool_call>{\"name\":\"<img src=x onerror=attack()>\"}</tool_call>"}`+"\n")
-	if code, _, stderr := command(t, nil, "eval", "score", filepath.Join(runs, "first<i>"), "--data", "jsonl:"+data, "--responses", answers); code != 0 {
+	if code, _, stderr := command(t, nil, "eval", "score", filepath.Join(runs, run), "--data", "jsonl:"+data, "--responses", answers); code != 0 {
 		t.Fatal(stderr)
 	}
 
@@ -66,7 +73,7 @@ func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
-	resp, err := http.Get(pages + "/console/evaluations/report?run=first%3Ci%3E")
+	resp, err := http.Get(pages + "/console/evaluations/report?run=" + url.QueryEscape(run))
 	if err != nil {
 		t.Fatal(err)
 	}

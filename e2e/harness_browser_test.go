@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -172,7 +173,7 @@ func (p *tab) glance(name string) {
 	}
 	p.looks(1280, false)
 	if *update && slices.Contains(consoleDesktop, name) {
-		write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), p.firstScreen())
+		write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), p.screenFrom(cmp.Or(consoleFrom[name], "body")))
 	}
 }
 
@@ -249,7 +250,11 @@ var consolePictures = []string{"console-overview", "console-result", "console-ca
 // consoleDesktop are those of which docs/images has no phone.
 var consoleDesktop = []string{
 	"console-servers", "console-fleet", "console-tools", "console-policy", "console-usage", "console-environment",
+	"console-keys", "console-audit", "console-state", "console-evaluations", "console-environments", "console-connections", "console-together", "console-dry-run",
 }
+
+// consoleFrom says where the picture of a long page begins.
+var consoleFrom = map[string]string{"console-dry-run": `section[aria-labelledby="draft-title"]`}
 
 // screenshot returns a PNG of the whole page.
 func (p *tab) screenshot() string {

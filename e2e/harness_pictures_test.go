@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -17,7 +18,13 @@ import (
 // few colors, and takes a third of the bytes so.
 func (p *tab) firstScreen() string {
 	p.t.Helper()
-	asked[int](p, `window.scrollTo(0, 0); 0`)
+	return p.screenFrom("body")
+}
+
+// screenFrom is [tab.firstScreen] of a page that begins with what the selector names.
+func (p *tab) screenFrom(selector string) string {
+	p.t.Helper()
+	asked[int](p, fmt.Sprintf(`document.querySelector(%q).scrollIntoView(); 0`, selector))
 	picture, err := png.Decode(strings.NewReader(p.shot(chromedp.CaptureScreenshot())))
 	if err != nil {
 		p.t.Fatal(err)

@@ -83,7 +83,7 @@ func deref(p any) string {
 
 // label returns a state as it begins a line: with a capital letter.
 func label(text any) string {
-	s := strings.ReplaceAll(fmt.Sprint(text), "_", " ")
+	s := strings.NewReplacer("_", " ", "-", " ").Replace(fmt.Sprint(text))
 	switch s {
 	case "":
 		return ""

@@ -26,7 +26,7 @@ func TestEpisodesAndRewardsOfEnvironmentsAreShown(t *testing.T) {
 		t.Errorf("asked with the key %q", got)
 	}
 	p := k.get("/console/environment?name=notes%2F2")
-	p.says(t, "Worker-lost", "2 episodes", "1 episode<", "episode_1", "t7", "episode_2", "Given up", "from -1.000 to 1.000", `points="0,96 500,50 1000,4"`, `y1="50"`)
+	p.says(t, "Worker lost", "2 episodes", "1 episode<", "episode_1", "t7", "episode_2", "Given up", "from -1.000 to 1.000", `points="0,96 500,50 1000,4"`, `y1="50"`)
 	harmless(t, "an environment", p.body)
 	if p = k.get("/console/environment"); p.status != http.StatusSeeOther {
 		t.Errorf("without a name: %d", p.status)
