@@ -59,7 +59,7 @@ func (o *operator) echo(want int) error {
 	return err
 }
 
-// batch runs calls as a batch, and returns its id when so many are held and the others have ended.
+// batch runs calls as a batch, and returns its id when that number is held and the others have ended.
 func (o *operator) batch(held int, calls ...string) string {
 	o.t.Helper()
 	id := regexp.MustCompile(`batch_\w+`).FindString(string(o.d.ask(o.t, "POST", "/batches", `{"calls":[`+strings.Join(calls, ",")+`]}`, agentKey).body))

@@ -107,7 +107,7 @@ func (c *Console) Routes() []Route {
 		{"GET " + Root + "/server", c.server},
 		{"POST " + Root + "/server/restart", c.restart},
 		{"POST " + Root + "/server/accept", c.accept},
-		{"POST " + Root + "/server/switch", c.switchServer},
+		{"POST " + Root + "/server/switch", switchPages{c}.switchServer},
 		{"GET " + Root + "/fleet", c.fleet},
 		{"GET " + Root + "/tools", toolPages{c}.tools},
 		{"GET " + Root + "/tool", toolPages{c}.tool},

@@ -65,7 +65,7 @@ func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error 
 			}
 		}
 	}
-	page.Rules, err = c.rules(ctx, v)
+	page.Rules, err = rules(ctx, c, v)
 	return err
 }
 
@@ -75,7 +75,7 @@ const rulesFor = 10 * time.Second
 
 // rules returns the text of the policy of the front door; empty where it has none, or where the key
 // may not see the state.
-func (c *Console) rules(ctx context.Context, v Visit) (string, error) {
+func rules(ctx context.Context, c *Console, v Visit) (string, error) {
 	return cachedFor(c.cache, v, "rules", rulesFor, func() (string, error) {
 		a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetState(ctx)

@@ -105,7 +105,7 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 		page.Sum.Restarts += w.Restarts
 	}
 	page.Restart, page.Switch = v.Token(Root+"/server/restart"), v.Token(Root+"/server/switch")
-	if page.Off, err = c.serverSwitch(ctx, v, id); err != nil {
+	if page.Off, err = (switchPages{c}).serverSwitch(ctx, v, id); err != nil {
 		return err
 	}
 	list, err := toolPages{c}.toolPage(ctx, v, toolFilter{Server: id})

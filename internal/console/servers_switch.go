@@ -9,11 +9,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// switchPages disable and enable all tools of a server.
+type switchPages struct{ *Console }
+
 // serverSwitch returns what disables all tools of a server by its name; nil where nothing does, or
 // where the key may not see what is disabled.
-func (c *Console) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
+func (c switchPages) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
 	// Not from the cache: a person who has disabled the server sees that it is.
-	list, err := get[callyard.SwitchList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	list, err := get[callyard.SwitchList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListSwitches(ctx)
 	})
 	switch kind := schema.KindOf(err); {
@@ -32,7 +35,7 @@ func (c *Console) serverSwitch(ctx context.Context, v Visit, id string) (*callya
 }
 
 // switchServer disables or enables all tools of a server at once.
-func (c *Console) switchServer(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c switchPages) switchServer(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	id, to := f.Get("server"), f.Get("to")
 	if id == "" || strings.ContainsAny(id, "*?") || to != "on" && to != "off" {
