@@ -35,6 +35,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -65,8 +66,10 @@ type Options struct {
 	// Credentials are those of people at MCP servers, which they connect at the pages; nil:
 	// there are none. They are the caller's.
 	Credentials *credential.Book
-	// SealKeys encrypt what the authorization server stores; nil where there is none.
+	// SealKeys encrypt what the authorization server stores; nil where there is none. DataKeys
+	// encrypt its grants again; nil: they do not. They are the caller's.
 	SealKeys *credential.Keys
+	DataKeys *datakey.Ring
 	// Tenants say where people of each are told of approvals; nil: everywhere.
 	Tenants *tenants.Book
 	// Traces makes the spans; nil: there are none.
@@ -150,7 +153,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		err = a.openPeople(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.listener.Close())
+		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if a.console, err = openConsole(o); err != nil {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
@@ -264,7 +267,6 @@ func (a *Approver) Stop(ctx context.Context) error {
 	err = errors.Join(err, a.closeChannels(grace))
 	a.cancel()
 	a.wait.Wait()
-	a.authorization.Close()
 	if a.people != nil {
 		a.people.Close()
 	}

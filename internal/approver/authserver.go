@@ -30,7 +30,7 @@ func (a *Approver) openAuthorization(ctx context.Context) error {
 	var err error
 	a.authorization, err = authserver.Open(ctx, authserver.Options{
 		Issuer: public.String(), Resources: c.Resources, Clients: clients, Hosts: c.ClientHosts, Scopes: c.Scopes, AdminGroups: c.AdminGroups,
-		TokenLifetime: c.TokenLifetime, GrantLifetime: c.GrantLifetime, Current: a.currentPerson, Record: a.recordGrant, Keys: a.o.SealKeys, Conn: a.o.Conn, Log: a.o.Log,
+		TokenLifetime: c.TokenLifetime, GrantLifetime: c.GrantLifetime, Current: a.currentPerson, Record: a.recordGrant, Keys: a.o.SealKeys, DataKeys: a.o.DataKeys, Conn: a.o.Conn, Log: a.o.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("approver.authorization_server: %w", err)

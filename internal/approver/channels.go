@@ -50,8 +50,10 @@ func (a *Approver) openChannels(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeChannels ends what openPeople and openChannels began, as far as they came.
+// closeChannels ends what openAuthorization, openPeople and openChannels began, as far as they
+// came.
 func (a *Approver) closeChannels(ctx context.Context) (err error) {
+	a.authorization.Close()
 	if a.channels.slack != nil {
 		a.channels.slack.Close()
 	}

@@ -23,6 +23,7 @@ const (
 	ByReuse   = "by-reuse"   // a code or a refresh token was used twice
 	ByExpiry  = "by-expiry"  // its time has ended
 	ByRemoval = "by-removal" // the person may not sign in any more
+	ByErasure = "by-erasure" // the tenant of the person was erased
 )
 
 // Event is something that happened to a grant, for the audit record. It has no code and no

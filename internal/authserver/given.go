@@ -52,7 +52,7 @@ func (s *Server) Accesses(ctx context.Context, of func(*Person) bool) ([]Access,
 		if err != nil {
 			continue
 		}
-		one, err := s.grants.open(raw, sealed)
+		one, err := s.grants.open(ctx, raw, sealed)
 		if err != nil || !of(&one.Person) || !now.Before(one.Until) || !one.Used && !now.Before(one.CodeUntil) {
 			continue
 		}
@@ -98,14 +98,8 @@ func unavailable(err error) error {
 // end ends a grant and says so. Access tokens end first: where only that succeeds, those that
 // a refresh token may still bring are refused as well.
 func (s *Server) end(ctx context.Context, id []byte, one *grant, e Event) error {
-	now := s.o.Now()
-	if now.Before(one.Until) { // else no token of it is valid
-		name := hex.EncodeToString(id)
-		row, err := json.Marshal(endtable.End{Grant: name, At: now.UTC()})
-		if err != nil {
-			return err
-		}
-		if _, err := s.ends.Put(ctx, name, row); err != nil {
+	if s.o.Now().Before(one.Until) { // else no token of it is valid
+		if err := s.announceEnd(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -115,4 +109,14 @@ func (s *Server) end(ctx context.Context, id []byte, one *grant, e Event) error 
 	e.Kind = Ended
 	s.tell(ctx, id, one, e)
 	return nil
+}
+
+// announceEnd has every front door refuse the access tokens of a grant.
+func (s *Server) announceEnd(ctx context.Context, id []byte) error {
+	name := hex.EncodeToString(id)
+	row, err := json.Marshal(endtable.End{Grant: name, At: s.o.Now().UTC()})
+	if err == nil {
+		_, err = s.ends.Put(ctx, name, row)
+	}
+	return err
 }

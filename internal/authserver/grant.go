@@ -11,10 +11,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -61,6 +63,7 @@ type grant struct {
 type grants struct {
 	rows *bus.Bucket
 	keys *credential.Keys
+	data *datakey.Ring // nil: there are none
 }
 
 func (g *grants) place(id []byte) []string {
@@ -72,7 +75,7 @@ func (g *grants) create(ctx context.Context, one *grant) (id []byte, code string
 	raw := make([]byte, grantID+secretBytes)
 	_, _ = rand.Read(raw) // it never fails
 	one.Code = digest(raw)
-	sealed, err := g.seal(raw[:grantID], one)
+	sealed, err := g.seal(ctx, raw[:grantID], one)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,12 +83,18 @@ func (g *grants) create(ctx context.Context, one *grant) (id []byte, code string
 	return raw[:grantID], codePrefix + base64.RawURLEncoding.EncodeToString(raw), err
 }
 
-func (g *grants) seal(id []byte, one *grant) ([]byte, error) {
+// seal encrypts a grant, and again with the data key of the person's tenant: so it ends with
+// that, in whatever copy it may be.
+func (g *grants) seal(ctx context.Context, id []byte, one *grant) ([]byte, error) {
 	plain, err := json.Marshal(one)
 	if err != nil {
 		return nil, err
 	}
-	return g.keys.Seal(plain, g.place(id)...)
+	sealed, err := g.keys.Seal(plain, g.place(id)...)
+	if err != nil {
+		return nil, err
+	}
+	return g.data.Seal(ctx, one.Person.Tenant, sealed, g.place(id)...)
 }
 
 // get reads a grant; bus.ErrNotFound means that it has ended, or never was.
@@ -94,12 +103,25 @@ func (g *grants) get(ctx context.Context, id []byte) (*grant, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	one, err := g.open(id, sealed)
+	one, err := g.open(ctx, id, sealed)
 	return one, revision, err
 }
 
+// errErased means that a grant cannot be read because its tenant was erased. To whoever asks
+// for it, there is none.
+var errErased = fmt.Errorf("%w: its tenant was erased", bus.ErrNotFound)
+
 // open decrypts a grant.
-func (g *grants) open(id, sealed []byte) (*grant, error) {
+func (g *grants) open(ctx context.Context, id, sealed []byte) (*grant, error) {
+	sealed, err := g.data.Open(ctx, sealed, g.place(id)...)
+	switch {
+	case errors.Is(err, datakey.ErrDestroyed):
+		return nil, errErased
+	case datakey.Gone(err):
+		return nil, bus.ErrNotFound
+	case err != nil:
+		return nil, err
+	}
 	plain, err := g.keys.Open(sealed, g.place(id)...)
 	if err != nil {
 		return nil, bus.ErrNotFound // its key is gone: nobody can use it
@@ -111,7 +133,7 @@ func (g *grants) open(id, sealed []byte) (*grant, error) {
 // replace writes a grant over the one that was read; bus.ErrConflict means that another
 // process was first.
 func (g *grants) replace(ctx context.Context, id []byte, one *grant, revision uint64) error {
-	sealed, err := g.seal(id, one)
+	sealed, err := g.seal(ctx, id, one)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package authserver_test
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authn/token/tokentest"
 	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/store/credentialtable"
 	"github.com/callyard/callyard/internal/store/endtable"
 	"github.com/callyard/callyard/internal/store/oauthtable"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
@@ -44,7 +47,7 @@ func withRoles(t *testing.T) (connect func(role string) *bus.Conn, provision fun
 		return c
 	}
 	return connect, func() {
-		if err := bus.Provision(t.Context(), connect("init"), nil, append(oauthtable.Specs(), endtable.Specs()...)); err != nil {
+		if err := bus.Provision(t.Context(), connect("init"), datakey.Streams(), slices.Concat(oauthtable.Specs(), endtable.Specs(), credentialtable.Specs())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,4 +87,17 @@ func TestThePermissionsOfTheRolesAreEnough(t *testing.T) {
 		heard(t, door, one.ID)
 		heard(t, early, one.ID)
 	}
+	// A front door erases a tenant, and the approver ends what its people granted.
+	of("red", func() { w.login(s) })
+	if all, err = s.Accesses(t.Context(), everybody); err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	conn := connect(bus.RoleFrontDoor)
+	if _, err := credentialtable.RemoveTenant(t.Context(), conn, "red"); err != nil {
+		t.Error(err)
+	}
+	if err := datakey.Erase(t.Context(), conn, "red"); err != nil {
+		t.Fatal(err)
+	}
+	heard(t, door, all[0].ID)
 }

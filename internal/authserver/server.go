@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/endtable"
 	"github.com/callyard/callyard/internal/store/oauthtable"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -54,18 +55,20 @@ type Options struct {
 	// Record is told of each grant that is given, denied, used or ended; nil: nobody is. It must
 	// not wait for long.
 	Record func(context.Context, *Event)
-	// Keys encrypt what is stored. Conn is where; both are the caller's.
-	Keys *credential.Keys
-	Conn *bus.Conn
-	Log  *slog.Logger
+	// Keys encrypt what is stored, and DataKeys, unless they are nil, grants again with the key
+	// of the person's tenant. Conn is where it is stored; all are the caller's.
+	Keys     *credential.Keys
+	DataKeys *datakey.Ring
+	Conn     *bus.Conn
+	Log      *slog.Logger
 	// Now is the clock; nil means time.Now. HTTP reads the metadata documents; nil: a client
 	// that reaches public addresses and Hosts only.
 	Now  func() time.Time
 	HTTP *http.Client
 }
 
-// Server is an authorization server. It is safe for concurrent use. Close ends its
-// connections.
+// Server is an authorization server. It is safe for concurrent use. Close ends what it has
+// started, and its connections.
 type Server struct {
 	o         Options
 	ring      *keyring
@@ -78,6 +81,7 @@ type Server struct {
 	metadata  []byte
 
 	clientKeys clientKeys
+	erasures   *erasures // of tenants
 }
 
 // Person is somebody who signed in.
@@ -128,19 +132,24 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	plain := &http.Client{Timeout: documentWithin, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	s := &Server{
-		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys},
+		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys, data: o.DataKeys},
 	}
 	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now)
 	if _, err := s.ring.get(ctx); err != nil { // it fails at the start, not when the first person comes
 		return nil, err
 	}
-	s.metadata, err = json.Marshal(s.describe())
+	if s.metadata, err = json.Marshal(s.describe()); err != nil {
+		return nil, err
+	}
+	s.erasures, err = s.followErasures(ctx)
 	return s, err
 }
 
-// Close ends idle connections.
+// Close ends what Open began, and idle connections. It comes before the end of the connection
+// to NATS.
 func (s *Server) Close() {
 	if s != nil {
+		s.erasures.close()
 		s.o.HTTP.CloseIdleConnections()
 		s.plain.CloseIdleConnections()
 	}

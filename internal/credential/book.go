@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,14 @@ type Server struct {
 	renewals chan struct{} // one for each renewal under way
 }
 
+// DataKeys encrypt what tenants have stored, each with a key of its own that ends with the
+// tenant ([datakey.Ring]). An error of Open that has a method Gone says that nobody can read it
+// any more.
+type DataKeys interface {
+	Seal(ctx context.Context, tenant schema.TenantID, plain []byte, place ...string) ([]byte, error)
+	Open(ctx context.Context, stored []byte, place ...string) ([]byte, error)
+}
+
 // errClosed ends what waits when the book is closed.
 var errClosed = errors.New("the process is stopping")
 
@@ -61,6 +70,7 @@ func (s *Server) origin() string { return Origin(s.URL) }
 // Book is what people have connected. It is safe for concurrent use.
 type Book struct {
 	keys    *Keys
+	data    DataKeys // nil: there are none
 	rows    *bus.Bucket
 	servers map[schema.ServerID]*Server
 	connect string // the address where people connect
@@ -73,13 +83,14 @@ type Book struct {
 	work    sync.WaitGroup // one for each flight
 }
 
-// Open opens the book. connect is the address of the page where people connect.
-func Open(ctx context.Context, c *bus.Conn, keys *Keys, servers []*Server, connect string) (*Book, error) {
+// Open opens the book. Rows are encrypted with keys, and again with data unless it is nil.
+// connect is the address of the page where people connect.
+func Open(ctx context.Context, c *bus.Conn, keys *Keys, data DataKeys, servers []*Server, connect string) (*Book, error) {
 	rows, err := credentialtable.Open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{keys: keys, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, closing: make(chan struct{})}
+	b := &Book{keys: keys, data: data, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, closing: make(chan struct{})}
 	for _, s := range servers {
 		s.renewals = make(chan struct{}, mostRenewals)
 		b.servers[s.ID] = s
@@ -119,6 +130,15 @@ func Person(p *schema.Principal) string {
 		return name
 	}
 	return string(p.Tenant) + "\x00" + name
+}
+
+// tenantOf is the tenant of what [Person] returned.
+func tenantOf(person string) schema.TenantID {
+	tenant, rest, _ := strings.Cut(person, "\x00")
+	if id := schema.TenantID(tenant); strings.Contains(rest, "\x00") && id.Valid() {
+		return id
+	}
+	return schema.DefaultTenant
 }
 
 // Server returns how people connect to a server; nil where they do not.
@@ -173,16 +193,28 @@ func (c Credential) GoString() string { return c.String() }
 
 func (b *Book) place(s *Server, person string) []byte { return place(string(s.ID), s.origin(), person) }
 
+// keyOf names the row of a person.
+func keyOf(s *Server, person string) string {
+	return credentialtable.Key(tenantOf(person), s.ID, person)
+}
+
+// dataPlace is the place of a row for the data keys.
+func dataPlace(key string) []string { return []string{"credential", key} }
+
 // read returns the row of a person; nil where there is none that is for this server.
 func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64, error) {
-	sealed, revision, err := b.rows.Fresh(ctx, credentialtable.Key(s.ID, person))
+	key := keyOf(s, person)
+	sealed, revision, err := b.rows.Fresh(ctx, key)
+	if former := credentialtable.FormerKey(s.ID, person); errors.Is(err, bus.ErrNotFound) && former != key {
+		sealed, revision, err = b.moved(ctx, person, former, key)
+	}
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, err
 	}
-	plain, err := b.keys.open(sealed, b.place(s, person))
+	plain, err := b.open(ctx, s, person, key, sealed)
 	if err != nil {
 		return nil, revision, err
 	}
@@ -193,21 +225,68 @@ func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64
 	return r, revision, nil
 }
 
-func (b *Book) seal(s *Server, person string, r *row) ([]byte, error) {
+// open decrypts a row.
+func (b *Book) open(ctx context.Context, s *Server, person, key string, sealed []byte) (plain []byte, err error) {
+	if b.data != nil {
+		var gone interface{ Gone() bool }
+		sealed, err = b.data.Open(ctx, sealed, dataPlace(key)...)
+		switch {
+		case errors.As(err, &gone):
+			return nil, errUnreadable
+		case err != nil:
+			return nil, err
+		}
+	}
+	return b.keys.open(sealed, b.place(s, person))
+}
+
+// moved gives the row that a version up to 0.1.0 wrote for a person of a tenant the key that it
+// has now, and returns it. Of all who move it at once one wins.
+func (b *Book) moved(ctx context.Context, person, former, key string) (sealed []byte, revision uint64, err error) {
+	inner, was, err := b.rows.Fresh(ctx, former)
+	if err != nil {
+		return nil, 0, err
+	}
+	if sealed, err = b.cover(ctx, person, key, inner); err != nil {
+		return nil, 0, err
+	}
+	revision, err = b.rows.Create(ctx, key, sealed)
+	if errors.Is(err, bus.ErrConflict) {
+		return b.rows.Fresh(ctx, key)
+	}
+	if err == nil {
+		err = b.rows.Remove(ctx, former, was)
+	}
+	return sealed, revision, err
+}
+
+// cover encrypts a row with the data key of the person's tenant.
+func (b *Book) cover(ctx context.Context, person, key string, sealed []byte) ([]byte, error) {
+	if b.data == nil {
+		return sealed, nil
+	}
+	return b.data.Seal(ctx, tenantOf(person), sealed, dataPlace(key)...)
+}
+
+func (b *Book) seal(ctx context.Context, s *Server, person string, r *row) ([]byte, error) {
 	plain, err := json.Marshal(r)
 	if err != nil {
 		return nil, errors.New("the credential cannot be stored")
 	}
-	return b.keys.seal(plain, b.place(s, person))
+	sealed, err := b.keys.seal(plain, b.place(s, person))
+	if err != nil {
+		return nil, err
+	}
+	return b.cover(ctx, person, keyOf(s, person), sealed)
 }
 
 // store writes what a person has connected, over what was there.
 func (b *Book) store(ctx context.Context, s *Server, person string, r *row) error {
-	sealed, err := b.seal(s, person, r)
+	sealed, err := b.seal(ctx, s, person, r)
 	if err != nil {
 		return err
 	}
-	_, err = b.rows.Put(ctx, credentialtable.Key(s.ID, person), sealed)
+	_, err = b.rows.Put(ctx, keyOf(s, person), sealed)
 	return err
 }
 
@@ -335,12 +414,12 @@ func (b *Book) renewInTurn(ctx context.Context, s *Server, person string, r *row
 // first, so that no two redeem the same token; the new pair is stored before it is used. With
 // done the row has the new pair; without, and without an error, it is to be read again.
 func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
-	key := credentialtable.Key(s.ID, person)
+	key := keyOf(s, person)
 	if r.Grant.Refresh == "" || s.OAuth == nil {
 		return false, b.forget(ctx, s, key, revision)
 	}
 	r.Renewing = b.now().Add(leased)
-	sealed, err := b.seal(s, person, r)
+	sealed, err := b.seal(ctx, s, person, r)
 	if err != nil {
 		return false, unavailable(s, err)
 	}
@@ -359,7 +438,7 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 	}
 	r.Renewing = time.Time{}
 	if err != nil { // it may be there again soon: others may try
-		if sealed, sealing := b.seal(s, person, r); sealing == nil {
+		if sealed, sealing := b.seal(ctx, s, person, r); sealing == nil {
 			_, _ = b.rows.Replace(ctx, key, sealed, revision)
 		}
 		if errors.Is(err, oauth.ErrOtherServer) {
@@ -375,12 +454,12 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 func (b *Book) keep(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 	defer cancel()
-	sealed, err := b.seal(s, person, r)
+	sealed, err := b.seal(ctx, s, person, r)
 	if err != nil {
 		return false, unavailable(s, err)
 	}
 	for {
-		_, err = b.rows.Replace(ctx, credentialtable.Key(s.ID, person), sealed, revision)
+		_, err = b.rows.Replace(ctx, keyOf(s, person), sealed, revision)
 		if err == nil {
 			return true, nil
 		}

@@ -35,6 +35,7 @@ type world struct {
 	as   *oauthtest.Server
 	mcp  *httptest.Server
 	keys *Keys
+	data DataKeys // nil: there are none
 	http *http.Client
 }
 
@@ -70,7 +71,7 @@ func (w *world) book(t *testing.T, change func(s *Server)) *Book {
 	if change != nil {
 		change(crm)
 	}
-	b, err := Open(t.Context(), conn, w.keys, []*Server{crm, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example")
+	b, err := Open(t.Context(), conn, w.keys, w.data, []*Server{crm, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +204,11 @@ func TestACredentialIsForOneOriginAndOnePlace(t *testing.T) {
 	_, err := moved.Get(t.Context(), "crm", "ada", 0)
 	required(t, "a server that moved", err)
 	// Somebody who can write to NATS copies the row to a person of their own.
-	sealed, _, err := b.rows.Fresh(t.Context(), credentialtable.Key("crm", "ada"))
+	sealed, _, err := b.rows.Fresh(t.Context(), credentialtable.Key("", "crm", "ada"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.rows.Put(t.Context(), credentialtable.Key("crm", "mallory"), sealed); err != nil {
+	if _, err := b.rows.Put(t.Context(), credentialtable.Key("", "crm", "mallory"), sealed); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.Get(t.Context(), "crm", "mallory", 0)

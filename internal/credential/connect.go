@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/store/credentialtable"
 	"github.com/callyard/callyard/internal/upstream/oauth"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -117,7 +116,7 @@ func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person st
 	if err != nil && !errors.Is(err, errUnreadable) {
 		return unavailable(s, err)
 	}
-	if err := b.rows.Delete(ctx, credentialtable.Key(s.ID, person)); err != nil {
+	if err := b.rows.Delete(ctx, keyOf(s, person)); err != nil {
 		return unavailable(s, err)
 	}
 	if r != nil && r.Grant != nil && s.OAuth != nil {

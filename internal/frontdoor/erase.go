@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	resttenants "github.com/callyard/callyard/internal/frontdoor/rest/tenants"
+	"github.com/callyard/callyard/internal/store/credentialtable"
+	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -29,7 +31,16 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 	if err != nil {
 		return done, err
 	}
-	if err := d.o.DataKeys.Destroy(ctx, tenant); err != nil {
+	if done.Credentials, err = credentialtable.RemoveTenant(ctx, d.o.Stored, tenant); err != nil {
+		return done, schema.Errorf(schema.KindUnavailable, "The credentials of the tenant's people could not be removed; repeat the request. (%w)", err)
+	}
+	// The mark that this leaves tells approvers to end what the tenant's people granted.
+	if d.o.DataKeys != nil {
+		err = d.o.DataKeys.Destroy(ctx, tenant)
+	} else {
+		err = datakey.Erase(ctx, d.o.Stored, tenant)
+	}
+	if err != nil {
 		e := schema.Errorf(schema.KindUnavailable, "The data key could not be destroyed; repeat the request. (%w)", err)
 		e.Retryable = true
 		return done, e

@@ -19,9 +19,9 @@ import (
 )
 
 // Credentials opens what people have connected, on the connection of a front door or an
-// approver; nil where no server takes credentials of people. Close it with
-// [credential.Book.Close].
-func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.Book, error) {
+// approver, with the data keys of tenants; nil where no server takes credentials of people.
+// Close it with [credential.Book.Close], and ring after it.
+func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.Ring) (*credential.Book, error) {
 	s := &c.File.Credentials
 	if len(s.Servers) == 0 {
 		return nil, nil
@@ -36,7 +36,7 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn) (*credential.B
 	for i := range s.Servers {
 		servers[i] = credentialServer(&s.Servers[i], connect)
 	}
-	book, err := credential.Open(ctx, conn, keys, servers, connect)
+	book, err := credential.Open(ctx, conn, keys, ring, servers, connect)
 	if err != nil {
 		return nil, fmt.Errorf("opening the credentials of people: %w", err)
 	}

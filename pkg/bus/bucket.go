@@ -124,6 +124,21 @@ func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision ui
 	return m.Data, m.Sequence, nil
 }
 
+// Under returns the keys that begin with the tokens of prefix and a dot, in no order, from the
+// bucket's leader. Those of rows that were removed may be among them.
+func (b *Bucket) Under(ctx context.Context, prefix string) ([]string, error) {
+	s, err := FindStream(ctx, b.c, StreamSpec{Name: kvStream + b.spec.Bucket, What: b.spec.What})
+	if err != nil {
+		return nil, err
+	}
+	rows := kvSubject + b.spec.Bucket + "."
+	keys, err := s.Subjects(ctx, rows+prefix+".>")
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], rows)
+	}
+	return keys, err
+}
+
 // All reads every row, by its key.
 func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 	all := map[string][]byte{}

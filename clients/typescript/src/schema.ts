@@ -1068,7 +1068,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a tenant
-         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions removed. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
          */
         delete: operations["erase-tenant"];
         options?: never;
@@ -3611,6 +3611,12 @@ export interface components {
              * @example 0
              */
             canceled: number;
+            /**
+             * Format: int64
+             * @description The credentials of its people at MCP servers that were removed.
+             * @example 4
+             */
+            credentials: number;
             /** @description Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends. */
             encrypted: boolean;
             /**
@@ -7808,6 +7814,7 @@ export interface operations {
                      * @example {
                      *       "batches": 2,
                      *       "canceled": 0,
+                     *       "credentials": 4,
                      *       "encrypted": true,
                      *       "held": 1,
                      *       "id": "billing",

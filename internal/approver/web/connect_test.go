@@ -36,7 +36,7 @@ func openWithCredentials(t *testing.T, keys []authn.Key) (*fabric, *credential.B
 	var book *credential.Book
 	f := open(t, keys, func(o *web.Options) {
 		client := &oauth.Client{RedirectURL: credential.CallbackURL("http://page", "crm"), Name: "Callyard", HTTP: oauth.NewHTTPClient(mcp.URL)}
-		book, err = credential.Open(t.Context(), bustest.Start(t).Connect(t, "approver"), wrapping, []*credential.Server{
+		book, err = credential.Open(t.Context(), bustest.Start(t).Connect(t, "approver"), wrapping, nil, []*credential.Server{
 			{ID: "crm", URL: mcp.URL + "/mcp", Header: "Authorization", Scheme: "Bearer", OAuth: client}, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"},
 		}, "http://page")
 		if err != nil {

@@ -112,13 +112,13 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			if people, err = c.Credentials(opening, conn); err != nil {
+			if people, err = c.Credentials(opening, conn, ring); err != nil {
 				budget.Close()
 				ring.Close()
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: config, SealKeys: sealing, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Audit: budget.Audit, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: config, SealKeys: sealing, DataKeys: ring, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Audit: budget.Audit, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				people.Close()

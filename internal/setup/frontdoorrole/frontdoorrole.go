@@ -73,21 +73,21 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if people, err = c.Credentials(opening, stored); err != nil {
+			if ring, err = c.DataKeys(opening, stored, true, log); err != nil {
 				stored.Close()
 				conn.Close()
 				return err
 			}
-			if ring, err = c.DataKeys(opening, stored, true, log); err != nil {
-				people.Close()
+			if people, err = c.Credentials(opening, stored, ring); err != nil {
+				ring.Close()
 				stored.Close()
 				conn.Close()
 				return err
 			}
 			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.ToldBy(&c.Approver), Signer: signer, Credentials: people, DataKeys: ring})
 			if err != nil {
-				ring.Close()
 				people.Close()
+				ring.Close()
 				stored.Close()
 				conn.Close()
 				return err
@@ -100,8 +100,8 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
 			unwatch()
-			ring.Close()
 			people.Close()
+			ring.Close()
 			stored.Close()
 			conn.Close()
 			return err

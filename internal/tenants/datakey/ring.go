@@ -36,12 +36,20 @@ type dataKey struct {
 	xaes   *xaes
 }
 
+// goneError says that data cannot be had any more, whoever asks again.
+type goneError string
+
+func (e goneError) Error() string { return string(e) }
+
+// Gone tells it to packages that this one imports.
+func (goneError) Gone() bool { return true }
+
 // Errors of [Ring.Open].
 var (
 	// ErrDestroyed: the data key is destroyed, or was never one of this installation.
-	ErrDestroyed = errors.New("the data was erased with its tenant")
+	ErrDestroyed error = goneError("the data was erased with its tenant")
 	// ErrUnreadable: it was sealed for another place, or changed.
-	ErrUnreadable = errors.New("the stored data cannot be decrypted")
+	ErrUnreadable error = goneError("the stored data cannot be decrypted")
 	// ErrNoKeys: it is sealed, and this process has no keys.
 	ErrNoKeys = errors.New("the stored data is encrypted, and encryption.key_file is not set")
 )
@@ -224,7 +232,7 @@ func (r *Ring) Open(ctx context.Context, stored []byte, place ...string) ([]byte
 
 // Gone reports whether an error of Open says that the data cannot be had any more, whoever
 // asks again.
-func Gone(err error) bool { return errors.Is(err, ErrDestroyed) || errors.Is(err, ErrUnreadable) }
+func Gone(err error) bool { return errors.As(err, new(goneError)) }
 
 // placed writes the parts of a place so that they cannot be confused with each other.
 func placed(parts []string) []byte {

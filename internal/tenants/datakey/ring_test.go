@@ -194,9 +194,45 @@ func TestATenantThatIsUsedAgainHasAnotherKey(t *testing.T) {
 	if err := r.Destroy(t.Context(), "nobody"); err != nil {
 		t.Errorf("a tenant without a key: %v", err)
 	}
-	var none *Ring
-	if err := none.Destroy(t.Context(), "red"); err != nil {
-		t.Errorf("without keys: %v", err)
+}
+
+func TestWhoWatchesIsToldOfEachErasure(t *testing.T) {
+	s, k := bustest.Start(t), keys(t, oneKey)
+	c := connect(t, s)
+	r := open(t, s, k)
+	old := seal(t, r, "red", "old")
+	for _, tenant := range []schema.TenantID{"red", "nobody"} {
+		if err := Erase(t.Context(), c, tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := open(t, s, k).Open(t.Context(), old, "call", "1"); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("without the ring: %v", err)
+	}
+	told := make(chan schema.TenantID, 10)
+	w, err := WatchErased(t.Context(), c, func(tenant schema.TenantID, at time.Time) {
+		if since := time.Since(at); since < 0 || since > time.Minute {
+			t.Errorf("%q was erased at %s", tenant, at)
+		}
+		told <- tenant
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if a, b := <-told, <-told; a != "red" || b != "nobody" {
+		t.Errorf("of before: %q, %q", a, b)
+	}
+	if err := Erase(t.Context(), c, "nobody"); err != nil { // each time, though it has no key
+		t.Fatal(err)
+	}
+	select {
+	case tenant := <-told:
+		if tenant != "nobody" {
+			t.Errorf("told of %q", tenant)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("not told again")
 	}
 }
 

@@ -205,36 +205,3 @@ func (r *Ring) rewrap(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Destroy destroys the data key of a tenant: what was sealed with it cannot be opened any
-// more, by anybody. It may be repeated, and completes what an earlier one left undone. A
-// tenant that is used again gets another key. A nil ring has nothing to destroy.
-func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
-	if r == nil {
-		return nil
-	}
-	tenant = tenant.OrDefault()
-	for {
-		was, err := r.table.last(ctx, tenant)
-		if err != nil {
-			return fmt.Errorf("destroying the data key of tenant %q: %w", tenant, err)
-		}
-		mark, after := &row{Tenant: tenant, Destroyed: time.Now().UTC().Truncate(time.Second)}, uint64(0)
-		if was != nil {
-			after = was.sequence
-		}
-		if was != nil && was.destroyed() {
-			mark = was
-		} else if err = r.table.put(ctx, mark, after); errors.Is(err, bus.ErrConflict) {
-			continue // it was wrapped again, or made
-		}
-		if err == nil {
-			err = r.table.eraseBefore(ctx, tenant, mark.sequence)
-		}
-		if err != nil {
-			return fmt.Errorf("destroying the data key of tenant %q: %w", tenant, err)
-		}
-		r.drop(tenant)
-		return nil
-	}
-}

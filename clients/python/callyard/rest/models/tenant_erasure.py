@@ -18,6 +18,7 @@ class TenantErasure:
     Attributes:
         batches (int): The batches that were deleted.
         canceled (int): The single durable calls that were canceled.
+        credentials (int): The credentials of its people at MCP servers that were removed.
         encrypted (bool): Whether the payloads of the tenant were encrypted, so that nobody can read what is left of
             them. Without encryption.key_file they are not: they are deleted when their retention ends.
         held (int): The held calls that were withdrawn.
@@ -28,6 +29,7 @@ class TenantErasure:
 
     batches: int
     canceled: int
+    credentials: int
     encrypted: bool
     held: int
     id: str
@@ -39,6 +41,8 @@ class TenantErasure:
         batches = self.batches
 
         canceled = self.canceled
+
+        credentials = self.credentials
 
         encrypted = self.encrypted
 
@@ -56,6 +60,7 @@ class TenantErasure:
             {
                 "batches": batches,
                 "canceled": canceled,
+                "credentials": credentials,
                 "encrypted": encrypted,
                 "held": held,
                 "id": id,
@@ -73,6 +78,8 @@ class TenantErasure:
 
         canceled = d.pop("canceled")
 
+        credentials = d.pop("credentials")
+
         encrypted = d.pop("encrypted")
 
         held = d.pop("held")
@@ -86,6 +93,7 @@ class TenantErasure:
         tenant_erasure = cls(
             batches=batches,
             canceled=canceled,
+            credentials=credentials,
             encrypted=encrypted,
             held=held,
             id=id,

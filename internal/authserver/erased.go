@@ -1,0 +1,178 @@
+package authserver
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// apart is how much the clocks of processes may differ: a grant that was given up to that
+	// long after its tenant was erased ends with it.
+	apart = time.Minute
+	// eraseFor bounds one look at all grants; it is tried again after eraseAgain, or half a
+	// minute at most.
+	eraseFor   = time.Minute
+	eraseAgain = time.Second
+	eraseMost  = 30 * time.Second
+)
+
+// erasures ends the grants of people whose tenant was erased. Front doors erase tenants, and
+// only approvers may change grants: so each approver follows the marks that an erasure leaves,
+// also those from when it did not run.
+type erasures struct {
+	s     *Server
+	watch *bus.StreamWatch
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+	wake  chan struct{} // has room for one
+
+	mu sync.Mutex
+	at map[schema.TenantID]time.Time // when each was erased last
+}
+
+// followErasures begins to end grants of tenants that are erased.
+func (s *Server) followErasures(ctx context.Context) (*erasures, error) {
+	e := &erasures{s: s, wake: make(chan struct{}, 1), at: map[schema.TenantID]time.Time{}}
+	var err error
+	if e.watch, err = datakey.WatchErased(ctx, s.o.Conn, e.erased); err != nil {
+		return nil, err
+	}
+	var running context.Context
+	running, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.look() // a tenant that is used again may have no mark
+	e.work.Go(func() { e.run(running) })
+	return e, nil
+}
+
+func (e *erasures) close() {
+	if e == nil {
+		return
+	}
+	e.watch.Close()
+	e.stop()
+	e.work.Wait()
+}
+
+func (e *erasures) look() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// erased takes in the mark of a tenant.
+func (e *erasures) erased(tenant schema.TenantID, at time.Time) {
+	e.mu.Lock()
+	if at.After(e.at[tenant]) {
+		e.at[tenant] = at
+	}
+	e.mu.Unlock()
+	e.look()
+}
+
+func (e *erasures) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+		for wait := eraseAgain; ; wait = min(2*wait, eraseMost) {
+			err := e.sweep(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			e.s.o.Log.Warn("the access that people of an erased tenant gave to programs cannot be ended; it is tried again", "error", err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// sweep ends the grants of erased tenants that there are now.
+func (e *erasures) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseFor)
+	defer cancel()
+	rows, err := e.s.grants.rows.All(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	at := maps.Clone(e.at)
+	e.mu.Unlock()
+	for name, sealed := range rows {
+		id, err := hex.DecodeString(name)
+		if err != nil {
+			continue
+		}
+		one, err := e.s.grants.open(ctx, id, sealed)
+		if !ends(one, err, at) {
+			if err != nil && !errors.Is(err, bus.ErrNotFound) {
+				return err
+			}
+			continue
+		}
+		if err := e.s.endErased(ctx, id, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ends reports whether a grant that was read ends with its tenant.
+func ends(one *grant, err error, at map[schema.TenantID]time.Time) bool {
+	if err != nil {
+		return errors.Is(err, errErased)
+	}
+	erased, ok := at[one.Person.Tenant.OrDefault()]
+	return ok && one.Given.Before(erased.Add(apart))
+}
+
+// endErased ends a grant of an erased tenant. Of all approvers that do, one records it.
+func (s *Server) endErased(ctx context.Context, id []byte, at map[schema.TenantID]time.Time) error {
+	name := hex.EncodeToString(id)
+	if err := s.announceEnd(ctx, id); err != nil {
+		return err
+	}
+	for {
+		sealed, revision, err := s.grants.rows.Fresh(ctx, name)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		one, err := s.grants.open(ctx, id, sealed)
+		switch {
+		case ends(one, err, at):
+		case errors.Is(err, bus.ErrNotFound):
+			return nil
+		default:
+			return err
+		}
+		err = s.grants.rows.Remove(ctx, name, revision)
+		if errors.Is(err, bus.ErrConflict) {
+			continue // it was used meanwhile, or another approver was first
+		}
+		if err != nil {
+			return err
+		}
+		if one == nil {
+			one = &grant{} // whose it was cannot be read any more
+		}
+		s.tell(ctx, id, one, Event{Kind: Ended, Why: ByErasure})
+		s.o.Log.Info("the access of a program has ended with the tenant of its person", "grant", name)
+		return nil
+	}
+}

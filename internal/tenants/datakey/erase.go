@@ -1,0 +1,73 @@
+package datakey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Erase marks a tenant as erased, of which every process that watches the table is told
+// ([WatchErased]), and destroys its data key, if it has one: what was sealed with it cannot be
+// opened any more, by anybody. It may be repeated, and completes what an earlier one left
+// undone. A tenant that is used again gets another key. It needs none of the operator's keys.
+func Erase(ctx context.Context, c *bus.Conn, tenant schema.TenantID) error {
+	t, err := openTable(ctx, c)
+	if err == nil {
+		err = t.erase(ctx, tenant.OrDefault())
+	}
+	if err != nil {
+		return fmt.Errorf("destroying the data key of tenant %q: %w", tenant, err)
+	}
+	return nil
+}
+
+// Destroy is [Erase] for a process that has the ring, which forgets the key at once.
+func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
+	tenant = tenant.OrDefault()
+	if err := r.table.erase(ctx, tenant); err != nil {
+		return fmt.Errorf("destroying the data key of tenant %q: %w", tenant, err)
+	}
+	r.drop(tenant)
+	return nil
+}
+
+// erase writes the mark and has NATS overwrite what was before it. Each time has a mark of its
+// own: what the tenant got since the last one ends with it.
+func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
+	for {
+		was, err := t.last(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		mark, after := &row{Tenant: tenant, Destroyed: time.Now().UTC().Truncate(time.Second)}, uint64(0)
+		if was != nil {
+			after = was.sequence
+		}
+		if err = t.put(ctx, mark, after); errors.Is(err, bus.ErrConflict) {
+			continue // its key was wrapped again, or made
+		}
+		if err == nil {
+			err = t.eraseBefore(ctx, tenant, mark.sequence)
+		}
+		return err
+	}
+}
+
+// WatchErased calls f with each tenant that was erased, and when, first with those of before
+// and then with each that is; on one goroutine, until the watch is closed. A tenant that was
+// erased before and has a data key again may be left out. ctx bounds the opening.
+func WatchErased(ctx context.Context, c *bus.Conn, f func(tenant schema.TenantID, at time.Time)) (*bus.StreamWatch, error) {
+	t, err := openTable(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return t.watch(ctx, func(r *row) {
+		if r.destroyed() {
+			f(r.Tenant.OrDefault(), r.Destroyed)
+		}
+	})
+}
