@@ -121,8 +121,18 @@ func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Princip
 		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: the person has ended the access of the program.")
 	}
 	who := t.Principal
-	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: &scope.CallerToken{Token: scope.Bearer(raw), Expires: t.Expires}}
+	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, Access: t.Grant, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: &scope.CallerToken{Token: scope.Bearer(raw), Expires: t.Expires}}
 	return who, nil
+}
+
+// Continues returns nil while a principal that has been let in may continue to read what it began
+// to: a key as [Callers.Valid], and the principal of an access token until the person ends the
+// access of the program. It is cheap, and asks nobody.
+func (c *Callers) Continues(p *schema.Principal) error {
+	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
+		return schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
+	}
+	return c.Valid(p.Name)
 }
 
 // Valid returns nil while the principal of that name may have calls run: a key as

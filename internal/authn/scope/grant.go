@@ -25,6 +25,9 @@ type Grant struct {
 	// Caller is the access token that the request was sent with; nil for a key. A server's
 	// credential may be got for it, and it goes no further.
 	Caller *CallerToken
+	// Access is the grant of the authorization server that the access token comes of; "" for
+	// other credentials.
+	Access string
 }
 
 // CallerToken is the access token of a caller, and when it ends.

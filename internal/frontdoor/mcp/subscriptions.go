@@ -101,6 +101,8 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, over <-chan struct{}, send func(method string, params []byte) error) (leaving bool) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		var err error
 		select {
@@ -110,10 +112,11 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 			return false
 		case <-s.leaving.Done():
 			return true
-		case <-beat.C:
-			if s.keys != nil && s.keys.Valid(x.principal.Name) != nil {
-				return false // the credential was revoked, or has expired
+		case <-look.C:
+			if s.keys != nil && s.keys.Continues(&x.principal) != nil {
+				return false // the credential was revoked or has expired, or its access was ended
 			}
+		case <-beat.C:
 			err = x.res.comment()
 		case <-l.wake:
 			err = l.each(send)

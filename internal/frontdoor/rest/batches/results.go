@@ -103,7 +103,7 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := b.whileDraining(ctx, cancel)
+	stop := b.endInTime(ctx, x, cancel)
 	defer stop()
 	out.start()
 	_ = out.rc.Flush()
@@ -113,9 +113,9 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 	return out.finish(err)
 }
 
-// whileDraining ends a stream when the front door is about to stop; its reader continues at
-// another one, from its cursor.
-func (b *handlers) whileDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
+// endInTime ends a stream when its credential is no longer valid, and when the front door is
+// about to stop; its reader continues at another one, from its cursor.
+func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, cancel context.CancelFunc) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -126,7 +126,7 @@ func (b *handlers) whileDraining(ctx context.Context, cancel context.CancelFunc)
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if b.draining() {
+				if b.draining() || !x.Continues() {
 					cancel()
 					return
 				}

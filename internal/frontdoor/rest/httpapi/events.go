@@ -7,7 +7,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// DrainLook is how often a stream looks whether the front door drains, and it has to end.
+// DrainLook is how often a stream looks whether it has to end, because the front door drains or
+// its credential is no longer valid.
 const DrainLook = 500 * time.Millisecond
 
 // NewEvents returns the writer of a stream of events as the answer.
@@ -31,6 +32,12 @@ type Live struct {
 	Changes func() (changes <-chan struct{}, stop func())
 	// Tell writes what there is to be told. False ends the stream.
 	Tell func(out *sse.Writer, why Why) (more bool, err error)
+}
+
+// Continues reports whether the credential of the request is still valid: it was not revoked, has
+// not expired, and its access was not ended.
+func (x *Exchange) Continues() bool {
+	return x.shared.Callers == nil || x.shared.Callers.Continues(&x.Principal) == nil
 }
 
 // Follow answers with the stream. A HEAD request gets its header. Errors: those of
@@ -66,8 +73,8 @@ func (l Live) Follow(x *Exchange, r *http.Request) error {
 			if l.Draining() {
 				return nil
 			}
-			if c := x.shared.Callers; c != nil && c.Valid(x.Principal.Name) != nil {
-				return nil // the credential was revoked, or has expired
+			if !x.Continues() {
+				return nil
 			}
 			more, err = l.Tell(out, Looked)
 		}
