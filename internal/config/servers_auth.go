@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -61,8 +62,9 @@ type Secret struct {
 
 // Vault is a field of a secret in the secrets engine KV of HashiCorp Vault or OpenBao. Path is
 // that of the API, such as secret/data/search. TokenFile holds a token for Vault, or with
-// KubernetesRole that of a service account; empty: that of the pod.
-type Vault struct{ Address, Path, Field, Namespace, TokenFile, KubernetesRole string }
+// KubernetesRole that of a service account; empty: that of the pod. RoleID is of the login
+// AppRole, whose secret id is in SecretIDFile, or in the environment variable SecretIDEnv.
+type Vault struct{ Address, Path, Field, Namespace, TokenFile, KubernetesRole, RoleID, SecretIDFile, SecretIDEnv string }
 
 // vaultShape is a Vault in a file.
 type vaultShape struct {
@@ -72,6 +74,9 @@ type vaultShape struct {
 	Namespace      string `yaml:"namespace"`
 	TokenFile      string `yaml:"token_file"`
 	KubernetesRole string `yaml:"kubernetes_role"`
+	RoleID         string `yaml:"role_id"`
+	SecretIDFile   string `yaml:"secret_id_file"`
+	SecretIDEnv    string `yaml:"secret_id_env"`
 }
 
 // IsZero reports whether there is none.
@@ -216,12 +221,34 @@ func (r *authReader) vault(s *vaultShape) *Vault {
 		r.bad("value_vault.path", "is not a path of the API of Vault.")
 	}
 	switch {
+	case s.RoleID != "" || s.SecretIDFile != "" || s.SecretIDEnv != "":
+		v.SecretIDFile = r.appRole(s)
 	case s.TokenFile != "":
 		v.TokenFile = r.file("value_vault.token_file", s.TokenFile)
 	case s.KubernetesRole == "" || r.path == "":
-		r.bad("value_vault.token_file", "is missing; name a file with a token for Vault, as its agent writes it, or set \"kubernetes_role\". A server that is added by a request cannot use Vault.")
+		r.bad("value_vault.token_file", "is missing; name a file with a token for Vault, as its agent writes it, or set \"kubernetes_role\", or \"role_id\" and \"secret_id_file\". A server that is added by a request cannot use Vault.")
 	}
 	return &v
+}
+
+// appRole reads a login with AppRole, and returns the file of the secret id. The secret id is
+// never in the text.
+func (r *authReader) appRole(s *vaultShape) (file string) {
+	switch {
+	case r.path == "":
+		r.bad("value_vault.role_id", "a server that is added by a request cannot use Vault.")
+	case s.RoleID == "":
+		r.bad("value_vault.role_id", "is missing; write the role id of the AppRole.")
+	case s.TokenFile != "" || s.KubernetesRole != "":
+		r.bad("value_vault.role_id", "there is a token_file or kubernetes_role too; keep one way to sign in.")
+	case (s.SecretIDFile == "") == (s.SecretIDEnv == ""):
+		r.bad("value_vault.secret_id_file", "name a file with the secret id, or with \"secret_id_env\" the environment variable that holds it, and not both.")
+	case s.SecretIDFile != "":
+		return r.file("value_vault.secret_id_file", s.SecretIDFile)
+	case os.Getenv(s.SecretIDEnv) == "":
+		r.bad("value_vault.secret_id_env", "the environment variable %s is not set.", s.SecretIDEnv)
+	}
+	return s.SecretIDFile
 }
 
 // noOAuth reports the keys of the modes with an authorization server.

@@ -86,6 +86,15 @@ func TestWhereASecretIsInVaultIsRead(t *testing.T) {
 	if err != nil || a.Value.Vault.KubernetesRole != "callyard" {
 		t.Errorf("with a role: %v", err)
 	}
+	a, err = authEntry(t, `"url": "https://mcp.example/mcp", "auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id_file": "secret"}}`)
+	if err != nil || a.Value.Vault.RoleID != "r" || filepath.Base(a.Value.Vault.SecretIDFile) != "secret" {
+		t.Errorf("with an AppRole: %v", err)
+	}
+	t.Setenv("TEST_SECRET_ID", "canary")
+	a, err = authEntry(t, `"url": "https://mcp.example/mcp", "auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id_env": "TEST_SECRET_ID"}}`)
+	if err != nil || a.Value.Vault.SecretIDEnv != "TEST_SECRET_ID" {
+		t.Errorf("with an AppRole: %v", err)
+	}
 }
 
 // plainAuth is an Auth that shows what it holds.
@@ -94,38 +103,44 @@ type plainAuth Auth
 func TestAFaultOfAnAuthBlockSaysWhatToWrite(t *testing.T) {
 	const url, service = `"url": "https://mcp.example/mcp", `, `"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c", "client_secret": "canary"`
 	for rest, want := range map[string]string{
-		url + `"auth": {"value": "canary"}`:                                                                                      "auth.mode: is missing; write \"static\"",
-		url + `"auth": {"mode": "magic"}`:                                                                                        "\"magic\" is not a known mode",
-		url + `"auth": {"mode": "static"}`:                                                                                       "auth.value: is missing",
-		url + `"auth": {"mode": "static", "value": "canary", "value_file": "secret"}`:                                            "value is set too",
-		url + `"auth": {"mode": "static", "value": "canary", "value_vault": {"address": "https://v.example"}}`:                   "keep one of them",
-		url + `"auth": {"mode": "static", "value_vault": {"address": "http://v.example", "path": "p", "field": "f"}}`:            "must be the https address",
-		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "a/../b", "field": "f"}}`:      "is not a path",
-		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f"}}`:           "name a file with a token",
-		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "token_file": "secret"}}`:              "auth.value_vault.field: ",
-		url + `"auth": {"mode": "static", "value_file": "none"}`:                                                                 "auth.value_file: ",
-		url + `"auth": {"mode": "static", "value_file": "empty"}`:                                                                "the file is empty",
-		url + `"auth": {"mode": "static", "value": "can\nary"}`:                                                                  "line break",
-		url + `"auth": {"mode": "static", "value": "canary", "bearer": "canary"}`:                                                "auth.bearer: mode is set too",
-		url + `"auth": {"mode": "static", "value": "canary", "issuer": "https://x"}`:                                             "auth.issuer: means nothing with the mode \"static\"",
-		url + `"auth": {"mode": "static", "value": "canary", "header": "Mcp-Session-Id"}`:                                        "belongs to the protocol",
-		url + `"auth": {"mode": "static", "value": "canary", "header": "a b"}`:                                                   "not a valid name of a header",
-		url + `"auth": {"mode": "static", "value": "canary", "scheme": "a b"}`:                                                   "must be one word",
-		url + `"auth": {"mode": "static", "value": "canary"}, "headers": {"authorization": "canary"}`:                            "\"Authorization\" is set by auth too",
-		url + `"auth": {"mode": "static", "value": "canary"}, "bearerTokenEnv": "TOKEN"`:                                         "auth has a credential too",
-		url + `"auth": {` + service + `, "value": "canary"}`:                                                                     "auth.value: means nothing",
-		url + `"auth": {` + service + `, "private_key_file": "secret"}`:                                                          "the client has a secret too",
-		url + `"auth": {` + service + `, "key_id": "k"}`:                                                                         "means nothing without \"private_key_file\"",
-		url + `"auth": {` + service + `, "scopes": ["a b"]}`:                                                                     "entry 1 is not a scope",
-		url + `"auth": {` + service + `, "client_auth": "private_key_jwt"}`:                                                      "not a known method",
-		url + `"auth": {"mode": "oauth_service", "client_id": "c", "client_secret": "canary"}`:                                   "auth.issuer: is missing",
-		url + `"auth": {"mode": "oauth_service", "issuer": "http://login.example", "client_id": "c", "client_secret": "canary"}`: "must be an https address",
-		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_secret": "canary"}`:                  "auth.client_id: is missing",
-		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c"}`:                           "auth.client_secret: is missing",
-		`"url": "http://mcp.example/mcp", "auth": {"mode": "static", "value": "canary"}`:                                         "unencrypted",
-		`"url": "ws://mcp.example/mcp", "auth": {"mode": "static", "value": "canary"}`:                                           "unencrypted",
-		`"command": "x", "auth": {"mode": "static", "value": "canary"}`:                                                          "gets no bearer token",
-		`"openapi": "https://api.example/o.json", "auth": {"mode": "static", "value": "canary"}`:                                 "requires \"base_url\"",
+		url + `"auth": {"value": "canary"}`:                                                                                                                                                "auth.mode: is missing; write \"static\"",
+		url + `"auth": {"mode": "magic"}`:                                                                                                                                                  "\"magic\" is not a known mode",
+		url + `"auth": {"mode": "static"}`:                                                                                                                                                 "auth.value: is missing",
+		url + `"auth": {"mode": "static", "value": "canary", "value_file": "secret"}`:                                                                                                      "value is set too",
+		url + `"auth": {"mode": "static", "value": "canary", "value_vault": {"address": "https://v.example"}}`:                                                                             "keep one of them",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "http://v.example", "path": "p", "field": "f"}}`:                                                                      "must be the https address",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "a/../b", "field": "f"}}`:                                                                "is not a path",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f"}}`:                                                                     "name a file with a token",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "token_file": "secret"}}`:                                                                        "auth.value_vault.field: ",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "secret_id_file": "secret"}}`:                                         "auth.value_vault.role_id: is missing",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r"}}`:                                                     "name a file with the secret id",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id_file": "secret", "secret_id_env": "X"}}`:   "and not both",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id_env": "TEST_NOT_SET"}}`:                    "TEST_NOT_SET is not set",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id_file": "secret", "token_file": "secret"}}`: "keep one way to sign in",
+		url + `"auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "p", "field": "f", "role_id": "r", "secret_id": "canary"}}`:                              "secret_id",
+		url + `"auth": {"mode": "static", "value_file": "none"}`:                                                                                                                           "auth.value_file: ",
+		url + `"auth": {"mode": "static", "value_file": "empty"}`:                                                                                                                          "the file is empty",
+		url + `"auth": {"mode": "static", "value": "can\nary"}`:                                                                                                                            "line break",
+		url + `"auth": {"mode": "static", "value": "canary", "bearer": "canary"}`:                                                                                                          "auth.bearer: mode is set too",
+		url + `"auth": {"mode": "static", "value": "canary", "issuer": "https://x"}`:                                                                                                       "auth.issuer: means nothing with the mode \"static\"",
+		url + `"auth": {"mode": "static", "value": "canary", "header": "Mcp-Session-Id"}`:                                                                                                  "belongs to the protocol",
+		url + `"auth": {"mode": "static", "value": "canary", "header": "a b"}`:                                                                                                             "not a valid name of a header",
+		url + `"auth": {"mode": "static", "value": "canary", "scheme": "a b"}`:                                                                                                             "must be one word",
+		url + `"auth": {"mode": "static", "value": "canary"}, "headers": {"authorization": "canary"}`:                                                                                      "\"Authorization\" is set by auth too",
+		url + `"auth": {"mode": "static", "value": "canary"}, "bearerTokenEnv": "TOKEN"`:                                                                                                   "auth has a credential too",
+		url + `"auth": {` + service + `, "value": "canary"}`:                                                                                                                               "auth.value: means nothing",
+		url + `"auth": {` + service + `, "private_key_file": "secret"}`:                                                                                                                    "the client has a secret too",
+		url + `"auth": {` + service + `, "key_id": "k"}`:                                                                                                                                   "means nothing without \"private_key_file\"",
+		url + `"auth": {` + service + `, "scopes": ["a b"]}`:                                                                                                                               "entry 1 is not a scope",
+		url + `"auth": {` + service + `, "client_auth": "private_key_jwt"}`:                                                                                                                "not a known method",
+		url + `"auth": {"mode": "oauth_service", "client_id": "c", "client_secret": "canary"}`:                                                                                             "auth.issuer: is missing",
+		url + `"auth": {"mode": "oauth_service", "issuer": "http://login.example", "client_id": "c", "client_secret": "canary"}`:                                                           "must be an https address",
+		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_secret": "canary"}`:                                                                            "auth.client_id: is missing",
+		url + `"auth": {"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c"}`:                                                                                     "auth.client_secret: is missing",
+		`"url": "http://mcp.example/mcp", "auth": {"mode": "static", "value": "canary"}`:                                                                                                   "unencrypted",
+		`"url": "ws://mcp.example/mcp", "auth": {"mode": "static", "value": "canary"}`:                                                                                                     "unencrypted",
+		`"command": "x", "auth": {"mode": "static", "value": "canary"}`:                                                                                                                    "gets no bearer token",
+		`"openapi": "https://api.example/o.json", "auth": {"mode": "static", "value": "canary"}`:                                                                                           "requires \"base_url\"",
 	} {
 		_, err := authEntry(t, rest)
 		var faults *Faults

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,8 +44,7 @@ type vaultSecret struct {
 	text    string
 	checked time.Time
 
-	token string // of the login; guarded by fetch
-	until time.Time
+	login vaultLogin // guarded by fetch
 }
 
 func newVaultSecret(c *config.Vault) *vaultSecret {
@@ -138,41 +136,6 @@ func readVault(body []byte, field string) (string, error) {
 		return "", fmt.Errorf("it has no field %q with a text", field)
 	}
 	return text, nil
-}
-
-// signIn returns a token for Vault: that of the file, or of a login with the service account of
-// the pod, which is kept for two thirds of its life.
-func (v *vaultSecret) signIn(ctx context.Context, again bool) (string, error) {
-	if v.c.KubernetesRole == "" {
-		return readSecret(v.c.TokenFile)
-	}
-	if v.token != "" && !again && time.Now().Before(v.until) {
-		return v.token, nil
-	}
-	account, err := readSecret(cmp.Or(v.c.TokenFile, serviceAccount))
-	if err != nil {
-		return "", err
-	}
-	form, err := json.Marshal(map[string]string{"role": v.c.KubernetesRole, "jwt": account})
-	if err != nil {
-		return "", err
-	}
-	status, body, err := v.send(ctx, http.MethodPost, "auth/kubernetes/login", "", form)
-	if err != nil {
-		return "", err
-	}
-	var a struct {
-		Auth struct {
-			Token string `json:"client_token"`
-			Lease int64  `json:"lease_duration"`
-		} `json:"auth"`
-	}
-	if status != http.StatusOK || json.Unmarshal(body, &a) != nil || a.Auth.Token == "" {
-		return "", fmt.Errorf("the login with the role %q failed with HTTP status %d", v.c.KubernetesRole, status)
-	}
-	life := time.Duration(min(max(a.Auth.Lease, 1), 24*3600)) * time.Second
-	v.token, v.until = a.Auth.Token, time.Now().Add(life*2/3)
-	return v.token, nil
 }
 
 // send makes one request. Its errors hold nothing that Vault wrote.

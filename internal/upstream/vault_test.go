@@ -25,6 +25,12 @@ type vault struct {
 	status  int    // of every answer, where it is not 0
 	reads   atomic.Int32
 	logins  atomic.Int32
+	// Of AppRole: the secret id that it takes, the seconds that a token and a renewal live, and
+	// whether tokens can be renewed.
+	secretID       string
+	lease, renewed int
+	renewable      bool
+	renewals       atomic.Int32
 }
 
 func newVault(t *testing.T) *vault {
@@ -61,8 +67,17 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.logins.Add(1)
 		v.token = fmt.Sprint("hvs.canary-", v.logins.Load())
 		fmt.Fprintf(w, `{"request_id":"1","lease_id":"","renewable":false,"lease_duration":0,"data":null,"auth":{"client_token":%q,"accessor":"a","policies":["default"],"lease_duration":3600,"renewable":true}}`, v.token)
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/auth/approle/login":
+		v.appRole(w, r, fault)
 	case r.Header.Get("X-Vault-Token") != v.token || r.Header.Get("X-Vault-Request") != "true":
 		fault(http.StatusForbidden)
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/auth/token/renew-self":
+		if !v.renewable {
+			fault(http.StatusBadRequest) // "lease is not renewable"
+			return
+		}
+		v.renewals.Add(1)
+		v.authenticates(w, v.renewed)
 	case r.URL.Path != "/v1/secret/data/search":
 		fault(http.StatusNotFound)
 	default:
@@ -74,6 +89,23 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(w, `{"request_id":"1","lease_id":"","renewable":false,"lease_duration":0,"data":{"data":%s,"metadata":{"created_time":"2026-11-26T00:00:00Z","custom_metadata":null,"deletion_time":"","destroyed":false,"version":%d}},"auth":null}`, data, v.version)
 	}
+}
+
+// appRole answers a login with AppRole, as auth/approle/login is documented: 400 to a wrong role
+// id or secret id, and no token is needed.
+func (v *vault) appRole(w http.ResponseWriter, r *http.Request, fault func(int)) {
+	var m map[string]string
+	if json.NewDecoder(r.Body).Decode(&m) != nil || len(m) != 2 || m["role_id"] != "role-1" || m["secret_id"] != v.secretID || r.Header.Get("X-Vault-Token") != "" {
+		fault(http.StatusBadRequest)
+		return
+	}
+	v.token = fmt.Sprint("hvs.canary-approle-", v.logins.Add(1))
+	v.authenticates(w, v.lease)
+}
+
+// authenticates writes the answer of a login, or of a renewal.
+func (v *vault) authenticates(w http.ResponseWriter, lease int) {
+	fmt.Fprintf(w, `{"request_id":"1","lease_id":"","renewable":false,"lease_duration":0,"data":null,"wrap_info":null,"warnings":null,"auth":{"client_token":%q,"accessor":"a","policies":["default"],"token_policies":["default"],"metadata":{"role_name":"callyard"},"lease_duration":%d,"renewable":%t,"entity_id":"e","token_type":"service","orphan":true,"num_uses":0}}`, v.token, lease, v.renewable)
 }
 
 // inVault is a server whose credential is in Vault.
@@ -185,11 +217,103 @@ func TestALoginWithAServiceAccountIsKeptAndRepeatedWhenItsTokenEnds(t *testing.T
 	v.change(func() { v.token, v.value = "revoked", "canary-two" })
 	old(s)
 	sends(t, s, "canary-two")
-	s.value.(*vaultSecret).until = time.Now()
+	s.value.(*vaultSecret).login.until = time.Now()
 	old(s)
 	sends(t, s, "canary-two")
 	if n := v.logins.Load(); n != 3 {
 		t.Errorf("%d logins", n)
+	}
+}
+
+// withAppRole is a server whose credential is read after a login with AppRole.
+func withAppRole(t *testing.T, v *vault) (s *static, secretID string) {
+	t.Helper()
+	v.change(func() { v.secretID, v.lease, v.renewed, v.renewable = "canary-id", 3600, 3600, true })
+	secretID = filepath.Join(t.TempDir(), "secret-id")
+	write(t, secretID, "canary-id\n")
+	return inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDFile = "", "role-1", secretID }), secretID
+}
+
+// due says that two thirds of the life of the token have passed.
+func due(s *static) {
+	s.value.(*vaultSecret).login.until = time.Now()
+	old(s)
+}
+
+func TestALoginWithAnAppRoleIsRenewedAndRepeatedBeforeItEnds(t *testing.T) {
+	v := newVault(t)
+	s, secretID := withAppRole(t, v)
+	count := func(what string, logins, renewals int32) {
+		t.Helper()
+		if l, r := v.logins.Load(), v.renewals.Load(); l != logins || r != renewals {
+			t.Errorf("%s: %d logins and %d renewals, want %d and %d", what, l, r, logins, renewals)
+		}
+	}
+	sends(t, s, "canary-one")
+	old(s)
+	sends(t, s, "canary-one")
+	count("two reads", 1, 0)
+	if left := time.Until(s.value.(*vaultSecret).login.until); left > 40*time.Minute || left < 39*time.Minute {
+		t.Errorf("the token is renewed after %s", left)
+	}
+	due(s)
+	sends(t, s, "canary-one")
+	count("when it is due", 1, 1)
+	// The longest life of the token is nearly over.
+	v.change(func() { v.renewed = 60 })
+	due(s)
+	sends(t, s, "canary-one")
+	count("a short renewal", 2, 2)
+	v.change(func() { v.renewable = false })
+	due(s)
+	sends(t, s, "canary-one")
+	count("no renewal", 3, 2)
+	due(s)
+	sends(t, s, "canary-one")
+	count("a token that says so", 4, 2)
+	// 403: one more login, with the secret id that is in the file now.
+	v.change(func() { v.token, v.value, v.secretID = "revoked", "canary-two", "canary-new" })
+	write(t, secretID, "canary-new")
+	old(s)
+	sends(t, s, "canary-two")
+	count("after 403", 5, 2)
+}
+
+func TestARefusedAppRoleIsTriedOnceAndToldWithoutItsSecret(t *testing.T) {
+	v := newVault(t)
+	s, _ := withAppRole(t, v)
+	v.change(func() { v.secretID = "another" })
+	h := http.Header{}
+	if err := s.Authorize(t.Context(), h); err == nil || len(h) != 0 || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "auth/approle/login failed with HTTP status 400") {
+		t.Errorf("%v, %v", h, err)
+	}
+	// A policy that does not allow the path: 403 also after the login.
+	v.change(func() { v.secretID = "canary-id" })
+	forbidding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/secret/data/search" {
+			v.reads.Add(1)
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		v.ServeHTTP(w, r)
+	}))
+	defer forbidding.Close()
+	s.value.(*vaultSecret).c.Address = forbidding.URL
+	if err := s.Authorize(t.Context(), h); err == nil || v.logins.Load() != 2 || v.reads.Load() != 2 {
+		t.Errorf("%v; %d logins and %d reads, want one more of each", err, v.logins.Load(), v.reads.Load())
+	}
+}
+
+func TestTheSecretIDOfAnAppRoleCanBeInTheEnvironment(t *testing.T) {
+	v := newVault(t)
+	v.change(func() { v.secretID, v.lease = "canary-id", 3600 })
+	t.Setenv("TEST_VAULT_SECRET_ID", "canary-id")
+	s := inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDEnv = "", "role-1", "TEST_VAULT_SECRET_ID" })
+	sends(t, s, "canary-one")
+	t.Setenv("TEST_VAULT_SECRET_ID", "")
+	h := http.Header{}
+	if err := inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDEnv = "", "role-1", "TEST_VAULT_SECRET_ID" }).Authorize(t.Context(), h); err == nil || len(h) != 0 {
+		t.Errorf("without the variable: %v", err)
 	}
 }
 
