@@ -4184,7 +4184,8 @@ type Tenant struct {
 	Held int64 `json:"held"`
 
 	// ID Examples: billing
-	ID string `json:"id"`
+	ID       string          `json:"id"`
+	InFlight *TenantInFlight `json:"in_flight,omitempty"`
 
 	// Keys The API keys of the tenant that were made with POST /keys.
 	//
@@ -4244,6 +4245,24 @@ type TenantErasure struct {
 	//
 	// Examples: 0
 	Permissions int64 `json:"permissions"`
+}
+
+// TenantInFlight defines model for TenantInFlight.
+type TenantInFlight struct {
+	// Borrowed Those of its calls that are beyond its nominal.
+	//
+	// Examples: 12
+	Borrowed int64 `json:"borrowed"`
+
+	// Calls Its calls in flight.
+	//
+	// Examples: 52
+	Calls int64 `json:"calls"`
+
+	// Lent Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that.
+	//
+	// Examples: 0
+	Lent int64 `json:"lent"`
 }
 
 // TenantLimits defines model for TenantLimits.

@@ -7,6 +7,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// InFlight are the calls in flight of each tenant with limits, at all front doors together, as
+// these announced them within the last second or so.
+func InFlight(of []Process) map[schema.TenantID]int {
+	sum := make(map[schema.TenantID]int)
+	for i := range of {
+		if of[i].Door == nil {
+			continue
+		}
+		for tenant, n := range of[i].Door.Tenants {
+			sum[tenant.OrDefault()] += n
+		}
+	}
+	return sum
+}
+
 // Announce sets the function that returns what the other front doors are told of this one: its
 // configuration and how much it does. The id is filled in. It is called from several goroutines.
 func (c *Catalog) Announce(is func() schema.FrontDoor) { c.peers.said.Store(&is) }

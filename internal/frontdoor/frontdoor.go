@@ -176,7 +176,6 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	d.catalog.Announce(d.announced)
 	if d.stores, err = d.openStores(ctx); err != nil {
 		d.catalog.Close()
 		d.vectors.Close()
@@ -191,6 +190,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.vectors.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
+	d.catalog.Announce(d.announced)
 	d.gate = admission.NewGate(admission.Options{
 		Catalog: d.catalog, Policy: o.Policy, Tenants: catalog.TenantsOf(d.catalog),
 		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},

@@ -3,6 +3,7 @@ package frontdoor
 import (
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
@@ -23,6 +24,7 @@ func (d *FrontDoor) gauge() {
 		pinned = d.gaugePins(pinned)
 		d.o.Metrics.SetPace(d.router.BatchPace())
 		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
+		d.gaugeTenants()
 		d.o.Metrics.SetDisagreements(len(catalog.Disagreements(d.catalog.Processes())))
 		lost = d.gaugeBacklog(lost)
 		select {
@@ -31,6 +33,19 @@ func (d *FrontDoor) gauge() {
 		case <-tick.C:
 		}
 	}
+}
+
+// gaugeTenants is gauge for the calls in flight that tenants borrow and lend.
+func (d *FrontDoor) gaugeTenants() {
+	limits := d.o.Tenants.Limits()
+	if len(limits) == 0 {
+		return
+	}
+	all := make(map[string]telemetry.TenantCalls)
+	for id, l := range quota.Loans(limits, catalog.InFlight(d.catalog.Processes())) {
+		all[string(id)] = telemetry.TenantCalls{Own: l.InFlight - l.Borrowed, Borrowed: l.Borrowed, Lent: l.Lent}
+	}
+	d.o.Metrics.Usage().SetTenants(all)
 }
 
 // gaugeBacklog is gauge for what is stored and has not ended. It takes the number of lost
@@ -65,5 +80,6 @@ func (d *FrontDoor) announced() schema.FrontDoor {
 		}
 		is.Load = &l
 	}
+	is.Tenants = d.sharing.quota.InFlight()
 	return is
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/confirm"
@@ -46,6 +47,15 @@ func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
 		slow(a, red, &reds, &all)
 	}
 	confirmtest.Wait(t, func() bool { return h.now.Load() == 4 })
+	for _, d := range []*door{a, b} { // each front door knows of the calls at the other
+		inTime(t, 5*time.Second, "the calls that red has borrowed of blue", func() bool {
+			_, _, list := d.do("GET", "/tenants", "")
+			_, _, metrics := d.do("GET", "/metrics", "")
+			return strings.Contains(list, `"in_flight":{"calls":4,"borrowed":2,"lent":0}`) && strings.Contains(list, `"in_flight":{"calls":0,"borrowed":0,"lent":2}`) &&
+				strings.Contains(metrics, `callyard_tenant_calls_in_flight{share="borrowed",tenant="red"} 2`) && strings.Contains(metrics, `callyard_tenant_calls_in_flight{share="lent",tenant="blue"} 2`) &&
+				strings.Contains(metrics, `callyard_tenant_calls_in_flight{share="own",tenant="red"} 2`)
+		})
+	}
 	if status, header, text := b.do("POST", "/servers/s/tools/read", `{}`, "Authorization", "Bearer "+red); status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || !strings.Contains(text, "limits.borrow") {
 		t.Errorf("a fifth call of red: %d %s", status, text)
 	}

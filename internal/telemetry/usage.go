@@ -9,14 +9,15 @@ import (
 // maxUsagePairs bounds the pairs of tenant and server; each makes about ten time series.
 const maxUsagePairs = 1000
 
-// Usage counts what the usage by hour counts, as it is counted. Its methods are safe for
-// concurrent use.
+// Usage counts what the usage by hour counts, as it is counted, and tells what tenants use now.
+// Its methods are safe for concurrent use.
 type Usage struct {
 	metrics *Metrics
 	calls   *prometheus.CounterVec
 	held    *prometheus.CounterVec
 	seconds *prometheus.CounterVec
 	bytes   *prometheus.CounterVec
+	tenants *prometheus.GaugeVec // calls in flight of tenants with limits
 
 	mu    sync.Mutex
 	pairs map[[2]string]bool
@@ -36,8 +37,9 @@ func (m *Metrics) addUsage() {
 		held:    counter("callyard_usage_held_total", "Calls that waited for an approval or ran with one, as GET /usage counts them, by tenant and server."),
 		seconds: counter("callyard_usage_seconds_total", "Time of calls at MCP servers, as GET /usage counts it, by tenant and server."),
 		bytes:   counter("callyard_usage_bytes_total", "Bytes of arguments (in) and results (out), as GET /usage counts them, by tenant, server and direction.", "direction"),
+		tenants: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_tenant_calls_in_flight", Help: "Calls in flight at all front doors of tenants with limits: own ones within their nominal, borrowed ones beyond it, and those that others have borrowed of it (lent)."}, []string{"tenant", "share"}),
 	}
-	m.registry.MustRegister(m.usage.calls, m.usage.held, m.usage.seconds, m.usage.bytes)
+	m.registry.MustRegister(m.usage.calls, m.usage.held, m.usage.seconds, m.usage.bytes, m.usage.tenants)
 }
 
 // UsageCounts is what is added for one tenant and server. What is negative, because a
@@ -78,4 +80,23 @@ func (u *Usage) labels(tenant, server string) (string, string) {
 		u.pairs[pair] = true
 	}
 	return tenant, server
+}
+
+// TenantCalls are the calls in flight of a tenant with limits.
+type TenantCalls struct{ Own, Borrowed, Lent int }
+
+// SetTenants says how many calls in flight tenants with limits have, at all front doors, by the
+// name of the tenant. Too many tenants count together, as those of usage.
+func (u *Usage) SetTenants(all map[string]TenantCalls) {
+	sum := make(map[string]TenantCalls, len(all))
+	for tenant, c := range all {
+		name, _ := u.labels(tenant, "")
+		was := sum[name]
+		sum[name] = TenantCalls{was.Own + c.Own, was.Borrowed + c.Borrowed, was.Lent + c.Lent}
+	}
+	for name, c := range sum {
+		u.tenants.WithLabelValues(name, "own").Set(float64(c.Own))
+		u.tenants.WithLabelValues(name, "borrowed").Set(float64(c.Borrowed))
+		u.tenants.WithLabelValues(name, "lent").Set(float64(c.Lent))
+	}
 }

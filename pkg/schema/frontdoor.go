@@ -12,6 +12,9 @@ type FrontDoor struct {
 	Draining bool      `json:"draining,omitempty"`
 	// Load is nil for a front door of an older version, which does not announce it.
 	Load *Load `json:"load,omitempty"`
+	// Tenants are the calls in flight at the front door of each tenant with limits; those without
+	// calls are left out.
+	Tenants map[TenantID]int `json:"tenants,omitempty"`
 }
 
 // Load counts the calls of one front door since it started. The counts equal those of its

@@ -3571,6 +3571,8 @@ export interface components {
             held: number;
             /** @example billing */
             id: string;
+            /** @description Its calls in flight, as the front doors counted them within the last second or so; absent if they are not limited. */
+            in_flight?: components["schemas"]["TenantInFlight"];
             /**
              * Format: int64
              * @description The API keys of the tenant that were made with POST /keys.
@@ -3639,6 +3641,26 @@ export interface components {
              * @example 0
              */
             permissions: number;
+        };
+        TenantInFlight: {
+            /**
+             * Format: int64
+             * @description Those of its calls that are beyond its nominal.
+             * @example 12
+             */
+            borrowed: number;
+            /**
+             * Format: int64
+             * @description Its calls in flight.
+             * @example 52
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that.
+             * @example 0
+             */
+            lent: number;
         };
         TenantLimits: {
             /**

@@ -14,6 +14,7 @@ type Tenant struct {
 	Sets      []string        `json:"sets" nullable:"false" doc:"The sets of tools that it sees now: those of which it sees every server." example:"[\"research\"]"`
 	Policy    TenantPolicy    `json:"policy"`
 	Limits    TenantLimits    `json:"limits"`
+	InFlight  *TenantInFlight `json:"in_flight,omitempty" doc:"Its calls in flight, as the front doors counted them within the last second or so; absent if they are not limited."`
 	Receivers TenantReceivers `json:"receivers" doc:"Where people are told of approvals of the tenant, as the configuration of this front door has it."`
 	Keys      int             `json:"keys" doc:"The API keys of the tenant that were made with POST /keys." example:"3"`
 	Usage     *TenantUsage    `json:"usage,omitempty" doc:"The calls of the last 24 hours; absent if usage cannot be read now."`
@@ -38,6 +39,13 @@ type TenantLimits struct {
 	Weight  int  `json:"weight" doc:"Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to." example:"1"`
 	Nominal *int `json:"nominal,omitempty" doc:"The calls in flight that are its own. Absent: its calls in flight are not limited." example:"40"`
 	Borrow  *int `json:"borrow,omitempty" doc:"How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited." example:"20"`
+}
+
+// TenantInFlight are the calls in flight of a tenant with limits at all front doors.
+type TenantInFlight struct {
+	Calls    int `json:"calls" doc:"Its calls in flight." example:"52"`
+	Borrowed int `json:"borrowed" doc:"Those of its calls that are beyond its nominal." example:"12"`
+	Lent     int `json:"lent" doc:"Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that." example:"0"`
 }
 
 // TenantReceivers are where people of a tenant are told of approvals.

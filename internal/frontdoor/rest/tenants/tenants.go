@@ -7,6 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
@@ -84,12 +85,14 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 	}
 	seen, keys := catalog.TenantsOf(h.o.Catalog), h.keys()
 	limits := h.o.Book.Limits()
+	loans := quota.Loans(limits, catalog.InFlight(h.o.Catalog.Processes()))
 	servers, held, waiting := h.o.Catalog.Servers(), h.o.Calls.Backlog().ByTenant, h.o.Router.Waiting()
 	all := make([]Tenant, 0, len(ids))
 	for _, id := range ids {
 		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{Weight: h.o.Book.Weight(id)}, Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
 		if l, limited := limits[id.OrDefault()]; limited {
-			t.Limits.Nominal, t.Limits.Borrow = &l.Nominal, &l.Borrow
+			loan := loans[id.OrDefault()]
+			t.Limits.Nominal, t.Limits.Borrow, t.InFlight = &l.Nominal, &l.Borrow, &TenantInFlight{loan.InFlight, loan.Borrowed, loan.Lent}
 		}
 		for i := range servers {
 			if seen.Sees(id, servers[i].ID) {

@@ -227,6 +227,7 @@ from .switch_list import SwitchList
 from .switch_request import SwitchRequest
 from .tenant import Tenant
 from .tenant_erasure import TenantErasure
+from .tenant_in_flight import TenantInFlight
 from .tenant_limits import TenantLimits
 from .tenant_list import TenantList
 from .tenant_policy import TenantPolicy
@@ -499,6 +500,7 @@ __all__ = (
     "SwitchRequest",
     "Tenant",
     "TenantErasure",
+    "TenantInFlight",
     "TenantLimits",
     "TenantList",
     "TenantPolicy",

@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.tenant_in_flight import TenantInFlight
     from ..models.tenant_limits import TenantLimits
     from ..models.tenant_policy import TenantPolicy
     from ..models.tenant_receivers import TenantReceivers
@@ -34,6 +35,7 @@ class Tenant:
         receivers (TenantReceivers):
         servers (TenantServers):
         sets (list[str]): The sets of tools that it sees now: those of which it sees every server.
+        in_flight (TenantInFlight | Unset):
         usage (TenantUsage | Unset):
         waiting (int | Unset): The calls that wait for a slot of a server at this front door now; absent without the
             section tenants: then all share slots as if they were one tenant.
@@ -47,11 +49,13 @@ class Tenant:
     receivers: TenantReceivers
     servers: TenantServers
     sets: list[str]
+    in_flight: TenantInFlight | Unset = UNSET
     usage: TenantUsage | Unset = UNSET
     waiting: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.tenant_in_flight import TenantInFlight  # noqa: PLC0415
         from ..models.tenant_limits import TenantLimits  # noqa: PLC0415
         from ..models.tenant_policy import TenantPolicy  # noqa: PLC0415
         from ..models.tenant_receivers import TenantReceivers  # noqa: PLC0415
@@ -74,6 +78,10 @@ class Tenant:
 
         sets = self.sets
 
+        in_flight: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.in_flight, Unset):
+            in_flight = self.in_flight.to_dict()
+
         usage: dict[str, Any] | Unset = UNSET
         if not isinstance(self.usage, Unset):
             usage = self.usage.to_dict()
@@ -94,6 +102,8 @@ class Tenant:
                 "sets": sets,
             }
         )
+        if in_flight is not UNSET:
+            field_dict["in_flight"] = in_flight
         if usage is not UNSET:
             field_dict["usage"] = usage
         if waiting is not UNSET:
@@ -103,6 +113,7 @@ class Tenant:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.tenant_in_flight import TenantInFlight  # noqa: PLC0415
         from ..models.tenant_limits import TenantLimits  # noqa: PLC0415
         from ..models.tenant_policy import TenantPolicy  # noqa: PLC0415
         from ..models.tenant_receivers import TenantReceivers  # noqa: PLC0415
@@ -126,6 +137,13 @@ class Tenant:
 
         sets = cast(list[str], d.pop("sets"))
 
+        _in_flight = d.pop("in_flight", UNSET)
+        in_flight: TenantInFlight | Unset
+        if isinstance(_in_flight, Unset):
+            in_flight = UNSET
+        else:
+            in_flight = TenantInFlight.from_dict(_in_flight)
+
         _usage = d.pop("usage", UNSET)
         usage: TenantUsage | Unset
         if isinstance(_usage, Unset):
@@ -144,6 +162,7 @@ class Tenant:
             receivers=receivers,
             servers=servers,
             sets=sets,
+            in_flight=in_flight,
             usage=usage,
             waiting=waiting,
         )
