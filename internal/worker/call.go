@@ -104,9 +104,9 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	var caller session.Caller
 	if f.Hears {
-		caller = session.CallerOf(f.Principal+"/"+f.Session, f.Extra)
+		caller = session.CallerOf(identity(f)+"/"+f.Session, f.Extra)
 		if schema.IsLogLevel(caller.Level) {
-			j.request.Said, j.request.LogLevel, j.request.Caller = j.said, caller.Level, f.Principal
+			j.request.Said, j.request.LogLevel, j.request.Caller = j.said, caller.Level, identity(f)
 		}
 	}
 	if f.Lease != "" {
@@ -114,11 +114,11 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		return
 	}
 	if v.sandboxed {
-		h.sandboxed.do(j, f.Principal, v)
+		h.sandboxed.do(j, identity(f), v)
 		return
 	}
 	if h.personal != nil {
-		h.personal.do(j, f.Principal)
+		h.personal.do(j, identity(f))
 		return
 	}
 	if h.asking.takes(f) {
@@ -133,12 +133,17 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 }
 
 // conversation names the conversation that a call belongs to: all calls of a caller where
-// it has none. A name that is too long to keep is none either.
+// it has none. A name that is too long to keep is none either. Servers are told it, so that
+// there is nothing in it that they may not take.
 func conversation(f *bus.CallFrame) string {
-	if f.Session == "" || len(f.Session) > longestSession {
-		return f.Principal
+	who := f.Principal
+	if f.Tenant != "" {
+		who = string(f.Tenant) + "//" + who
 	}
-	return f.Principal + "/" + f.Session
+	if f.Session == "" || len(f.Session) > longestSession {
+		return who
+	}
+	return who + "/" + f.Session
 }
 
 // remembers returns what remembers the outcome of a call, nil where nothing does.
@@ -201,4 +206,13 @@ func (w *Worker) Cancel(seq uint64) {
 	if abandon := j.abandon.Load(); abandon != nil {
 		(*abandon)()
 	}
+}
+
+// identity tells the principal of a call from those of the same name in other tenants: what is
+// kept for one, such as a session with its credential, is for no other.
+func identity(f *bus.CallFrame) string {
+	if f.Tenant == "" {
+		return f.Principal
+	}
+	return string(f.Tenant) + "\x00" + f.Principal
 }

@@ -42,7 +42,8 @@ type personal struct {
 	freed    chan struct{} // closed when a session gets idle; nil where nobody waits for one
 }
 
-// personKey names a person at one server; the version is that of the credential.
+// personKey names a person at one server, by the identity of the caller; the version is that of
+// the credential.
 type personKey struct {
 	principal string
 	version   uint64

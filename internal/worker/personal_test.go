@@ -29,15 +29,16 @@ type accounts struct {
 	mu    sync.Mutex
 	keys  map[string]string // accounts by key
 	calls int
-	moved int           // the status of a redirect of all requests with a key; 0: there is none
-	to    string        // its target
-	begun chan struct{} // takes a word when a slow call runs
-	hold  chan struct{} // ends it
+	opens map[string]int // sessions by key
+	moved int            // the status of a redirect of all requests with a key; 0: there is none
+	to    string         // its target
+	begun chan struct{}  // takes a word when a slow call runs
+	hold  chan struct{}  // ends it
 }
 
 func newAccounts(t *testing.T) *accounts {
 	t.Helper()
-	a := &accounts{keys: map[string]string{}, begun: make(chan struct{}, 1), hold: make(chan struct{})}
+	a := &accounts{keys: map[string]string{}, opens: map[string]int{}, begun: make(chan struct{}, 1), hold: make(chan struct{})}
 	a.Server = httptest.NewServer(a)
 	t.Cleanup(a.Close)
 	return a
@@ -79,6 +80,7 @@ func (a *accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch m.Method {
 	case "server/discover":
+		a.opens[key]++
 		answer(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
 	case "tools/list":
 		answer(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"whoami","inputSchema":{"type":"object"}}]}`)
