@@ -450,6 +450,21 @@ func (e ConversionRequestTo) Valid() bool {
 	}
 }
 
+// Defines values for DrainingWorkerStatus.
+const (
+	DrainingWorkerStatusDraining DrainingWorkerStatus = "draining"
+)
+
+// Valid indicates whether the value is a known member of the DrainingWorkerStatus enum.
+func (e DrainingWorkerStatus) Valid() bool {
+	switch e {
+	case DrainingWorkerStatusDraining:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EvaluationLevelLevel.
 const (
 	EvaluationLevelLevelLenient   EvaluationLevelLevel = "lenient"
@@ -2776,6 +2791,17 @@ type DisabledTools struct {
 	// Wide Whether server and tool are patterns.
 	Wide *bool `json:"wide,omitempty"`
 }
+
+// DrainingWorker defines model for DrainingWorker.
+type DrainingWorker struct {
+	ID string `json:"id"`
+
+	// Status Examples: draining
+	Status DrainingWorkerStatus `json:"status"`
+}
+
+// DrainingWorkerStatus Examples: draining
+type DrainingWorkerStatus string
 
 // Evaluation defines model for Evaluation.
 type Evaluation struct {
@@ -7746,6 +7772,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /workers (the `ListWorkers` operationId).
 	ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainWorker Drain a worker
+	//
+	// The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.
+	//
+	// Corresponds with POST /workers/{id}/drain (the `DrainWorker` operationId).
+	DrainWorker(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListAudit List audit records
@@ -9363,6 +9396,23 @@ func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) 
 // Corresponds with GET /workers (the `ListWorkers` operationId).
 func (c *Client) ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListWorkersRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainWorker Drain a worker
+//
+// The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.
+//
+// Corresponds with POST /workers/{id}/drain (the `DrainWorker` operationId).
+func (c *Client) DrainWorker(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainWorkerRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -13559,6 +13609,40 @@ func NewListWorkersRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewDrainWorkerRequest constructs an http.Request for the DrainWorker method
+func NewDrainWorkerRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/workers/%s/drain", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -14421,6 +14505,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /workers (the `ListWorkers` operationId).
 	ListWorkersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListWorkersResponse, error)
+
+	// DrainWorkerWithResponse Drain a worker
+	//
+	// The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /workers/{id}/drain (the `DrainWorker` operationId).
+	DrainWorkerWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error)
 }
 
 // ListAuditResponse401Headers the declared response headers of an HTTP 401 response for ListAudit
@@ -21964,6 +22057,110 @@ func (r ListWorkersResponse) ContentType() string {
 	return ""
 }
 
+// DrainWorkerResponse401Headers the declared response headers of an HTTP 401 response for DrainWorker
+type DrainWorkerResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// DrainWorkerResponse503Headers the declared response headers of an HTTP 503 response for DrainWorker
+type DrainWorkerResponse503Headers struct {
+	RetryAfter *int
+}
+
+type DrainWorkerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *DrainingWorker
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DrainWorkerResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *DrainWorkerResponse503Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r DrainWorkerResponse) GetJSON202() *DrainingWorker {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DrainWorkerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DrainWorkerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DrainWorkerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DrainWorkerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListAuditWithResponse List audit records
 //
 // What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
@@ -23327,6 +23524,21 @@ func (c *ClientWithResponses) ListWorkersWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseListWorkersResponse(rsp)
+}
+
+// DrainWorkerWithResponse Drain a worker
+//
+// The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /workers/{id}/drain (the `DrainWorker` operationId).
+func (c *ClientWithResponses) DrainWorkerWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error) {
+	rsp, err := c.DrainWorker(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDrainWorkerResponse(rsp)
 }
 
 // ParseListAuditResponse parses an HTTP response from a ListAuditWithResponse call
@@ -30619,6 +30831,104 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDrainWorkerResponse parses an HTTP response from a DrainWorkerWithResponse call
+func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DrainWorkerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest DrainingWorker
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers DrainWorkerResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers DrainWorkerResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

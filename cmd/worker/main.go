@@ -19,7 +19,7 @@ func main() {
 	if launch.IsReaper() {
 		os.Exit(launch.RunReaper(sandbox.Sweep))
 	}
-	var s workerrole.Setup
+	s := workerrole.Setup{Leave: setup.Terminate}
 	var running *worker.Worker
 	os.Exit(setup.Run(setup.Program{
 		Name: "worker", Flags: []string{"servers"}, Role: s.Role(),

@@ -154,6 +154,23 @@ func (o Operator) Restart(ctx context.Context, id schema.ServerID) error {
 	return first
 }
 
+// Drain has a worker take no more calls, finish those that it runs, and end. It returns when it has
+// begun; a worker that drains already is left alone. The error is of KindNotFound for a worker that
+// is not live, of KindConflict for one that is part of a process that does more.
+func (o Operator) Drain(ctx context.Context, id schema.WorkerID) error {
+	for _, w := range o.c.Workers() {
+		if w.ID != id {
+			continue
+		}
+		if w.Draining {
+			return nil
+		}
+		_, err := o.c.router.Request(ctx, w.ID, bus.MethodDrain, "", nil, askTimeout)
+		return err
+	}
+	return schema.Errorf(schema.KindNotFound, "No live worker has the id %q. GET /workers lists them.", id)
+}
+
 // spread gives added servers to workers that came later.
 func (o Operator) spread(ctx context.Context) {
 	c := o.c

@@ -30,7 +30,7 @@ func serversCommand() *cobra.Command {
 			"To remove a server of a servers file, delete its entry from the file: its worker reloads the file automatically.",
 		Args: takes(1, 1),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
-			return changeServer(ctx, c, with(c.api.RemoveServer, args[0]), args[0])
+			return showStatus(ctx, c, with(c.api.RemoveServer, args[0]), args[0])
 		})),
 	}, &cobra.Command{
 		Use:   "restart SERVER",
@@ -39,7 +39,7 @@ func serversCommand() *cobra.Command {
 			"It returns once the restarts have begun; `callyard servers show SERVER` shows their progress.",
 		Args: takes(1, 1),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
-			return changeServer(ctx, c, with(c.api.RestartServer, args[0]), args[0])
+			return showStatus(ctx, c, with(c.api.RestartServer, args[0]), args[0])
 		})),
 	})
 	return cmd

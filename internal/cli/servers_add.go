@@ -57,7 +57,7 @@ func addServerCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return changeServer(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return showStatus(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.AddServerWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
 		}, entry.ID)
 	})
@@ -112,8 +112,8 @@ func readEntry(file string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// changeServer sends a change of a server and says what came of it.
-func changeServer(ctx context.Context, c *client, q request, id string) error {
+// showStatus sends a change of something with an id, and says in which state it is now.
+func showStatus(ctx context.Context, c *client, q request, id string) error {
 	return show(ctx, c, q, func(s *struct{ Status string }) error {
 		if s.Status == "" {
 			return c.foreign()

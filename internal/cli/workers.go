@@ -12,12 +12,23 @@ import (
 )
 
 func workersCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "List workers and their load",
 		Args:  takes(0, 0),
 		RunE:  withClient(func(ctx context.Context, c *client, _ []string) error { return listWorkers(ctx, c, time.Now()) }),
 	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "drain WORKER",
+		Short: "Have a worker finish its calls and end",
+		Long: "drain has a worker take no more calls, finish those that it runs (within worker.drain_grace), and end its process, as SIGTERM does. Whatever started the process may start it again. " +
+			"It returns once draining has begun; `callyard workers` shows its progress. A worker that is part of `callyard up` cannot be drained alone.",
+		Args: takes(1, 1),
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+			return showStatus(ctx, c, with(c.api.DrainWorker, args[0]), args[0])
+		}),
+	})
+	return cmd
 }
 
 func listWorkers(ctx context.Context, c *client, now time.Time) error {

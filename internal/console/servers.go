@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/pkg/schema"
@@ -134,6 +133,8 @@ func doneOf(r *http.Request) string {
 	switch r.URL.Query().Get("done") {
 	case "restart":
 		return "The server is restarting on all workers. Calls that run finish first."
+	case "drain":
+		return "The worker is draining: it finishes its calls, and its process ends."
 	case "all-off":
 		return "The tools of the server are disabled. Callers are refused with your reason."
 	case "all-on":
@@ -176,59 +177,4 @@ func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error
 // acted logs what a person did. The front door records the act under the name of the key.
 func (c *Console) acted(v Visit, what string, args ...any) {
 	c.o.Log.Info("a person acted in the console", append([]any{"person", v.Person, "act", what}, args...)...)
-}
-
-type fleetPage struct {
-	Workers []callyard.WorkerItem
-	Doors   []callyard.FrontDoorItem
-	Others  []callyard.ConfiguredProcess
-	// Disagreements are parts of the configuration for which processes use different versions.
-	Disagreements []callyard.ConfigurationDisagreement
-	Version       string
-	Started       time.Time
-	Now           time.Time
-}
-
-// fleet is the page of the workers and the other processes.
-func (c *Console) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
-	ctx := r.Context()
-	workers, err := cached(c.cache, v, "workers", func() (callyard.WorkerList, error) {
-		return get[callyard.WorkerList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListWorkers(ctx)
-		})
-	})
-	if err != nil {
-		return c.orKey(w, r, err)
-	}
-	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
-		return get[callyard.ConfigurationStatus](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetConfiguration(ctx)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	version, err := cached(c.cache, v, "version", func() (callyard.Version, error) {
-		return get[callyard.Version](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetVersion(ctx)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	page := fleetPage{Workers: slices.Clone(workers.Workers), Disagreements: status.Disagreements, Version: version.Version, Started: version.Started, Now: c.o.Now()}
-	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	doors, err := c.frontDoors(ctx, v)
-	if err != nil {
-		return err
-	}
-	page.Doors = doors.FrontDoors
-	for _, p := range status.Processes {
-		if p.Role != "frontdoor" && p.Role != "worker" {
-			page.Others = append(page.Others, p)
-		}
-	}
-	return c.render(w, v, http.StatusOK, "fleet", view{Title: "Fleet", Here: Root + "/fleet", Live: true, Page: page})
 }

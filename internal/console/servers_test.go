@@ -78,11 +78,29 @@ func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 		"GET /front-doors":   doorsText(`{"id":"frontdoor_1","draining":false}`),
 	})
 	p := openDesk(t, d, nil).get("/console/fleet")
-	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration")
+	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "There is no other worker that takes calls")
 	d.mu.Lock()
 	d.answers["GET /workers"] = `{"workers":[]}`
 	d.answers["GET /front-doors"] = doorsText(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`)
 	d.mu.Unlock()
 	p = openDesk(t, d, nil).get("/console/fleet")
 	p.says(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")
+}
+
+func TestAWorkerIsDrained(t *testing.T) {
+	worker := func(id string) string {
+		return `{"id":"` + id + `","name":"n","host":"h","pid":3,"version":"1","draining":false,"in_flight":0,"api_servers":false,"started":"2026-01-01T00:00:00Z","servers":[]}`
+	}
+	d := openDoor(t, map[string]string{
+		"GET /workers": `{"workers":[` + worker("worker_1") + `,` + worker("worker_2") + `]}`, "GET /configuration": `{"processes":[],"disagreements":[]}`,
+		"GET /version": `{"version":"1","go":"go1","started":"2026-01-01T00:00:00Z"}`, "GET /front-doors": doorsText(), "POST /workers/worker_2/drain": `{"id":"worker_2","status":"draining"}`,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/fleet")
+	p.says(t, `<option value="worker_2">`, "callyard workers drain")
+	p.hides(t, "There is no other worker")
+	if p = k.post("/console/fleet/drain", "worker", "worker_2"); p.status != http.StatusSeeOther || d.last("POST /workers/worker_2/drain").route == "" {
+		t.Errorf("draining: %d %s", p.status, p.body)
+	}
+	k.get("/console/fleet?done=drain").says(t, "The worker is draining")
 }

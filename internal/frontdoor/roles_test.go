@@ -40,7 +40,7 @@ var mayOperate = map[string]string{
 	"call-tool": callers, "create-call": callers, "create-tool-calls": callers, "confirm-call": callers, "confirm-calls": callers, "read-resource": callers, "get-prompt": callers,
 	"create-batch": callers, "add-batch-calls": callers, "seal-batch": callers, "cancel-batch": callers, "cancel-call": callers, "replay-call": callers,
 	"get-call": everybody, "list-calls": everybody, "list-batches": everybody, "get-batch": everybody, "get-batch-results": everybody, "get-batch-events": everybody, "get-batch-held": everybody, "get-usage": everybody,
-	"put-set": operates, "remove-set": operates, "switch-tools": operates, "switch-tool": operates, "add-server": operates, "remove-server": operates, "restart-server": operates, "accept-server-pins": operates, "dry-run-policy": operates, "get-state": operates, "put-state": operates,
+	"put-set": operates, "remove-set": operates, "switch-tools": operates, "switch-tool": operates, "add-server": operates, "remove-server": operates, "restart-server": operates, "drain-worker": operates, "accept-server-pins": operates, "dry-run-policy": operates, "get-state": operates, "put-state": operates,
 	"list-audit": audits, "verify-audit": verifies, "list-tenants": audits, "get-tenant": audits, "erase-tenant": operates,
 	"settle-call": manages, "list-keys": manages, "get-key": manages, "create-key": manages, "update-key": manages, "rotate-key": manages, "revoke-key": manages,
 }

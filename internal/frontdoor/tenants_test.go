@@ -67,6 +67,7 @@ func openTown(t testing.TB) *town {
 		"/calls/": w.made("/servers/vault/tools/write", `{}`, "/calls/"), "/batches/": w.made("/batches", `{"calls":[{"server":"vault","tool":"read"}]}`, "/batches/"),
 		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
 		"/tenants/":     {"red", "tan"},
+		"/workers/":     {string(w.in.Catalog().Workers()[0].ID), "worker_" + never},
 		"/evaluations/": {"scored", "none"},
 	}
 	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "TENANT": w.ids["/tenants/"]}
@@ -183,7 +184,7 @@ func (w *town) answers(what, key, method, path, body string, header []string, wo
 		for word, p := range words {
 			id := []string{p.foreign, p.unknown}[i]
 			fill = append(fill, word, id)
-			if p != w.ids["/tenants/"] { // no answer has it, and "credential" has "red"
+			if p != w.ids["/tenants/"] && p != w.ids["/workers/"] { // no answer has them, and words have: "credential" has "red"
 				back = append(back, id, word)
 			}
 		}

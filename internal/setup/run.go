@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"os"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -25,6 +26,11 @@ type Program struct {
 	// once it runs. A role that serves them itself leaves both out.
 	Probes func(*settings.File) string
 	Ready  func() error
+}
+
+// Terminate asks this process to stop, as SIGTERM does.
+func Terminate() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // a process may always signal itself
 }
 
 // Run runs a program of one role until it is told to stop, with the command line of the

@@ -36,6 +36,8 @@ func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 		return nil, c.w.servers.restart(f.Server)
 	case bus.MethodStop:
 		return nil, c.w.servers.remove(f.Server)
+	case bus.MethodDrain:
+		return nil, c.leave()
 	case bus.MethodOpenLease, bus.MethodCloseLease, bus.MethodLeaseDigest, bus.MethodLeaseSnapshot:
 		return c.lease(f)
 	}
@@ -61,6 +63,22 @@ func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 		return w.brief.asked(&q, from, time.Now()), nil
 	}
 	return w.memory.asked(&q, from, time.Now()), nil
+}
+
+// leave has the process drain and end.
+func (c control) leave() error {
+	w := c.w
+	if w.o.Leave == nil {
+		return schema.Errorf(schema.KindConflict, "Worker %s is part of a process that does more, such as callyard up; stop that process instead.", w.id)
+	}
+	w.mu.Lock()
+	draining := w.draining
+	w.mu.Unlock()
+	if !draining {
+		w.log.Info("an operator drains this worker")
+		w.o.Leave()
+	}
+	return nil
 }
 
 func (c control) describe(server schema.ServerID) ([]byte, error) {

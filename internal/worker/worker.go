@@ -70,6 +70,9 @@ type Options struct {
 	Labels  map[string]string
 	Conn    *bus.Conn
 	Servers []Served
+	// Leave asks the process to stop this worker with [Worker.Stop] and to end, as a signal would.
+	// It must not wait for that. nil: the process does more than run the worker.
+	Leave func()
 	// NoProcesses says that no server is a program that the worker starts, so that the
 	// main of the process need not call launch.RunReaper.
 	NoProcesses bool

@@ -22,6 +22,8 @@ const (
 	MethodStop = "callyard/stop-server"
 	// MethodRestart asks to replace a server by a new start of itself.
 	MethodRestart = "callyard/restart-server"
+	// MethodDrain asks the worker to drain and end; it is about no server.
+	MethodDrain = "callyard/drain-worker"
 	// MethodOpenLease asks to keep a process of a server for one holder; the payload is a
 	// [LeaseRequest]. Calls that name the lease run there. MethodCloseLease ends it, and
 	// MethodLeaseDigest asks for the digest of its directory, as a JSON text.

@@ -1220,6 +1220,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workers/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a worker
+         * @description The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.
+         */
+        post: operations["drain-worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2210,6 +2230,14 @@ export interface components {
             tool?: string;
             /** @description Whether server and tool are patterns. */
             wide?: boolean;
+        };
+        DrainingWorker: {
+            id: string;
+            /**
+             * @example draining
+             * @enum {string}
+             */
+            status: "draining";
         };
         Evaluation: {
             /** @description The mean over samples, at the level published. */
@@ -8305,6 +8333,42 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "drain-worker": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a worker. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Draining has begun. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "worker-1-7f3k2a",
+                     *       "status": "draining"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DrainingWorker"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

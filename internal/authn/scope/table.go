@@ -55,7 +55,7 @@ var operations = map[string]Need{
 	"get-usage": {Scopes: []string{ReadCalls, CallTools, AdminTenant}}, // of others only as in package usage
 
 	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
-	"add-server": admin, "remove-server": admin, "restart-server": admin, "accept-server-pins": admin, "dry-run-policy": admin,
+	"add-server": admin, "remove-server": admin, "restart-server": admin, "drain-worker": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
 	"list-audit":   audits,                       // of the own tenant
 	"list-tenants": audits, "get-tenant": audits, // likewise; all for the default one

@@ -26,6 +26,8 @@ type Setup struct {
 	// Own are servers that the program brings, which are held instead of those of a
 	// servers file; nil: it brings none. They are no programs that the worker starts.
 	Own []worker.Served
+	// Leave asks the program to end; see [worker.Options].
+	Leave func()
 
 	served  []worker.Served               // in force
 	running atomic.Pointer[worker.Worker] // nil until it runs
@@ -111,7 +113,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			conn.OnUnexpected(m.Unexpected)
-			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, NoProcesses: s.Own != nil, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, NoProcesses: s.Own != nil, Leave: s.Leave, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
 			if c.Worker.APIServers {
 				o.Parse = func(id schema.ServerID, entry json.RawMessage) (worker.Served, error) {
 					return worker.ParseAdded(&c.Worker, id, entry)

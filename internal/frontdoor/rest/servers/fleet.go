@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -70,6 +71,12 @@ type WorkerList struct {
 	Workers []WorkerItem `json:"workers" nullable:"false"`
 }
 
+// DrainingWorker is the answer to POST /workers/{id}/drain.
+type DrainingWorker struct {
+	ID     schema.WorkerID `json:"id"`
+	Status string          `json:"status" enum:"draining" example:"draining"`
+}
+
 // fleetHandlers are the operations on the fleet as a whole: workers and events.
 type fleetHandlers struct {
 	catalog   *catalog.Catalog
@@ -83,7 +90,23 @@ func (f *fleetHandlers) register(d *httpapi.Document) {
 	httpapi.Get(d, opListWorkers(), func(ctx context.Context, _ *httpapi.NoInput) (WorkerList, error) {
 		return WorkerList{f.workerItems(httpapi.Of(ctx).Operated(f.catalog))}, nil
 	})
+	httpapi.Get(d, openapi.Answers(opDrainWorker(), "Draining has begun.", map[string]any{"id": "worker-1-7f3k2a", "status": "draining"}), f.drain)
 	d.Handle(f.opEvents(d), f.follow)
+}
+
+// workerInput is the path of an operation on one worker.
+type workerInput struct {
+	ID schema.WorkerID `path:"id" doc:"The id of a worker." example:"worker-1-7f3k2a"`
+}
+
+// drain is POST /workers/{id}/drain.
+func (f *fleetHandlers) drain(ctx context.Context, in *workerInput) (none DrainingWorker, err error) {
+	if err := f.catalog.Operator().Drain(ctx, in.ID); err != nil {
+		return none, err
+	}
+	x := httpapi.Of(ctx)
+	f.servers.log.Info("a caller drains a worker", "worker", in.ID, "by", x.Principal.Name, "id", x.ID)
+	return DrainingWorker{in.ID, "draining"}, nil
 }
 
 func (f *fleetHandlers) fleet(seen *catalog.Seen) Fleet {

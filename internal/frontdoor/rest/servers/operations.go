@@ -65,6 +65,15 @@ func opListWorkers() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/workers", "list-workers", openapi.TagFleet, "List the workers", "Every live worker, with the servers that it runs.", http.StatusBadRequest)
 }
 
+func opDrainWorker() huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/workers/{id}/drain", "drain-worker", openapi.TagFleet, "Drain a worker",
+		"The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. "+
+			"The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+	op.DefaultStatus = http.StatusAccepted
+	return op
+}
+
 func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/events", "get-events", openapi.TagFleet, "Follow the fleet",
 		"Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. "+

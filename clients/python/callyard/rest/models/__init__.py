@@ -81,6 +81,8 @@ from .conversion_tools_item import ConversionToolsItem
 from .create_tool_calls_format import CreateToolCallsFormat
 from .decision import Decision
 from .disabled_tools import DisabledTools
+from .draining_worker import DrainingWorker
+from .draining_worker_status import DrainingWorkerStatus
 from .evaluation import Evaluation
 from .evaluation_category import EvaluationCategory
 from .evaluation_category_types import EvaluationCategoryTypes
@@ -354,6 +356,8 @@ __all__ = (
     "CreateToolCallsFormat",
     "Decision",
     "DisabledTools",
+    "DrainingWorker",
+    "DrainingWorkerStatus",
     "Evaluation",
     "EvaluationCategory",
     "EvaluationCategoryTypes",

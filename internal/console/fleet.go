@@ -1,0 +1,92 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// fleetPages show workers and front doors, and drain workers.
+type fleetPages struct{ *Console }
+
+type fleetPage struct {
+	Workers []callyard.WorkerItem
+	Doors   []callyard.FrontDoorItem
+	Others  []callyard.ConfiguredProcess
+	// Disagreements are parts of the configuration for which processes use different versions.
+	Disagreements []callyard.ConfigurationDisagreement
+	Version       string
+	Started       time.Time
+	Now           time.Time
+	Done, Drain   string
+	// Spare says that a worker that does not drain stays when one is drained.
+	Spare bool
+}
+
+// fleet is the page of the workers and the other processes.
+func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
+	ctx := r.Context()
+	workers, err := cached(c.cache, v, "workers", func() (callyard.WorkerList, error) {
+		return get[callyard.WorkerList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.ListWorkers(ctx)
+		})
+	})
+	if err != nil {
+		return c.orKey(w, r, err)
+	}
+	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
+		return get[callyard.ConfigurationStatus](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetConfiguration(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	version, err := cached(c.cache, v, "version", func() (callyard.Version, error) {
+		return get[callyard.Version](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return client.GetVersion(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	page := fleetPage{Workers: slices.Clone(workers.Workers), Disagreements: status.Disagreements, Version: version.Version, Started: version.Started, Now: c.o.Now(), Done: doneOf(r), Drain: v.Token(Root + "/fleet/drain")}
+	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	doors, err := c.frontDoors(ctx, v)
+	if err != nil {
+		return err
+	}
+	page.Doors = doors.FrontDoors
+	ready := 0
+	for i := range page.Workers {
+		if !page.Workers[i].Draining {
+			ready++
+		}
+	}
+	page.Spare = ready > 1
+	for _, p := range status.Processes {
+		if p.Role != "frontdoor" && p.Role != "worker" {
+			page.Others = append(page.Others, p)
+		}
+	}
+	return c.render(w, v, http.StatusOK, "fleet", view{Title: "Fleet", Here: Root + "/fleet", Live: true, Page: page})
+}
+
+// drain has a worker finish its calls and end.
+func (c fleetPages) drain(w http.ResponseWriter, r *http.Request, v Visit) error {
+	id := r.PostForm.Get("worker")
+	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.DrainWorker(ctx, id)
+	}); err != nil {
+		return err
+	}
+	c.acted(v, "drain", "worker", id)
+	http.Redirect(w, r, at(Root+"/fleet", "done", "drain"), http.StatusSeeOther)
+	return nil
+}
