@@ -12,8 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// untilReady is shell text that waits until the front door has a server that can be called.
-const untilReady = `until curl -sS "$URL/servers" 2>&1 | grep -q '"initialized"'; do sleep 0.1; done`
+// untilReady is shell text that waits until the front door has a server that can be called: one
+// whose tools it has read, which it does after the server is initialized.
+const untilReady = `until curl -sS "$URL/servers" 2>&1 | grep -q '"tools":'; do sleep 0.1; done`
 
 // evaluated are the files of docs/how-to/evaluate-tool-selection.md: one question and its answer,
 // in each format.
