@@ -1970,8 +1970,11 @@ type AcceptedCall struct {
 	Tool  string    `json:"tool"`
 
 	// ToolError Whether the tool's result is an error.
-	ToolError *bool   `json:"tool_error,omitempty"`
-	Worker    *string `json:"worker,omitempty"`
+	ToolError *bool `json:"tool_error,omitempty"`
+
+	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it.
+	TraceID *string `json:"trace_id,omitempty"`
+	Worker  *string `json:"worker,omitempty"`
 }
 
 // AcceptedCallOutcome Always accepted; other answers to a call have a different value.
@@ -2373,8 +2376,11 @@ type Call struct {
 	Tool  string    `json:"tool"`
 
 	// ToolError Whether the tool's result is an error.
-	ToolError *bool   `json:"tool_error,omitempty"`
-	Worker    *string `json:"worker,omitempty"`
+	ToolError *bool `json:"tool_error,omitempty"`
+
+	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it.
+	TraceID *string `json:"trace_id,omitempty"`
+	Worker  *string `json:"worker,omitempty"`
 }
 
 // CallAnswer The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run.
@@ -2443,8 +2449,11 @@ type CallRecord struct {
 	Tool   *string  `json:"tool,omitempty"`
 
 	// ToolError Whether the tool's result is an error.
-	ToolError *bool   `json:"tool_error,omitempty"`
-	Worker    *string `json:"worker,omitempty"`
+	ToolError *bool `json:"tool_error,omitempty"`
+
+	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled.
+	TraceID *string `json:"trace_id,omitempty"`
+	Worker  *string `json:"worker,omitempty"`
 }
 
 // CallRecordDecision What the policy decided. It is missing where the call was refused before the policy was asked.

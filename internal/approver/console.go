@@ -16,5 +16,8 @@ func openConsole(o Options) (*console.Console, error) {
 	if at == nil {
 		return nil, nil
 	}
-	return console.New(console.Options{FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log})
+	return console.New(console.Options{
+		FrontDoor: at, Environments: strings.TrimSuffix(o.Config.Console.Environments, "/"), TraceURL: o.Config.Console.TraceURL,
+		ArgumentBytes: int(o.Config.ArgumentBytes), Log: o.Log,
+	})
 }

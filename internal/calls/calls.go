@@ -30,6 +30,8 @@ type Options struct {
 	Durable *batch.Runner
 	// Records is the execution log; nil: calls are not listed.
 	Records *records.Recorder
+	// Traced is whether calls have spans here.
+	Traced bool
 	// Usage counts the calls of the log by hour; nil: nobody does.
 	Usage *usage.Usage
 	// CheckCallback returns why an address cannot be called back; nil: callbacks are off.

@@ -72,6 +72,7 @@ type Status struct {
 	approval *ledger.Approval
 	call     *journal.CallRecord
 	result   *journal.ResultRecord
+	trace    records.TraceID // of the record, with RecordOnly
 }
 
 // Held describes a call that was held for an approval.
@@ -155,7 +156,7 @@ func (s *Status) end(r *journal.ResultRecord) {
 func ofRecord(r *records.Record) *Status {
 	s := &Status{
 		RecordOnly: true, ID: r.ID, Tenant: r.Tenant, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
-		Attempt: r.Attempt, ToolError: r.ToolError, ReplayOf: r.ReplayOf,
+		Attempt: r.Attempt, ToolError: r.ToolError, ReplayOf: r.ReplayOf, trace: r.Trace,
 	}
 	if r.Ended != 0 {
 		s.Ended = time.Unix(0, r.Ended).UTC()

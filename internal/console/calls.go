@@ -135,9 +135,12 @@ type callPage struct {
 	R      *callyard.CallRecord // nil where the execution log does not have it
 	Events []event
 	Result *resultView
-	Open   bool // it has not ended
-	Settle bool // somebody must say what became of it
-	Again  bool // another attempt can be started
+	Trace  string // the id of its trace, "" for none
+	// TraceURL is where the trace is shown, "" where that is not known.
+	TraceURL string
+	Open     bool // it has not ended
+	Settle   bool // somebody must say what became of it
+	Again    bool // another attempt can be started
 	// Arguments are what the caller sent; nil where they are not stored, and the call cannot
 	// be replayed.
 	Arguments json.RawMessage
@@ -178,6 +181,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		page.Result = readResult(raw, false)
 	}
 	page.Events = timeLine(&page.C, page.R)
+	page.Trace, page.TraceURL = c.traceOf(&page.C, page.R)
 	switch {
 	case page.C.Problem != nil:
 		page.Detail, page.Kind = page.C.Problem.Detail, strings.TrimPrefix(page.C.Problem.Type, "/problems/")

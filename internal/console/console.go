@@ -27,6 +27,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Environments is the address of a callyard env; empty: the console has no pages of them.
 	Environments string
+	// TraceURL is the address of a trace, with {trace_id} where its id stands; empty: ids of
+	// traces are no links.
+	TraceURL string
 	// ArgumentBytes is the most that the arguments of a call may take.
 	ArgumentBytes int
 	Log           *slog.Logger

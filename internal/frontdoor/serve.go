@@ -35,7 +35,7 @@ func (d *FrontDoor) serve() error {
 		return err
 	}
 	d.calls = calls.New(calls.Options{
-		Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Release: d.releaser.Run, Durable: d.durable, Records: d.stores.records, Usage: d.stores.usage,
+		Gate: d.gate, Chain: d.chain, Desk: d.stores.approvals.Desk, Ledger: d.stores.approvals.Ledger, Release: d.releaser.Run, Durable: d.durable, Records: d.stores.records, Usage: d.stores.usage, Traced: o.Traces != nil,
 		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.id,
 	})
 	waiting := waits.New(waits.All, waits.Each)

@@ -18,7 +18,13 @@ type Console struct {
 	// Environments is the address of a callyard env whose episodes the console shows; empty:
 	// none.
 	Environments string `yaml:"environments"`
+	// TraceURL is the address of a trace in the viewer of traces, with {trace_id} where the id
+	// of the trace stands. The page of a call links to it; empty: it shows the id only.
+	TraceURL string `yaml:"trace_url"`
 }
+
+// traceIDHere is where the id of a trace stands in [Console.TraceURL].
+const traceIDHere = "{trace_id}"
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Console) Validate() []config.Fault {
@@ -29,5 +35,17 @@ func (c Console) Validate() []config.Fault {
 			faults.Addf(one.key, "must be a URL such as %s, without a path.", one.example)
 		}
 	}
+	if c.TraceURL != "" && !traceURL(c.TraceURL) {
+		faults.Addf("trace_url", "must be an http:// or https:// URL without user and password that contains %s once, after its host, such as https://jaeger.example.com/trace/%s.", traceIDHere, traceIDHere)
+	}
 	return faults
+}
+
+// traceURL says that a text is the address of a trace, with a place for its id.
+func traceURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return false
+	}
+	return strings.Count(text, traceIDHere) == 1 && !strings.Contains(u.Host, traceIDHere)
 }

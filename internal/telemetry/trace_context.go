@@ -50,6 +50,19 @@ func lowerHex(s string) bool {
 	return true
 }
 
+// SampledID returns the trace id of a trace context, zero where it is empty, not sound or not
+// sampled: no spans of it are kept then. It allocates nothing.
+func SampledID(t schema.Trace) [16]byte {
+	if t.Parent == "" {
+		return [16]byte{}
+	}
+	c, sound := contextOf(schema.Trace{Parent: t.Parent})
+	if !sound || !c.IsSampled() {
+		return [16]byte{}
+	}
+	return c.TraceID()
+}
+
 // traceOf writes a trace context.
 func traceOf(c trace.SpanContext) schema.Trace {
 	if !c.IsValid() {

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"strings"
@@ -249,6 +250,27 @@ func TestNothingIsPaidWhereThereAreNoTraces(t *testing.T) {
 	}
 	if err := traces.Close(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOnlyASampledTraceHasAnID(t *testing.T) {
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for parent, want := range map[string]string{
+		"00-" + id + "-00f067aa0ba902b7-01":                      id,
+		"00-" + id + "-00f067aa0ba902b7-03":                      id,
+		"00-" + id + "-00f067aa0ba902b7-00":                      strings.Repeat("0", 32),
+		"00-" + id + "-00f067aa0ba902b7-0x":                      strings.Repeat("0", 32),
+		"00-" + id + "-00f067aa0ba902b7-01-":                     strings.Repeat("0", 32),
+		"00-javascript:alert(1)//92f3577b34-00f067aa0ba902b7-01": strings.Repeat("0", 32),
+		"": strings.Repeat("0", 32),
+	} {
+		at := schema.Trace{Parent: parent, State: "a=b"}
+		if got := SampledID(at); hex.EncodeToString(got[:]) != want {
+			t.Errorf("%q has the id %x", parent, got)
+		}
+		if n := testing.AllocsPerRun(100, func() { SampledID(at) }); n != 0 && want == id {
+			t.Errorf("%v allocations", n)
+		}
 	}
 }
 

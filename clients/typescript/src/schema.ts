@@ -1495,6 +1495,8 @@ export interface components {
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
+            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it. */
+            trace_id?: string;
             worker?: string;
         };
         AcceptedDigest: {
@@ -1879,6 +1881,8 @@ export interface components {
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
+            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it. */
+            trace_id?: string;
             worker?: string;
         };
         /** @description The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run. */
@@ -1949,6 +1953,8 @@ export interface components {
             tool?: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
+            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. */
+            trace_id?: string;
             worker?: string;
         };
         CallRecordError: {

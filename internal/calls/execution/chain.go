@@ -54,7 +54,7 @@ type Chain struct {
 
 // New assembles a chain.
 func New(o Options) *Chain {
-	c := &Chain{quota: o.Quota, meter: meter{o.Metrics}, log: log{o.Records}, router: o.Router}
+	c := &Chain{quota: o.Quota, meter: meter{o.Metrics}, log: log{o.Records, o.Traces != nil}, router: o.Router}
 	c.admit = &holding{o.Gate, o.Quota, o.Desk}
 	if o.Traces != nil {
 		c.admit = &tracedAdmission{c.admit, o.Traces}

@@ -227,7 +227,7 @@ func TestTheCacheLayerKeepsOnlyWhatMayBeKept(t *testing.T) {
 func TestTheRecordLayerWritesOneRecordForEachRun(t *testing.T) {
 	r := recorder(t)
 	next := &inner{}
-	l := &recordLayer{next, log{r}}
+	l := &recordLayer{next, log{recorder: r}}
 	good, bad, known := call(), call(), call()
 	known.Method = schema.MethodReadResource
 	if _, err := l.Run(t.Context(), good, Plan{}); err != nil {
@@ -251,10 +251,35 @@ func TestTheRecordLayerWritesOneRecordForEachRun(t *testing.T) {
 	}
 }
 
+func TestARecordHasTheTraceOfItsCallWhereThereAreTraces(t *testing.T) {
+	r := recorder(t)
+	sampled := func(flags string) *schema.Call {
+		c := call()
+		c.Trace = schema.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-" + flags}
+		return c
+	}
+	traced, unsampled, untraced, refused := sampled("01"), sampled("00"), sampled("01"), sampled("01")
+	on, off := log{recorder: r, traced: true}, log{recorder: r}
+	for c, l := range map[*schema.Call]log{traced: on, unsampled: on, untraced: off} {
+		if _, err := (&recordLayer{&inner{}, l}).Run(t.Context(), c, Plan{Record: &records.Record{Batch: "batch_1"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on.refused(refused, nil, &records.Judged{}, errBusy)
+	for id, want := range map[schema.CallID]string{traced.ID: "4bf92f3577b34da6a3ce929d0e0e4736", refused.ID: "4bf92f3577b34da6a3ce929d0e0e4736", unsampled.ID: "", untraced.ID: ""} {
+		if rec := recorded(t, r, id); rec.Trace.String() != want {
+			t.Errorf("the trace is %s, want %q", rec.Trace, want)
+		}
+	}
+	if with, without := testing.AllocsPerRun(100, func() { on.recordOf(traced, nil, &records.Judged{}) }), testing.AllocsPerRun(100, func() { off.recordOf(traced, nil, &records.Judged{}) }); with != without {
+		t.Errorf("%v allocations with traces, %v without", with, without)
+	}
+}
+
 func TestARecordHasTheNumberOfAttemptsThatARuleMade(t *testing.T) {
 	r := recorder(t)
 	next := &inner{sent: 3}
-	l := &recordLayer{next, log{r}}
+	l := &recordLayer{next, log{recorder: r}}
 	plain, stored, bad := call(), call(), call()
 	if _, err := l.Run(t.Context(), plain, Plan{}); err != nil {
 		t.Fatal(err)

@@ -127,11 +127,16 @@ func (l *metricsLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*
 }
 
 // log writes execution records. Without a recorder it does nothing.
-type log struct{ recorder *records.Recorder }
+type log struct {
+	recorder *records.Recorder
+	// traced is whether there are traces. Without them a call may carry the trace context of
+	// its caller, which has no span of this process.
+	traced bool
+}
 
 // recordOf is the execution record of a call, in addition to the fields of known, and to
 // what the policy decided where known does not say that.
-func recordOf(call *schema.Call, known *records.Record, judged *records.Judged) records.Record {
+func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.Judged) records.Record {
 	var rec records.Record
 	if known != nil {
 		rec = *known
@@ -147,6 +152,9 @@ func recordOf(call *schema.Call, known *records.Record, judged *records.Judged) 
 	if rec.Decision != "" {
 		rec.Groups = records.JoinGroups(call.Principal.Groups)
 	}
+	if l.traced {
+		rec.Trace = telemetry.SampledID(call.Trace)
+	}
 	return rec
 }
 
@@ -156,7 +164,7 @@ func (l log) begin(call *schema.Call, known *records.Record, judged *records.Jud
 	if l.recorder == nil {
 		return nil
 	}
-	rec := recordOf(call, known, judged)
+	rec := l.recordOf(call, known, judged)
 	return l.recorder.BeginWith(&rec, call.Arguments, true)
 }
 
@@ -165,7 +173,7 @@ func (l log) refused(call *schema.Call, known *records.Record, judged *records.J
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, known, judged)
+	rec := l.recordOf(call, known, judged)
 	if schema.KindOf(err) == schema.KindNotFound {
 		rec.Server, rec.Tool = "", ""
 	}
@@ -177,7 +185,7 @@ func (l log) held(call *schema.Call, known *records.Record, judged *records.Judg
 	if l.recorder == nil {
 		return
 	}
-	rec := recordOf(call, known, judged)
+	rec := l.recordOf(call, known, judged)
 	rec.State, rec.Approval = schema.StateHeld, held.Approval.ID
 	l.recorder.Add(&rec)
 }

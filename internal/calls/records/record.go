@@ -104,6 +104,21 @@ type Record struct {
 	Judged
 	// ReplayOf is the call whose arguments it has, where it was started as a replay.
 	ReplayOf schema.CallID
+	// Trace is the trace that has the spans of the call; zero where it was not traced, or
+	// not sampled.
+	Trace TraceID
+}
+
+// TraceID is the trace-id of https://www.w3.org/TR/trace-context/; the zero value means
+// that there is none.
+type TraceID [16]byte
+
+// String returns the id as 32 hex digits, "" when there is none.
+func (t TraceID) String() string {
+	if t == (TraceID{}) {
+		return ""
+	}
+	return hex.EncodeToString(t[:])
 }
 
 // Judged is what the policy decided on a call, and for whom. The zero value says that the
@@ -178,6 +193,7 @@ func merge(r, next *Record) *Record {
 		fill(&r.Rule, old.Rule) // whoever runs an approved call does not know it
 	}
 	fill(&r.ReplayOf, old.ReplayOf)
+	fill(&r.Trace, old.Trace)
 	if old.Admitted != 0 && (r.Admitted == 0 || old.Admitted < r.Admitted) {
 		r.Admitted = old.Admitted
 	}

@@ -45,13 +45,18 @@ func TestTheNewestRecordOfACallCounts(t *testing.T) {
 }
 
 func TestARecordIsFilledInFromOlderOnes(t *testing.T) {
-	held := Record{ID: "x", Principal: "agent", Owner: "team", Server: "s", Tool: "t", Arguments: DigestOf(nil), ArgumentBytes: 2, State: schema.StateHeld, Admitted: 10, Changed: 10, Approval: "appr_1", Durable: true}
+	held := Record{ID: "x", Principal: "agent", Owner: "team", Server: "s", Tool: "t", Arguments: DigestOf(nil), ArgumentBytes: 2, State: schema.StateHeld, Admitted: 10, Changed: 10, Approval: "appr_1", Durable: true, Trace: TraceID{1}}
 	end := Record{ID: "x", State: schema.StateDenied, Admitted: 30, Ended: 30, Changed: 30, FrontDoor: "other"}
 	want := held
 	want.State, want.Ended, want.Changed, want.FrontDoor = schema.StateDenied, 30, 30, "other"
 	a, b := held, end
 	if diff := cmp.Diff(&want, merge(&a, &b)); diff != "" {
 		t.Error(diff)
+	}
+	run := end
+	run.Trace = TraceID{2}
+	if a, b = held, run; merge(&a, &b).Trace != run.Trace {
+		t.Error("the trace is not the one in which the call ended")
 	}
 	first := Record{State: schema.StateFailed, Attempt: 1, Error: schema.KindUnavailable, Detail: "no", Worker: "w1", Started: 5, Ended: 6}
 	again := Record{State: schema.StateRunning, Attempt: 2}
@@ -101,7 +106,7 @@ func TestLongTextsAreCutBetweenCharacters(t *testing.T) {
 
 func TestCallersSeeTheDocumentedShape(t *testing.T) {
 	page := Page{Calls: []View{}, Next: "cursor"}
-	for _, r := range samples() {
+	for _, r := range append(samples(), tracedSamples()...) {
 		page.Calls = append(page.Calls, r.View())
 	}
 	got, err := json.MarshalIndent(page, "", "  ")

@@ -41,6 +41,7 @@ type View struct {
 	Decision        risk.Decision     `json:"decision,omitempty" enum:"allowed,held,refused" doc:"What the policy decided. It is missing where the call was refused before the policy was asked."`
 	Rule            string            `json:"rule,omitempty" doc:"The rule of the policy that decided, if one did and its name was recorded."`
 	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
+	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled."`
 }
 
 // ViewError is why a call has no result.
@@ -65,7 +66,7 @@ func (r *Record) View() View {
 		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
 		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
-		Decision: r.Decision, Rule: r.Rule, ReplayOf: r.ReplayOf,
+		Decision: r.Decision, Rule: r.Rule, ReplayOf: r.ReplayOf, TraceID: r.Trace.String(),
 	}
 	if r.Known != "" {
 		v.ID = r.Known

@@ -40,6 +40,7 @@ const (
 	flagTenant // not the default one
 	flagJudged // decision, rule and groups
 	flagReplayOf
+	flagTrace
 )
 
 func stateByte(s schema.State) byte {
@@ -160,6 +161,7 @@ func (p *packer) add(k key, r *Record) {
 	set(flagTenant, r.Tenant != "")
 	set(flagJudged, r.Decision != "")
 	set(flagReplayOf, r.ReplayOf != "")
+	set(flagTrace, r.Trace != TraceID{})
 
 	b := binary.AppendUvarint(p.one[:0], flags)
 	b = append(b, stateByte(r.State))
@@ -210,6 +212,9 @@ func (p *packer) add(k key, r *Record) {
 	}
 	if flags&flagReplayOf != 0 {
 		b = appendText(b, string(r.ReplayOf))
+	}
+	if flags&flagTrace != 0 {
+		b = append(b, r.Trace[:]...)
 	}
 	p.one = b
 	p.records = binary.AppendUvarint(p.records, uint64(len(b)))
@@ -315,6 +320,9 @@ func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	}
 	if flags&flagReplayOf != 0 {
 		r.ReplayOf = schema.CallID(p.text())
+	}
+	if flags&flagTrace != 0 {
+		copy(r.Trace[:], p.take(uint64(len(r.Trace))))
 	}
 }
 

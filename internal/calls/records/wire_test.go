@@ -1,6 +1,7 @@
 package records
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -31,6 +32,16 @@ func samples() []Record {
 	}
 }
 
+// tracedSamples are records of calls that were traced.
+func tracedSamples() []Record {
+	traced := samples()[:2]
+	for i := range traced {
+		traced[i].Trace = TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, byte(0x36 + i)}
+	}
+	traced[1].ReplayOf = traced[0].ID
+	return traced
+}
+
 func packOf(t testing.TB, writer string, records []Record) []byte {
 	t.Helper()
 	p := newPacker(writer, nil)
@@ -54,24 +65,34 @@ func unpackAll(data []byte) (all []Record, err error) {
 }
 
 func TestAMessageBringsBackWhatWasPacked(t *testing.T) {
-	got, err := unpackAll(packOf(t, "frontdoor_x", samples()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(samples(), got); diff != "" {
-		t.Error(diff)
+	for _, want := range [][]Record{samples(), tracedSamples()} {
+		got, err := unpackAll(packOf(t, "frontdoor_x", want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
+// TestTheWireFormStaysAsItIs reads messages that were stored by earlier versions, too:
+// message.golden is from before records had traces.
 func TestTheWireFormStaysAsItIs(t *testing.T) {
-	b := packOf(t, "frontdoor_x", samples())
+	for name, records := range map[string][]Record{"message.golden": samples(), "message-traced.golden": tracedSamples()} {
+		t.Run(name, func(t *testing.T) { staysAsItIs(t, name, records) })
+	}
+}
+
+func staysAsItIs(t *testing.T, name string, records []Record) {
+	b := packOf(t, "frontdoor_x", records)
 	var text strings.Builder
 	for len(b) > 0 {
 		n := min(len(b), 32)
 		fmt.Fprintln(&text, hex.EncodeToString(b[:n]))
 		b = b[n:]
 	}
-	path := filepath.Join("testdata", "message.golden")
+	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 			t.Fatal(err)
@@ -92,7 +113,7 @@ func TestTheWireFormStaysAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(samples(), got); diff != "" {
+	if diff := cmp.Diff(records, got); diff != "" {
 		t.Errorf("a stored message reads otherwise (-want +got):\n%s", diff)
 	}
 }
@@ -107,6 +128,52 @@ func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	got, err := unpackAll(p.message())
 	if err != nil || len(got) != 1 || got[0].ID != one.ID || got[0].State != schema.StateHeld {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// TestAReaderFromBeforeTracesReadsTheRest reads a record with a trace as a program does that
+// does not know the flag: what follows the fields that it knows is passed over.
+func TestAReaderFromBeforeTracesReadsTheRest(t *testing.T) {
+	traced := tracedSamples()
+	p := newPacker("frontdoor_x", nil)
+	for i := range traced {
+		k, _ := keyOf(string(traced[i].ID))
+		p.add(k, &traced[i])
+		flags, n := binary.Uvarint(p.one)
+		if flags&flagTrace == 0 {
+			t.Error("the record does not say that it has a trace")
+		}
+		one := append(binary.AppendUvarint(nil, flags&^flagTrace), p.one[n:]...)
+		p.records = append(binary.AppendUvarint(nil, uint64(len(one))), one...)
+		got, err := unpackAll(p.message())
+		want := traced[i]
+		want.Trace = TraceID{}
+		if diff := cmp.Diff([]Record{want}, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		p.reset()
+	}
+}
+
+func TestATraceCostsACallWithoutOneNothing(t *testing.T) {
+	one := samples()[0]
+	k, _ := keyOf(string(one.ID))
+	size := func(r *Record) int {
+		p := newPacker("w", nil)
+		p.add(k, r)
+		return len(p.records)
+	}
+	without, traced := size(&one), one
+	traced.Trace = TraceID{1}
+	if more := size(&traced) - without; more < len(TraceID{}) || more > len(TraceID{})+2 {
+		t.Errorf("a trace takes %d bytes", more)
+	}
+	p := newPacker("w", nil)
+	if allocs := testing.AllocsPerRun(100, func() { p.reset(); p.add(k, &traced) }); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	if none := one.View().TraceID; none != "" {
+		t.Errorf("a call without a trace shows %q", none)
 	}
 }
 
@@ -133,6 +200,7 @@ func TestATornMessageIsAnError(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add(packOf(f, "frontdoor_x", samples()))
 	f.Add(packOf(f, "", samples()[:1]))
+	f.Add(packOf(f, "frontdoor_x", tracedSamples()))
 	f.Add([]byte{wireVersion, 0, 0xff, 0xff, 0x03})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		records, err := unpackAll(data)

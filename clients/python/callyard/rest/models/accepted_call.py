@@ -57,6 +57,8 @@ class AcceptedCall:
             has isError true.
         settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
         tool_error (bool | Unset): Whether the tool's result is an error.
+        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. It is missing where the call
+            was not traced, or not sampled. Of a call of a batch, GET /calls has it.
         worker (str | Unset):
     """
 
@@ -84,6 +86,7 @@ class AcceptedCall:
     result: CallToolResult | Unset = UNSET
     settled: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
+    trace_id: str | Unset = UNSET
     worker: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -158,6 +161,8 @@ class AcceptedCall:
 
         tool_error = self.tool_error
 
+        trace_id = self.trace_id
+
         worker = self.worker
 
         field_dict: dict[str, Any] = {}
@@ -208,6 +213,8 @@ class AcceptedCall:
             field_dict["settled"] = settled
         if tool_error is not UNSET:
             field_dict["tool_error"] = tool_error
+        if trace_id is not UNSET:
+            field_dict["trace_id"] = trace_id
         if worker is not UNSET:
             field_dict["worker"] = worker
 
@@ -301,6 +308,8 @@ class AcceptedCall:
 
         tool_error = d.pop("tool_error", UNSET)
 
+        trace_id = d.pop("trace_id", UNSET)
+
         worker = d.pop("worker", UNSET)
 
         accepted_call = cls(
@@ -328,6 +337,7 @@ class AcceptedCall:
             result=result,
             settled=settled,
             tool_error=tool_error,
+            trace_id=trace_id,
             worker=worker,
         )
 

@@ -54,6 +54,8 @@ class Call:
             has isError true.
         settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
         tool_error (bool | Unset): Whether the tool's result is an error.
+        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. It is missing where the call
+            was not traced, or not sampled. Of a call of a batch, GET /calls has it.
         worker (str | Unset):
     """
 
@@ -80,6 +82,7 @@ class Call:
     result: CallToolResult | Unset = UNSET
     settled: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
+    trace_id: str | Unset = UNSET
     worker: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -152,6 +155,8 @@ class Call:
 
         tool_error = self.tool_error
 
+        trace_id = self.trace_id
+
         worker = self.worker
 
         field_dict: dict[str, Any] = {}
@@ -201,6 +206,8 @@ class Call:
             field_dict["settled"] = settled
         if tool_error is not UNSET:
             field_dict["tool_error"] = tool_error
+        if trace_id is not UNSET:
+            field_dict["trace_id"] = trace_id
         if worker is not UNSET:
             field_dict["worker"] = worker
 
@@ -292,6 +299,8 @@ class Call:
 
         tool_error = d.pop("tool_error", UNSET)
 
+        trace_id = d.pop("trace_id", UNSET)
+
         worker = d.pop("worker", UNSET)
 
         call = cls(
@@ -318,6 +327,7 @@ class Call:
             result=result,
             settled=settled,
             tool_error=tool_error,
+            trace_id=trace_id,
             worker=worker,
         )
 

@@ -58,6 +58,8 @@ class CallRecord:
         took_ms (float | Unset): The time that the MCP server took, measured by the worker.
         tool (str | Unset):
         tool_error (bool | Unset): Whether the tool's result is an error.
+        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. It is missing where the call
+            was not traced, or not sampled.
         worker (str | Unset):
     """
 
@@ -91,6 +93,7 @@ class CallRecord:
     took_ms: float | Unset = UNSET
     tool: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
+    trace_id: str | Unset = UNSET
     worker: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -165,6 +168,8 @@ class CallRecord:
 
         tool_error = self.tool_error
 
+        trace_id = self.trace_id
+
         worker = self.worker
 
         field_dict: dict[str, Any] = {}
@@ -224,6 +229,8 @@ class CallRecord:
             field_dict["tool"] = tool
         if tool_error is not UNSET:
             field_dict["tool_error"] = tool_error
+        if trace_id is not UNSET:
+            field_dict["trace_id"] = trace_id
         if worker is not UNSET:
             field_dict["worker"] = worker
 
@@ -314,6 +321,8 @@ class CallRecord:
 
         tool_error = d.pop("tool_error", UNSET)
 
+        trace_id = d.pop("trace_id", UNSET)
+
         worker = d.pop("worker", UNSET)
 
         call_record = cls(
@@ -347,6 +356,7 @@ class CallRecord:
             took_ms=took_ms,
             tool=tool,
             tool_error=tool_error,
+            trace_id=trace_id,
             worker=worker,
         )
 
