@@ -16,7 +16,7 @@ const traceWithin = time.Second
 // where there is none, it was not sampled, or it is not known. A call that was held has the trace in
 // which it ran, which only its execution record tells; that of a call of a batch is in
 // its record only.
-func (c *Calls) TraceID(ctx context.Context, s *Status) string {
+func TraceID(ctx context.Context, c *Calls, s *Status) string {
 	switch {
 	case s.RecordOnly:
 		return s.trace.String()

@@ -172,7 +172,7 @@ func (u *Runner) View(ctx context.Context, s *calls.Status) (view, result []byte
 	c := &CallState{
 		ID: s.ID, State: string(s.State), Server: s.Server, Tool: s.Tool, BatchID: s.Batch, CustomID: s.CustomID, ApprovalID: s.ApprovalID, Edited: s.Edited,
 		Created: s.Created, ExpiresAt: s.Expires, Ended: s.Ended, Worker: s.Worker, Attempt: s.Attempt, ToolError: s.ToolError, GivenUp: s.GivenUp,
-		Settled: s.Settled, Decisions: s.Decisions, ReplayOf: s.ReplayOf, TraceID: u.calls.TraceID(ctx, s),
+		Settled: s.Settled, Decisions: s.Decisions, ReplayOf: s.ReplayOf, TraceID: calls.TraceID(ctx, u.calls, s),
 	}
 	if s.State == schema.StateSuspended {
 		c.State = string(schema.StateRunning) // over REST nobody can answer
