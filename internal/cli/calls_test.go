@@ -21,7 +21,7 @@ func callViews(t *testing.T) []string {
 	var texts []string
 	for _, r := range []records.Record{
 		{ID: "call_06ebef9j423at1ewk1zr0rhgm4", State: schema.StateSucceeded, Server: "files", Tool: "read", Principal: "agent", Owner: "team-a", Arguments: records.DigestOf([]byte("{}")), ArgumentBytes: 2,
-			ResultBytes: 4321, Admitted: ns, Started: ns + 1e6, Ended: ns + 4_561_000, Changed: ns, Took: 3 * time.Millisecond, Worker: "worker_1", FrontDoor: "frontdoor_1", Attempt: 1},
+			ResultBytes: 4321, Admitted: ns, Started: ns + 1e6, Ended: ns + 4_561_000, Changed: ns, Took: 3 * time.Millisecond, Worker: "worker_1", FrontDoor: "frontdoor_1", Attempt: 1, Trace: records.TraceID{0x4b, 0xf9, 15: 0x36}},
 		{ID: "call_06ebef9j423at1ewk1zr0rhgm0", State: schema.StateSucceeded, ToolError: true, Server: "files", Tool: "rm", Principal: "agent", Admitted: ns - 60e9, Ended: ns - 1e9, Attempt: 2,
 			Durable: true, Replayed: true, Batch: "batch_1", Index: 7, CustomID: "row\u202e7", Approval: "appr_1"},
 		{ID: "call_06ebef9j40ya0xwpv9v8ys0790", State: schema.StateUnknown, Server: "bank", Method: schema.MethodGetPrompt, Principal: "eve\x1b[2J", Admitted: ns - 3600e9, Ended: ns - 3599e9,
