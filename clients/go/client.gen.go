@@ -705,6 +705,81 @@ func (e NewAPIKeyRole) Valid() bool {
 	}
 }
 
+// Defines values for PolicyDecisionArguments.
+const (
+	PolicyDecisionArgumentsInvalid   PolicyDecisionArguments = "invalid"
+	PolicyDecisionArgumentsUnchecked PolicyDecisionArguments = "unchecked"
+	PolicyDecisionArgumentsValid     PolicyDecisionArguments = "valid"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDecisionArguments enum.
+func (e PolicyDecisionArguments) Valid() bool {
+	switch e {
+	case PolicyDecisionArgumentsInvalid:
+		return true
+	case PolicyDecisionArgumentsUnchecked:
+		return true
+	case PolicyDecisionArgumentsValid:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyDecisionDecision.
+const (
+	PolicyDecisionDecisionAllowed PolicyDecisionDecision = "allowed"
+	PolicyDecisionDecisionHeld    PolicyDecisionDecision = "held"
+	PolicyDecisionDecisionRefused PolicyDecisionDecision = "refused"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDecisionDecision enum.
+func (e PolicyDecisionDecision) Valid() bool {
+	switch e {
+	case PolicyDecisionDecisionAllowed:
+		return true
+	case PolicyDecisionDecisionHeld:
+		return true
+	case PolicyDecisionDecisionRefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyDecisionSandbox.
+const (
+	PolicyDecisionSandboxContainer PolicyDecisionSandbox = "container"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDecisionSandbox enum.
+func (e PolicyDecisionSandbox) Valid() bool {
+	switch e {
+	case PolicyDecisionSandboxContainer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyDecisionApprovalBy.
+const (
+	PolicyDecisionApprovalByCaller PolicyDecisionApprovalBy = "caller"
+	PolicyDecisionApprovalByGroups PolicyDecisionApprovalBy = "groups"
+)
+
+// Valid indicates whether the value is a known member of the PolicyDecisionApprovalBy enum.
+func (e PolicyDecisionApprovalBy) Valid() bool {
+	switch e {
+	case PolicyDecisionApprovalByCaller:
+		return true
+	case PolicyDecisionApprovalByGroups:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PolicyDryRunChangeNow.
 const (
 	PolicyDryRunChangeNowAllowed PolicyDryRunChangeNow = "allowed"
@@ -2032,6 +2107,12 @@ type AllowancePattern struct {
 type AllowanceValue struct {
 	Digest  *string `json:"digest,omitempty"`
 	Pointer string  `json:"pointer"`
+}
+
+// ArgumentFault defines model for ArgumentFault.
+type ArgumentFault struct {
+	Message string `json:"message"`
+	Pointer string `json:"pointer"`
 }
 
 // AuditFault defines model for AuditFault.
@@ -3417,6 +3498,66 @@ type OwnToolCall struct {
 	Name string `json:"name"`
 }
 
+// PolicyDecision defines model for PolicyDecision.
+type PolicyDecision struct {
+	Approval *PolicyDecisionApproval `json:"approval,omitempty"`
+
+	// Arguments Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+	Arguments PolicyDecisionArguments `json:"arguments"`
+
+	// Decision allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run.
+	Decision PolicyDecisionDecision `json:"decision"`
+
+	// Durable Whether the policy makes the call durable: it is stored before it runs.
+	Durable bool             `json:"durable"`
+	Error   *CallRecordError `json:"error,omitempty"`
+
+	// Errors Where the arguments do not fit the schema.
+	Errors []ArgumentFault `json:"errors"`
+
+	// PolicyVersion The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty.
+	PolicyVersion *string `json:"policy_version,omitempty"`
+
+	// Reasons Why the policy decides so, the decisive reason first.
+	Reasons []string `json:"reasons"`
+
+	// RiskLevel The level of risk: 1 low, 2 medium, 3 high.
+	RiskLevel *int64 `json:"risk_level,omitempty"`
+
+	// Rule The rule that decides, if one does.
+	Rule *string `json:"rule,omitempty"`
+
+	// Sandbox The isolation in which the call would run, if it needs one.
+	Sandbox *PolicyDecisionSandbox `json:"sandbox,omitempty"`
+}
+
+// PolicyDecisionArguments Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+type PolicyDecisionArguments string
+
+// PolicyDecisionDecision allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run.
+type PolicyDecisionDecision string
+
+// PolicyDecisionSandbox The isolation in which the call would run, if it needs one.
+type PolicyDecisionSandbox string
+
+// PolicyDecisionApproval defines model for PolicyDecisionApproval.
+type PolicyDecisionApproval struct {
+	// By caller: whoever makes the call confirms it; groups: members of groups approve it.
+	By PolicyDecisionApprovalBy `json:"by"`
+
+	// ExpiresMs How long the call waits, in milliseconds. Then it has expired.
+	ExpiresMs int64 `json:"expires_ms"`
+
+	// Groups The groups whose members may approve it.
+	Groups []string `json:"groups"`
+
+	// Needed How many different people must approve it.
+	Needed int64 `json:"needed"`
+}
+
+// PolicyDecisionApprovalBy caller: whoever makes the call confirms it; groups: members of groups approve it.
+type PolicyDecisionApprovalBy string
+
 // PolicyDryRun defines model for PolicyDryRun.
 type PolicyDryRun struct {
 	// Calls The recorded calls of tools on which a policy decided. The draft was applied to each of them.
@@ -3509,6 +3650,37 @@ type PolicyDryRunUnknown struct {
 	// Tools The tool is not there any more, so its risk is not known.
 	Tools int64 `json:"tools"`
 	Total int64 `json:"total"`
+}
+
+// PolicyTestPrincipal defines model for PolicyTestPrincipal.
+type PolicyTestPrincipal struct {
+	// Groups The groups of the principal.
+	Groups []string `json:"groups,omitempty"`
+
+	// Name The name of the principal.
+	Name string `json:"name"`
+
+	// Owner The person or team behind the name.
+	Owner *string `json:"owner,omitempty"`
+
+	// Tenant The tenant of the principal; the default is default. Its policy is used as well.
+	Tenant *string `json:"tenant,omitempty"`
+}
+
+// PolicyTestRequest defines model for PolicyTestRequest.
+type PolicyTestRequest struct {
+	// Arguments The arguments. The default is an empty object.
+	Arguments map[string]interface{} `json:"arguments,omitempty"`
+
+	// Policy A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires.
+	Policy    *string              `json:"policy,omitempty"`
+	Principal *PolicyTestPrincipal `json:"principal,omitempty"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
+
+	// Tool The name of the tool.
+	Tool string `json:"tool"`
 }
 
 // PolicyText defines model for PolicyText.
@@ -5508,6 +5680,9 @@ type RotateKeyJSONRequestBody = APIKeyRotation
 // DryRunPolicyJSONRequestBody defines body for DryRunPolicy for application/json ContentType.
 type DryRunPolicyJSONRequestBody = PolicyDryRunRequest
 
+// TestPolicyJSONRequestBody defines body for TestPolicy for application/json ContentType.
+type TestPolicyJSONRequestBody = PolicyTestRequest
+
 // AddServerJSONRequestBody defines body for AddServer for application/json ContentType.
 type AddServerJSONRequestBody = ServerEntry
 
@@ -7431,6 +7606,24 @@ type ClientInterface interface {
 	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
 	DryRunPolicy(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// TestPolicyWithBody Test a call against the policy
+	//
+	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+	TestPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestPolicy Test a call against the policy
+	//
+	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+	TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Preflight Check that tools are ready
 	//
 	// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
@@ -8604,6 +8797,44 @@ func (c *Client) DryRunPolicyWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
 func (c *Client) DryRunPolicy(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDryRunPolicyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestPolicyWithBody Test a call against the policy
+//
+// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+func (c *Client) TestPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestPolicy Test a call against the policy
+//
+// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+func (c *Client) TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestPolicyRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -11517,6 +11748,46 @@ func NewDryRunPolicyRequestWithBody(server string, contentType string, body io.R
 	return req, nil
 }
 
+// NewTestPolicyRequest calls the generic TestPolicy builder with application/json body
+func NewTestPolicyRequest(server string, body TestPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTestPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewTestPolicyRequestWithBody constructs an http.Request for the TestPolicy method, with any body, and a specified content type
+func NewTestPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/policy/test")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewPreflightRequest constructs an http.Request for the Preflight method
 func NewPreflightRequest(server string, params *PreflightParams) (*http.Request, error) {
 	var err error
@@ -14109,6 +14380,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /policy/dry-run (the `DryRunPolicy` operationId).
 	DryRunPolicyWithResponse(ctx context.Context, body DryRunPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*DryRunPolicyResponse, error)
+
+	// TestPolicyWithBodyWithResponse Test a call against the policy
+	//
+	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+	TestPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error)
+
+	// TestPolicyWithResponse Test a call against the policy
+	//
+	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+	TestPolicyWithResponse(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error)
 
 	// PreflightWithResponse Check that tools are ready
 	//
@@ -18276,6 +18565,110 @@ func (r DryRunPolicyResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r DryRunPolicyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// TestPolicyResponse401Headers the declared response headers of an HTTP 401 response for TestPolicy
+type TestPolicyResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type TestPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyDecision
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem422
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *TestPolicyResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TestPolicyResponse) GetJSON200() *PolicyDecision {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON422() *Problem422 {
+	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TestPolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TestPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TestPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TestPolicyResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -22860,6 +23253,36 @@ func (c *ClientWithResponses) DryRunPolicyWithResponse(ctx context.Context, body
 	return ParseDryRunPolicyResponse(rsp)
 }
 
+// TestPolicyWithBodyWithResponse Test a call against the policy
+//
+// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+func (c *ClientWithResponses) TestPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error) {
+	rsp, err := c.TestPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestPolicyResponse(rsp)
+}
+
+// TestPolicyWithResponse Test a call against the policy
+//
+// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /policy/test (the `TestPolicy` operationId).
+func (c *ClientWithResponses) TestPolicyWithResponse(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error) {
+	rsp, err := c.TestPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestPolicyResponse(rsp)
+}
+
 // PreflightWithResponse Check that tools are ready
 //
 // Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
@@ -27182,6 +27605,101 @@ func ParseDryRunPolicyResponse(rsp *http.Response) (*DryRunPolicyResponse, error
 			headers.RetryAfter = &value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseTestPolicyResponse parses an HTTP response from a TestPolicyWithResponse call
+func ParseTestPolicyResponse(rsp *http.Response) (*TestPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TestPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyDecision
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem422
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers TestPolicyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
 	}
 
 	return response, nil

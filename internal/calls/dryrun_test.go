@@ -29,10 +29,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shop is a catalog of the servers s0, s1, … with the tools read, write and drop.
+// shopInput is the schema of the arguments of all tools.
+const shopInput = `{"type":"object","properties":{"whole":{"type":"integer"}}}`
+
+// shop is a catalog of the servers s0, s1, … with the tools read, write and drop, and off, which
+// is disabled. In s3 a container is not ready.
 type shop struct{ schemas *validate.Cache }
 
-var hints = map[string]string{"read": `{"readOnlyHint":true}`, "write": `{"destructiveHint":false}`, "drop": `{"destructiveHint":true}`}
+var hints = map[string]string{"read": `{"readOnlyHint":true}`, "write": `{"destructiveHint":false}`, "drop": `{"destructiveHint":true}`, "off": `{}`}
 
 func (shop) Server(id schema.ServerID) (catalog.Server, error) { return catalog.Server{}, nil }
 
@@ -40,11 +44,11 @@ func (shop) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
 	if hints[name] == "" {
 		return catalog.Tool{}, schema.Errorf(schema.KindNotFound, "There is no tool %q.", name)
 	}
-	raw := json.RawMessage(`{"name":"` + name + `","inputSchema":{"type":"object"},"annotations":` + hints[name] + `}`)
+	raw := json.RawMessage(`{"name":"` + name + `","inputSchema":` + shopInput + `,"annotations":` + hints[name] + `}`)
 	return catalog.Tool{
-		Tool:   &schema.Tool{Server: server, Name: name, Raw: raw, Digest: "d-" + name, Input: json.RawMessage(`{"type":"object"}`)},
-		Switch: switchtable.Switch{Enabled: true}, Risk: int(server[1]-'0') % 4,
-		Sandbox: &schema.Sandbox{Isolation: schema.IsolationContainer, Ready: true},
+		Tool:   &schema.Tool{Server: server, Name: name, Raw: raw, Digest: "d-" + name, Input: json.RawMessage(shopInput)},
+		Switch: switchtable.Switch{Enabled: name != "off"}, Risk: int(server[1]-'0') % 4,
+		Sandbox: &schema.Sandbox{Isolation: schema.IsolationContainer, Ready: server != "s3", Error: "no image"},
 	}, nil
 }
 
@@ -64,12 +68,18 @@ func (answers) Place(*dispatch.AsyncCall) {}
 // openShop returns the gate before the shop, the chain that runs its calls, and all of it.
 func openShop(t *testing.T, policy *risk.Policy) (*admission.Gate, *execution.Chain, *Calls) {
 	t.Helper()
+	return openShopOf(t, risk.NewHolder(policy))
+}
+
+// openShopOf is openShop with a policy that can be replaced.
+func openShopOf(t *testing.T, policy *risk.Holder) (*admission.Gate, *execution.Chain, *Calls) {
+	t.Helper()
 	r, err := records.Open(t.Context(), bustest.Start(t).Connect(t, "frontdoor"), records.Options{FrontDoor: "frontdoor-1", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	gate := admission.NewGate(admission.Options{Catalog: shop{validate.NewCache(8)}, Policy: risk.NewHolder(policy)})
+	gate := admission.NewGate(admission.Options{Catalog: shop{validate.NewCache(8)}, Policy: policy})
 	chain := execution.New(execution.Options{Gate: gate, Router: answers{}, Metrics: telemetry.NewMetrics(), Records: r})
 	return gate, chain, New(Options{Gate: gate, Chain: chain, Records: r})
 }

@@ -25,14 +25,18 @@ type draftView struct {
 	Result  *callyard.PolicyDryRun
 }
 
-// tryDraft shows what a draft of a policy would have decided on the recorded calls.
+// tryDraft shows what a draft of a policy would have decided on the recorded calls, or tests
+// the call that the page has.
 func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
-	page := policyPage{Draft: draftView{Token: v.Token(Root + "/policy"), Text: strings.ReplaceAll(f.Get("draft"), "\r\n", "\n"), Since: f.Get("since")}}
+	page := policyPage{Test: readTest(r), Draft: draftView{Token: v.Token(Root + "/policy"), Text: strings.ReplaceAll(f.Get("draft"), "\r\n", "\n"), Since: f.Get("since")}}
 	d := &page.Draft
 	ago, ok := dryRunTimes[d.Since]
 	if !ok {
 		d.Since, ago = "7d", dryRunTimes["7d"]
+	}
+	if f.Get("do") == "test" {
+		return c.testCall(w, r, v, &page)
 	}
 	since := c.o.Now().Add(-ago).UTC()
 	result, err := get[callyard.PolicyDryRun](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -51,8 +55,13 @@ func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) erro
 		})
 		d.Result = &result
 	}
-	if err := c.inForce(r.Context(), v, &page); err != nil {
+	return c.showPolicy(w, r, v, status, &page)
+}
+
+// showPolicy shows what became of a form of the page.
+func (c *Console) showPolicy(w http.ResponseWriter, r *http.Request, v Visit, status int, page *policyPage) error {
+	if err := c.inForce(r.Context(), v, page); err != nil {
 		return c.orKey(w, r, err)
 	}
-	return c.render(w, v, status, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
+	return c.render(w, v, status, "policy", view{Title: "Policy", Here: Root + "/policy", Page: *page})
 }

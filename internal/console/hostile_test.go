@@ -98,6 +98,7 @@ var everything = map[string]string{
 	"GET /calls/c": `{"id":"x","state":"x","server":"x","tool":"x","created":"2026-11-26T02:00:00Z","approval_id":"x","batch_id":"x","custom_id":"x","replay_of":"x","trace_id":"x","arguments":{"x":"x"},"worker":"x","reasons":["x"],"settled":"x","decisions":[{"at":"2026-11-26T02:00:00Z","by":"x","kind":"x","reason":"x"}],
 		"problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false},"result":{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x"},{"type":"resource","resource":{"uri":"x","text":"x","mimeType":"x"}},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}}`,
 	"POST /policy/dry-run":   `{"policy_version":"x","since":"2026-01-01T00:00:00Z","until":"2026-01-01T00:00:00Z","calls":1,"changed":1,"not_judged":1,"unknown":{"total":1,"arguments":1,"groups":1,"tools":1},"rules":[{"rule":"x","allowed":1,"held":1,"refused":1,"unknown":1,"changed":1}],"changes":[{"id":"x","server":"x","tool":"x","principal":"x","created":"2026-11-26T02:00:00Z","was":"x","now":"x","now_rule":"x"}]}`,
+	"POST /policy/test":      `{"decision":"x","arguments":"x","errors":[{"pointer":"x","message":"x"}],"error":{"kind":"x","detail":"x"},"policy_version":"x","risk_level":2,"rule":"x","reasons":["x"],"approval":{"by":"x","groups":["x"],"needed":2,"expires_ms":600000},"sandbox":"x","durable":true}`,
 	"GET /batches":           `{"batches":[{"id":"x","state":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"}}],"next":"x"}`,
 	"GET /batches/b":         `{"id":"x","state":"x","reason":"x","calls":3,"counts":{"waiting":1,"held":1,"succeeded":0,"tool_errors":1,"failed":1,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-26T02:00:00Z","labels":{"x":"x"},"refusals":[{"index":1,"custom_id":"x","detail":"x"}]}`,
 	"GET /batches/b/results": `{"call_id":"x","state":"x","problem":{"type":"x","title":"x","status":500,"detail":"x","error":"x","retryable":false}}`,
@@ -180,6 +181,11 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		harmless(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
 		p = k.post("/console/policy", "draft", attack, "since", attack)
 		harmless(t, "a tried draft", p.body)
+		if p = k.post("/console/policy", "do", "test", "call", "s/"+attack, "arguments", "{}", "draft", attack, "drafted", "on"); p.status != 200 || i != 16 && !strings.Contains(html.UnescapeString(p.body), attack) {
+			t.Errorf("a tested call: %d", p.status)
+		}
+		harmless(t, "a tested call", p.body)
+		harmless(t, "a call that cannot be tested", k.post("/console/policy", "do", "test", "call", attack, "arguments", attack, "draft", attack).body)
 		if i != 16 && seen < 10 { // that one has characters that are shown as marks
 			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
 		}

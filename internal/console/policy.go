@@ -23,6 +23,7 @@ type policyPage struct {
 	Versions []inForce
 	Rules    string // the text of the policy in force; empty where there is none, or the key may not see it
 	Draft    draftView
+	Test     testView
 }
 
 // inForce is the version of a part of the configuration that a process uses.

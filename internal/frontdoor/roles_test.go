@@ -36,7 +36,7 @@ var mayOperate = map[string]string{
 	"list-evaluations": reads, "get-evaluation": reads, "get-evaluation-page": reads,
 	"get-metrics": reads, "list-front-doors": reads, "get-configuration": reads, "list-workers": reads, "get-events": reads, "get-server-pins": reads, "list-switches": reads,
 	"list-servers": everybody, "get-server": everybody, "list-server-tools": everybody, "list-server-resources": everybody, "list-server-resource-templates": everybody, "list-server-prompts": everybody,
-	"get-server-openapi": everybody, "get-set-openapi": everybody, "list-sets": everybody, "get-set": everybody, "list-tools": everybody, "search-tools": everybody, "preflight": everybody, "convert-tools": everybody,
+	"get-server-openapi": everybody, "get-set-openapi": everybody, "list-sets": everybody, "get-set": everybody, "list-tools": everybody, "search-tools": everybody, "preflight": everybody, "test-policy": everybody, "convert-tools": everybody,
 	"call-tool": callers, "create-call": callers, "create-tool-calls": callers, "confirm-call": callers, "confirm-calls": callers, "read-resource": callers, "get-prompt": callers,
 	"create-batch": callers, "add-batch-calls": callers, "seal-batch": callers, "cancel-batch": callers, "cancel-call": callers, "replay-call": callers,
 	"get-call": everybody, "list-calls": everybody, "list-batches": everybody, "get-batch": everybody, "get-batch-results": everybody, "get-batch-events": everybody, "get-batch-held": everybody, "get-usage": everybody,

@@ -149,6 +149,7 @@ var naming = map[string][][2]string{
 	"create-key":        {{"", `{"name":"blue/SERVER","scopes":["tools:call:SERVER","tools:call:@SET"],"tools":["SERVER/read"]}`}},
 	"convert-tools":     {{"", `{}`}},
 	"put-state":         {{"?dry_run=true", `{"format":"callyard-state/1","switches":[{"server":"SERVER","tool":"read"}]}`}},
+	"test-policy":       {{"", `{"server":"SERVER","tool":"read","arguments":{}}`}, {"", `{"server":"SERVER","tool":"read","principal":{"name":"ada","tenant":"TENANT"}}`}},
 	"dry-run-policy":    {{"", `{"policy":"rules: [{name: one, match: {server: SERVER}, level: 1}]"}`}},
 	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}}, "list-evaluations": {{"", ""}},
 	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},

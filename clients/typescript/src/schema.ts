@@ -644,6 +644,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/policy/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a call against the policy
+         * @description Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+         */
+        post: operations["test-policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/preflight": {
         parameters: {
             query?: never;
@@ -1543,6 +1563,10 @@ export interface components {
         };
         AllowanceValue: {
             digest?: string;
+            pointer: string;
+        };
+        ArgumentFault: {
+            message: string;
             pointer: string;
         };
         AuditFault: {
@@ -2875,6 +2899,61 @@ export interface components {
              */
             name: string;
         };
+        PolicyDecision: {
+            /** @description Who must approve the call, if somebody must. */
+            approval?: components["schemas"]["PolicyDecisionApproval"];
+            /**
+             * @description Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+             * @enum {string}
+             */
+            arguments: "valid" | "invalid" | "unchecked";
+            /**
+             * @description allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run.
+             * @enum {string}
+             */
+            decision: "allowed" | "held" | "refused";
+            /** @description Whether the policy makes the call durable: it is stored before it runs. */
+            durable: boolean;
+            /** @description The error that the call would get. A call that is not refused has one if the isolation that it requires is not available at the moment. */
+            error?: components["schemas"]["CallRecordError"];
+            /** @description Where the arguments do not fit the schema. */
+            errors: components["schemas"]["ArgumentFault"][];
+            /** @description The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty. */
+            policy_version?: string;
+            /** @description Why the policy decides so, the decisive reason first. */
+            reasons: string[];
+            /**
+             * Format: int64
+             * @description The level of risk: 1 low, 2 medium, 3 high.
+             */
+            risk_level?: number;
+            /** @description The rule that decides, if one does. */
+            rule?: string;
+            /**
+             * @description The isolation in which the call would run, if it needs one.
+             * @enum {string}
+             */
+            sandbox?: "container";
+        };
+        PolicyDecisionApproval: {
+            /**
+             * @description caller: whoever makes the call confirms it; groups: members of groups approve it.
+             * @enum {string}
+             */
+            by: "caller" | "groups";
+            /**
+             * Format: int64
+             * @description How long the call waits, in milliseconds. Then it has expired.
+             */
+            expires_ms: number;
+            /** @description The groups whose members may approve it. */
+            groups: string[];
+            /**
+             * Format: int64
+             * @description How many different people must approve it.
+             */
+            needed: number;
+        };
         PolicyDryRun: {
             /**
              * Format: int64
@@ -2979,6 +3058,30 @@ export interface components {
             tools: number;
             /** Format: int64 */
             total: number;
+        };
+        PolicyTestPrincipal: {
+            /** @description The groups of the principal. */
+            groups?: string[];
+            /** @description The name of the principal. */
+            name: string;
+            /** @description The person or team behind the name. */
+            owner?: string;
+            /** @description The tenant of the principal; the default is default. Its policy is used as well. */
+            tenant?: string;
+        };
+        PolicyTestRequest: {
+            /** @description The arguments. The default is an empty object. */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /** @description A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires. */
+            policy?: string;
+            /** @description Whose call it is; the default is the caller. It requires what a dry run of a policy requires. */
+            principal?: components["schemas"]["PolicyTestPrincipal"];
+            /** @description The id of the server. */
+            server: string;
+            /** @description The name of the tool. */
+            tool: string;
         };
         PolicyText: {
             /** @description The policy file as it was read; absent where there is none. */
@@ -6305,6 +6408,49 @@ export interface operations {
             415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "test-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The call, and what it is judged by. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "arguments": {
+                 *         "message": "hello"
+                 *       },
+                 *       "policy": "rules:\n  - name: greetings\n    match: {tool: echo}\n    when: 'args.message.startsWith(\"hello\")'\n    approval: {groups: [approvers]}\n",
+                 *       "server": "everything",
+                 *       "tool": "echo"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PolicyTestRequest"];
+            };
+        };
+        responses: {
+            /** @description What the policy decides on the call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyDecision"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
             default: components["responses"]["Problem"];
         };
     };

@@ -45,7 +45,7 @@ var operations = map[string]Need{
 	"get-server-pins": readTools, "list-switches": readTools,
 	"list-servers": listTools, "get-server": listTools, "list-server-tools": listTools, "list-server-resources": listTools, "list-server-resource-templates": listTools, "list-server-prompts": listTools,
 	"get-server-openapi": listTools, "get-set-openapi": listTools,
-	"list-sets": listTools, "get-set": listTools, "list-tools": listTools, "search-tools": listTools, "preflight": listTools, "convert-tools": listTools,
+	"list-sets": listTools, "get-set": listTools, "list-tools": listTools, "search-tools": listTools, "preflight": listTools, "test-policy": listTools, "convert-tools": listTools,
 
 	"call-tool": callTools, "create-call": callTools, "create-tool-calls": callTools, "confirm-call": callTools, "confirm-calls": callTools,
 	"read-resource": callTools, "get-prompt": callTools,

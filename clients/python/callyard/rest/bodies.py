@@ -160,6 +160,34 @@ class PolicyDryRunRequestDict(TypedDict):
     """Only calls admitted before this time; the default is now."""
 
 
+class PolicyTestPrincipalDict(TypedDict):
+    """What PolicyTestPrincipal says."""
+
+    name: str
+    """The name of the principal."""
+    groups: NotRequired[Sequence[str]]
+    """The groups of the principal."""
+    owner: NotRequired[str]
+    """The person or team behind the name."""
+    tenant: NotRequired[str]
+    """The tenant of the principal; the default is default. Its policy is used as well."""
+
+
+class PolicyTestRequestDict(TypedDict):
+    """What PolicyTestRequest says."""
+
+    server: str
+    """The id of the server."""
+    tool: str
+    """The name of the tool."""
+    arguments: NotRequired[Mapping[str, Any]]
+    """The arguments. The default is an empty object."""
+    policy: NotRequired[str]
+    """A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires."""
+    principal: NotRequired[PolicyTestPrincipalDict]
+    """Whose call it is; the default is the caller. It requires what a dry run of a policy requires."""
+
+
 class ServerEntryDict(TypedDict):
     """A server: its id and its entry as in a servers file."""
 

@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	operationDryRun = "dry-run-policy"
 	// maxDraft bounds the text of a draft, in bytes; maxDraftBody the request that has it.
 	maxDraft     = 1 << 20
 	maxDraftBody = 2*maxDraft + 4<<10
@@ -68,12 +69,18 @@ func readDryRun(members map[string]json.RawMessage, now time.Time) (q calls.DryR
 	if limit < 0 || limit > maxDryRunChanges {
 		return q, schema.Errorf(schema.KindInvalidRequest, "The member limit must be from 0 to %d.", maxDryRunChanges)
 	}
-	if len(text) > maxDraft {
-		return q, schema.Errorf(schema.KindTooLarge, "The draft exceeds the limit of %d bytes.", maxDraft)
-	}
 	q.MaxChanges = limit
-	q.Policy, err = risk.Parse([]byte(text), "policy")
-	return q, draftError(err)
+	q.Policy, err = readDraft(text)
+	return q, err
+}
+
+// readDraft reads the text of a draft.
+func readDraft(text string) (*risk.Policy, error) {
+	if len(text) > maxDraft {
+		return nil, schema.Errorf(schema.KindTooLarge, "The draft exceeds the limit of %d bytes.", maxDraft)
+	}
+	draft, err := risk.Parse([]byte(text), "policy")
+	return draft, draftError(err)
 }
 
 // draftError is the answer to a draft with faults; nil for one without.
@@ -97,7 +104,7 @@ func draftError(err error) error {
 }
 
 func opDryRun(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/policy/dry-run", "dry-run-policy", openapi.TagCalls, "Dry-run a draft policy",
+	op := openapi.Operation(http.MethodPost, "/policy/dry-run", operationDryRun, openapi.TagCalls, "Dry-run a draft policy",
 		"Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. "+
 			"The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.",
 		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func exampleResult() any {
@@ -60,6 +61,11 @@ func (c *handlers) describe(d *httpapi.Document) {
 	d.NameSchema(reflect.TypeFor[calls.DryRunRule](), "PolicyDryRunRule")
 	d.NameSchema(reflect.TypeFor[calls.DryRunChange](), "PolicyDryRunChange")
 	d.NameSchema(reflect.TypeFor[DryRunRequest](), "PolicyDryRunRequest")
+	d.NameSchema(reflect.TypeFor[calls.PolicyDecision](), "PolicyDecision")
+	d.NameSchema(reflect.TypeFor[calls.PolicyApproval](), "PolicyDecisionApproval")
+	d.NameSchema(reflect.TypeFor[schema.Fault](), "ArgumentFault")
+	d.NameSchema(reflect.TypeFor[PolicyTestRequest](), "PolicyTestRequest")
+	d.NameSchema(reflect.TypeFor[PolicyTestPrincipal](), "PolicyTestPrincipal")
 	d.NameSchema(reflect.TypeFor[calls.Allow](), "Allowance")
 	d.NameSchema(reflect.TypeFor[calls.Pattern](), "AllowancePattern")
 	d.NameSchema(reflect.TypeFor[calls.Value](), "AllowanceValue")
@@ -74,7 +80,8 @@ func (c *handlers) describe(d *httpapi.Document) {
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {
-		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest", "PolicyDryRunRequest")
+		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest", "PolicyDryRunRequest", "PolicyTestRequest", "PolicyTestPrincipal")
+		openapi.DescribeMember(all, "PolicyTestRequest", "arguments", openapi.Object(""))
 		submit.DescribeCall(all, schemaRecord)
 	})
 }

@@ -209,6 +209,16 @@ func (x *Exchange) Wait() (done func(), err error) {
 	return done, err
 }
 
+// MayDo returns nil where the credential has what another operation needs, else the error to
+// answer with. It is for requests of which a part needs more than their own operation.
+func (x *Exchange) MayDo(operation string) error {
+	need, known := scope.OfOperation(operation)
+	if !known {
+		return schema.Errorf(schema.KindForbidden, "There is no operation %s.", operation)
+	}
+	return x.allow(&need)
+}
+
 // allow returns nil where the credential has what the operation needs, else the error to
 // answer with.
 func (x *Exchange) allow(need *scope.Need) error {

@@ -21,6 +21,7 @@ from .api_key_request import APIKeyRequest
 from .api_key_request_role import APIKeyRequestRole
 from .api_key_role import APIKeyRole
 from .api_key_rotation import APIKeyRotation
+from .argument_fault import ArgumentFault
 from .audit_fault import AuditFault
 from .audit_fault_kind import AuditFaultKind
 from .audit_record import AuditRecord
@@ -149,6 +150,12 @@ from .new_api_key_role import NewAPIKeyRole
 from .own_tool_call import OwnToolCall
 from .own_tool_call_arguments import OwnToolCallArguments
 from .own_tool_call_call import OwnToolCallCall
+from .policy_decision import PolicyDecision
+from .policy_decision_approval import PolicyDecisionApproval
+from .policy_decision_approval_by import PolicyDecisionApprovalBy
+from .policy_decision_arguments import PolicyDecisionArguments
+from .policy_decision_decision import PolicyDecisionDecision
+from .policy_decision_sandbox import PolicyDecisionSandbox
 from .policy_dry_run import PolicyDryRun
 from .policy_dry_run_change import PolicyDryRunChange
 from .policy_dry_run_change_now import PolicyDryRunChangeNow
@@ -156,6 +163,9 @@ from .policy_dry_run_change_was import PolicyDryRunChangeWas
 from .policy_dry_run_request import PolicyDryRunRequest
 from .policy_dry_run_rule import PolicyDryRunRule
 from .policy_dry_run_unknown import PolicyDryRunUnknown
+from .policy_test_principal import PolicyTestPrincipal
+from .policy_test_request import PolicyTestRequest
+from .policy_test_request_arguments import PolicyTestRequestArguments
 from .policy_text import PolicyText
 from .preflight import Preflight
 from .preflight_tool import PreflightTool
@@ -296,6 +306,7 @@ __all__ = (
     "APIKeyRequestRole",
     "APIKeyRole",
     "APIKeyRotation",
+    "ArgumentFault",
     "AuditFault",
     "AuditFaultKind",
     "AuditRecord",
@@ -424,6 +435,12 @@ __all__ = (
     "OwnToolCall",
     "OwnToolCallArguments",
     "OwnToolCallCall",
+    "PolicyDecision",
+    "PolicyDecisionApproval",
+    "PolicyDecisionApprovalBy",
+    "PolicyDecisionArguments",
+    "PolicyDecisionDecision",
+    "PolicyDecisionSandbox",
     "PolicyDryRun",
     "PolicyDryRunChange",
     "PolicyDryRunChangeNow",
@@ -431,6 +448,9 @@ __all__ = (
     "PolicyDryRunRequest",
     "PolicyDryRunRule",
     "PolicyDryRunUnknown",
+    "PolicyTestPrincipal",
+    "PolicyTestRequest",
+    "PolicyTestRequestArguments",
     "PolicyText",
     "Preflight",
     "PreflightTool",

@@ -1,0 +1,226 @@
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ...bodies import PolicyTestRequestDict
+from ... import errors
+
+from ...models.policy_decision import PolicyDecision
+from ...models.policy_test_request import PolicyTestRequest
+from ...models.problem import Problem
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    body: PolicyTestRequestDict | PolicyTestRequest,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/policy/test",
+    }
+
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> PolicyDecision | Problem:
+    if response.status_code == 200:
+        response_200 = PolicyDecision.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[PolicyDecision | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: PolicyTestRequestDict | PolicyTestRequest,
+) -> Response[PolicyDecision | Problem]:
+    """Test a call against the policy
+
+     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
+    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
+    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
+    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
+    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
+    once, are not looked at.
+
+    Args:
+        body (PolicyTestRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[PolicyDecision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: PolicyTestRequestDict | PolicyTestRequest,
+) -> PolicyDecision | Problem | None:
+    """Test a call against the policy
+
+     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
+    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
+    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
+    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
+    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
+    once, are not looked at.
+
+    Args:
+        body (PolicyTestRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        PolicyDecision | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: PolicyTestRequestDict | PolicyTestRequest,
+) -> Response[PolicyDecision | Problem]:
+    """Test a call against the policy
+
+     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
+    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
+    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
+    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
+    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
+    once, are not looked at.
+
+    Args:
+        body (PolicyTestRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[PolicyDecision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: PolicyTestRequestDict | PolicyTestRequest,
+) -> PolicyDecision | Problem | None:
+    """Test a call against the policy
+
+     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
+    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
+    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
+    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
+    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
+    once, are not looked at.
+
+    Args:
+        body (PolicyTestRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        PolicyDecision | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+        )
+    ).parsed

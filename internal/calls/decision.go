@@ -1,0 +1,82 @@
+package calls
+
+import (
+	"slices"
+
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/kit/notnull"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// ArgumentsState says whether arguments fit the schema of their tool.
+type ArgumentsState string
+
+// The states of arguments.
+const (
+	ArgumentsValid     ArgumentsState = "valid"
+	ArgumentsInvalid   ArgumentsState = "invalid"
+	ArgumentsUnchecked ArgumentsState = "unchecked" // the call is refused before they are looked at
+)
+
+// PolicyDecision is what the gate decides on a call that nobody makes.
+type PolicyDecision struct {
+	Decision  risk.Decision      `json:"decision" enum:"allowed,held,refused" doc:"allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run."`
+	Arguments ArgumentsState     `json:"arguments" enum:"valid,invalid,unchecked" doc:"Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool."`
+	Errors    []schema.Fault     `json:"errors" nullable:"false" doc:"Where the arguments do not fit the schema."`
+	Error     *records.ViewError `json:"error,omitempty" doc:"The error that the call would get. A call that is not refused has one if the isolation that it requires is not available at the moment."`
+	Version   string             `json:"policy_version,omitempty" doc:"The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty."`
+	Level     int                `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The level of risk: 1 low, 2 medium, 3 high."`
+	Rule      string             `json:"rule,omitempty" doc:"The rule that decides, if one does."`
+	Reasons   []string           `json:"reasons" nullable:"false" doc:"Why the policy decides so, the decisive reason first."`
+	Approval  *PolicyApproval    `json:"approval,omitempty" doc:"Who must approve the call, if somebody must."`
+	Sandbox   string             `json:"sandbox,omitempty" enum:"container" doc:"The isolation in which the call would run, if it needs one."`
+	Durable   bool               `json:"durable" doc:"Whether the policy makes the call durable: it is stored before it runs."`
+}
+
+// PolicyApproval says who must approve a call.
+type PolicyApproval struct {
+	By        string   `json:"by" enum:"caller,groups" doc:"caller: whoever makes the call confirms it; groups: members of groups approve it."`
+	Groups    []string `json:"groups" nullable:"false" doc:"The groups whose members may approve it."`
+	Needed    int      `json:"needed" minimum:"1" doc:"How many different people must approve it."`
+	ExpiresMS int64    `json:"expires_ms" doc:"How long the call waits, in milliseconds. Then it has expired."`
+}
+
+// argumentKinds are of the errors for arguments.
+var argumentKinds = []schema.Kind{schema.KindInvalidArguments, schema.KindInvalidRequest, schema.KindTooLarge}
+
+// TestPolicy returns what the gate decides on the call for its principal now, with the draft in
+// place of the policy of the platform where draft is not nil. The gate is the one that decides on
+// calls. Nothing is run, held or recorded, quotas are not charged, and standing permissions, which
+// can approve a held call, are not looked at. Errors: KindNotFound for a server or tool that
+// there is not, or that the tenant of the principal does not see.
+func (c *Calls) TestPolicy(call *schema.Call, draft *risk.Policy) (*PolicyDecision, error) {
+	gate := c.o.Gate
+	if draft != nil {
+		gate = gate.With(draft)
+	}
+	v, err := gate.Admit(call)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, err
+	}
+	d := &PolicyDecision{Arguments: ArgumentsUnchecked, Errors: []schema.Fault{}, Reasons: []string{}}
+	if err != nil {
+		e := schema.AsError(err)
+		d.Error = &records.ViewError{Kind: e.Kind, Detail: e.Detail}
+		if slices.Contains(argumentKinds, e.Kind) {
+			d.Arguments, d.Errors = ArgumentsInvalid, notnull.List(e.Faults)
+		}
+	}
+	if d.Decision, d.Rule = v.Decision(err); d.Decision == "" { // the policy was not asked
+		d.Decision = risk.Refused
+		return d, nil
+	}
+	a := &v.Assessment
+	d.Arguments, d.Version, d.Level, d.Reasons = ArgumentsValid, a.Version, max(a.Level, risk.Low), notnull.List(a.Reasons)
+	if d.Sandbox, d.Durable = a.Sandbox, a.Durable; a.Approval != nil {
+		d.Approval = &PolicyApproval{
+			By: a.Approval.By, Groups: notnull.List(a.Approval.Groups), Needed: a.Approval.Needed, ExpiresMS: a.Approval.Expires.Milliseconds(),
+		}
+	}
+	return d, nil
+}

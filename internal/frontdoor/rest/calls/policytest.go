@@ -1,0 +1,114 @@
+package calls
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// PolicyTestRequest is the body of POST /policy/test.
+type PolicyTestRequest struct {
+	Server    schema.ServerID      `json:"server" doc:"The id of the server."`
+	Tool      string               `json:"tool" doc:"The name of the tool."`
+	Arguments json.RawMessage      `json:"arguments,omitempty" doc:"The arguments. The default is an empty object."`
+	Policy    string               `json:"policy,omitempty" doc:"A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires."`
+	Principal *PolicyTestPrincipal `json:"principal,omitempty" doc:"Whose call it is; the default is the caller. It requires what a dry run of a policy requires."`
+}
+
+// PolicyTestPrincipal is whose call is judged.
+type PolicyTestPrincipal struct {
+	Name   string          `json:"name" doc:"The name of the principal."`
+	Owner  string          `json:"owner,omitempty" doc:"The person or team behind the name."`
+	Groups []string        `json:"groups,omitempty" doc:"The groups of the principal."`
+	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; the default is default. Its policy is used as well."`
+}
+
+// testPolicy is POST /policy/test. The arguments are neither stored nor logged.
+func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.PolicyDecision, error) {
+	limit := maxDraftBody + c.limits.ArgumentBytes + submit.EnvelopeBytes
+	body, err := x.ReadBody(r, limit)
+	if err != nil {
+		return nil, err
+	}
+	members, err := httpapi.ReadObject(body, limit, c.limits.ArgumentDepth+1, "server", "tool", "arguments", "policy", "principal")
+	if err != nil {
+		return nil, err
+	}
+	call := &schema.Call{Principal: x.Principal}
+	if err := submit.ReadMembers(members, call, c.limits.MaxTimeout); err != nil {
+		return nil, err
+	}
+	text, drafted := "", members["policy"] != nil
+	if drafted || members["principal"] != nil {
+		if err := x.MayDo(operationDryRun); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(httpapi.ReadMember(members, "policy", false, "a string, the text of a policy file", &text), readPrincipal(members["principal"], call)); err != nil {
+		return nil, schema.AsError(err)
+	}
+	var draft *risk.Policy
+	if drafted {
+		if draft, err = readDraft(text); err != nil {
+			return nil, err
+		}
+	}
+	return c.calls.TestPolicy(call, draft)
+}
+
+// readPrincipal reads whose call it is, where the request says so. What the credential of
+// that principal leaves out is not known.
+func readPrincipal(raw json.RawMessage, call *schema.Call) error {
+	if raw == nil {
+		return nil
+	}
+	members, err := httpapi.ReadObject(raw, len(raw), 2, "name", "owner", "groups", "tenant")
+	if err != nil {
+		return httpapi.BadMember("principal", "an object with name, owner, groups and tenant")
+	}
+	p := schema.Principal{}
+	for _, err := range []error{
+		httpapi.ReadMember(members, "name", true, "a string", &p.Name),
+		httpapi.ReadMember(members, "owner", false, "a string", &p.Owner),
+		httpapi.ReadMember(members, "groups", false, "a list of strings", &p.Groups),
+		httpapi.ReadMember(members, "tenant", false, "a string, the name of a tenant", &p.Tenant),
+	} {
+		if err != nil {
+			e := schema.AsError(err)
+			for i := range e.Faults {
+				e.Faults[i].Pointer = "/principal" + e.Faults[i].Pointer
+			}
+			return e
+		}
+	}
+	if p.Name == "" {
+		return httpapi.BadMember("principal", "an object with a name that is not empty")
+	}
+	if !p.Tenant.OrDefault().Valid() {
+		return httpapi.BadMember("principal", "an object whose tenant is the name of a tenant")
+	}
+	call.Principal = p
+	return nil
+}
+
+func (c *handlers) opTestPolicy(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/policy/test", "test-policy", openapi.TagCalls, "Test a call against the policy",
+		"Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. "+
+			"It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[PolicyTestRequest]()), true, "The call, and what it is judged by.", map[string]any{
+		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"},
+		"policy": "rules:\n  - name: greetings\n    match: {tool: echo}\n    when: 'args.message.startsWith(\"hello\")'\n    approval: {groups: [approvers]}\n",
+	})
+	return op
+}
