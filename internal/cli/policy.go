@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,20 +25,32 @@ func policyCommand() *cobra.Command {
 			return checkPolicy(outOf(cmd), args[0])
 		},
 	}
+	return group("policy", "Check and test a policy", check, testCommand(), dryRunCommand())
+}
+
+func testCommand() *cobra.Command {
 	var file string
-	test := &cobra.Command{
-		Use:   "test [--policy FILE] CALLS...",
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "test [--policy FILE] [--live] CALLS...",
 		Short: "Test a policy against example calls",
 		Long: "test applies the policy to each example call as the front door and the workers would, and prints the deciding rule and the reason. " +
-			"If an example states an expectation and the result differs, the exit code is 1. It does not require a running Callyard.",
-		Example: "  callyard policy test --policy policy.yaml calls.yaml",
+			"If an example states an expectation and the result differs, the exit code is 1. It does not require a running Callyard.\n\n" +
+			"With --live, the running Callyard at --url decides, with its tools, their schemas and its policy, or with the policy in --policy in place of it. Nothing is run, held or recorded. " +
+			"The calls are judged as yours, unless an example names a principal. --policy and a principal require a key that may do a dry run.",
+		Example: "  callyard policy test --policy policy.yaml calls.yaml\n  callyard policy test --live calls.yaml",
 		Args:    takes(1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return testPolicy(outOf(cmd), file, args)
-		},
 	}
-	test.Flags().StringVar(&file, "policy", "", "the policy file (default: the built-in policy)")
-	return group("policy", "Check and test a policy", check, test, dryRunCommand())
+	cmd.Flags().StringVar(&file, "policy", "", "the policy file (default: the built-in policy, or with --live the policy in force)")
+	cmd.Flags().BoolVar(&live, "live", false, "have the running Callyard at --url decide")
+	onLive := withClient(func(ctx context.Context, c *client, args []string) error { return testLive(ctx, c, file, args) })
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if live {
+			return onLive(cmd, args)
+		}
+		return testPolicy(outOf(cmd), file, args)
+	}
+	return cmd
 }
 
 // readPolicy reads a policy with all of its faults; "" is the default one.
@@ -128,7 +141,27 @@ func testPolicy(out screen, policy string, files []string) error {
 	if err != nil {
 		faults = append(faults, err)
 	}
-	var results []tried
+	examples, faults := readExamples(files, faults)
+	if len(faults) > 0 {
+		return fail(exitUsage, "%w", errors.Join(faults...))
+	}
+	report := testReport{Version: p.Version(), Calls: make([]tried, 0, len(examples))}
+	for i := range examples {
+		a := p.Assess(&examples[i].Input)
+		report.Calls = append(report.Calls, examples[i].tried(&a))
+	}
+	return report.show(out)
+}
+
+// fileExample is an example call with the file that has it.
+type fileExample struct {
+	risk.Example
+	path string
+}
+
+// readExamples reads the examples of all files. What is wrong with them is appended to faults.
+func readExamples(files []string, faults []error) ([]fileExample, []error) {
+	var all []fileExample
 	for _, path := range files {
 		source, err := os.ReadFile(path)
 		if err != nil {
@@ -141,47 +174,53 @@ func testPolicy(out screen, policy string, files []string) error {
 			continue
 		}
 		for i := range examples {
-			if p != nil {
-				results = append(results, try(p, path, &examples[i]))
-			}
+			all = append(all, fileExample{examples[i], path})
 		}
 	}
-	if len(faults) > 0 {
-		return fail(exitUsage, "%w", errors.Join(faults...))
-	}
-	unmet := 0
-	for i := range results {
-		if len(results[i].Unmet) > 0 {
-			unmet++
-		}
-	}
-	if out.structured() {
-		err = out.value(struct {
-			Version string  `json:"policy_version"`
-			Calls   []tried `json:"calls"`
-		}{p.Version(), results})
-	} else {
-		err = showTried(out, results)
-	}
-	if err != nil {
-		return err
-	}
-	if unmet > 0 {
-		return fail(exitUnmet, "%d of %s did not have the expected result.", unmet, count(len(results), "call"))
-	}
-	return nil
+	return all, faults
 }
 
-func try(p *risk.Policy, path string, e *risk.Example) tried {
-	a := p.Assess(&e.Input)
+func (e *fileExample) where() string { return e.path + ":" + strconv.Itoa(e.Line) }
+
+// tried is the example with its assessment.
+func (e *fileExample) tried(a *risk.Assessment) tried {
 	t := tried{
-		Name: e.Name, Where: path + ":" + strconv.Itoa(e.Line), Server: e.Input.Server, Tool: e.Input.Tool,
-		Level: a.Level, Deny: a.Deny, Rule: a.Rule, Sandbox: a.Sandbox, Durable: a.Durable, Reasons: a.Reasons, Unmet: e.Expect.Unmet(a),
+		Name: e.Name, Where: e.where(), Server: e.Input.Server, Tool: e.Input.Tool,
+		Level: a.Level, Deny: a.Deny, Rule: a.Rule, Sandbox: a.Sandbox, Durable: a.Durable, Reasons: a.Reasons, Unmet: e.Expect.Unmet(*a),
 	}
 	if a.Approval != nil {
 		t.Approval, t.Groups, t.Needed = a.Approval.By, a.Approval.Groups, a.Approval.Needed
 	}
 	return t
+}
+
+// testReport is what `policy test` prints, in the shape of --output json.
+type testReport struct {
+	Version string  `json:"policy_version"`
+	Calls   []tried `json:"calls"`
+}
+
+// show prints the report. The error says how many expectations are not met.
+func (r *testReport) show(out screen) error {
+	unmet := 0
+	for i := range r.Calls {
+		if len(r.Calls[i].Unmet) > 0 {
+			unmet++
+		}
+	}
+	var err error
+	if out.structured() {
+		err = out.value(r)
+	} else {
+		err = showTried(out, r.Calls)
+	}
+	if err != nil {
+		return err
+	}
+	if unmet > 0 {
+		return fail(exitUnmet, "%d of %s did not have the expected result.", unmet, count(len(r.Calls), "call"))
+	}
+	return nil
 }
 
 // showTried prints the table, and below it what differs from the expectations.

@@ -128,3 +128,35 @@ func TestPolicyCheckSaysWhatIsWrongOrDoubtful(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestPolicyTestLiveAsksTheRunningCallyard(t *testing.T) {
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{
+		"POST /policy/test": jsonAnswer(`{"decision":"held","arguments":"valid","errors":[],"policy_version":"sha256:1","risk_level":2,"rule":"pay","reasons":["It is much."],"approval":{"by":"groups","groups":["finance"],"needed":2,"expires_ms":600000},"durable":false}`),
+	})
+	refused := openDoor(t, map[string]answer{
+		"POST /policy/test": jsonAnswer(`{"decision":"refused","arguments":"invalid","errors":[{"pointer":"/amount","message":"expected a number"}],"error":{"kind":"invalid_arguments","detail":"They do not fit."},"reasons":[],"durable":false}`),
+	})
+	policy := policyFile(t, "policy.yaml", testedPolicy)
+	good := policyFile(t, "calls.yaml", "- {server: bank, tool: pay, arguments: {amount: 9007199254740993}, expect: {level: 2, rule: pay, approval: groups}}\n")
+	bad := policyFile(t, "bad.yaml", "- {server: bank, tool: pay, principal: {name: ci, groups: [dev]}, expect: {deny: true}}\n")
+	stated := policyFile(t, "stated.yaml", "- {server: bank, tool: pay, risk_level: 1}\n")
+	for _, c := range []struct {
+		url      string
+		args     []string
+		code     int
+		out, err string
+	}{
+		{d.URL, []string{good}, exitOK, "held for 2 of finance", ""},
+		{d.URL, []string{good, "--json"}, exitOK, `"policy_version":"sha256:1"`, ""},
+		{d.URL, []string{bad, "--policy", policy}, exitUnmet, "deny should be true but is false.", "1 of 1 call"},
+		{refused.URL, []string{good}, exitUnmet, `They do not fit. "/amount": expected a number`, "1 of 1 call"},
+		{d.URL, []string{stated}, exitUsage, "", "stated.yaml:1: risk_level"},
+		{d.URL, []string{good, "--policy", filepath.Join(t.TempDir(), "gone")}, exitUsage, "", "cannot be read"},
+	} {
+		stdout, stderr, code := typed(t, "", append([]string{"policy", "test", "--live", "--url", c.url}, c.args...)...)
+		if code != c.code || !strings.Contains(strings.ReplaceAll(stdout, `": "`, `":"`), c.out) || !strings.Contains(stderr, c.err) {
+			t.Errorf("%q: code %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
+		}
+	}
+}

@@ -366,3 +366,18 @@ func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 		t.Errorf("the default tenant: %d", status)
 	}
 }
+
+// TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun tests calls as keys that may look at the
+// tool, of which one is an administrator, but not of the default tenant.
+func TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun(t *testing.T) {
+	w := openTown(t)
+	for _, as := range []string{"reader", "wide"} {
+		for body, want := range map[string]int{
+			`{"server":"s","tool":"read"}`: http.StatusOK, `{"server":"s","tool":"read","policy":"rules: []"}`: http.StatusForbidden, `{"server":"s","tool":"read","principal":{"name":"ada"}}`: http.StatusForbidden,
+		} {
+			if status, _, answer := w.with(w.blues[as], "POST", "/policy/test", body, "Content-Type", "application/json"); status != want {
+				t.Errorf("%s %s: %d %s", as, body, status, answer)
+			}
+		}
+	}
+}

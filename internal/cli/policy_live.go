@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"reflect"
+	"strconv"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// livePolicyTest is the body of POST /policy/test. Arguments stay the bytes that the file has.
+type livePolicyTest struct {
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Policy    *string         `json:"policy,omitempty"`
+	Principal *livePrincipal  `json:"principal,omitempty"`
+}
+
+type livePrincipal struct {
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// testLive has a running Callyard judge the examples, with the policy in the file in place of its
+// own where one is named.
+func testLive(ctx context.Context, c *client, policy string, files []string) error {
+	var draft *string
+	var faults []error
+	if policy != "" {
+		source, err := os.ReadFile(policy)
+		if err != nil {
+			return fail(exitUsage, "The policy cannot be read: %w.", err)
+		}
+		if _, err := risk.Parse(source, policy); err != nil {
+			faults = append(faults, err)
+		}
+		draft = new(string(source))
+	}
+	examples, faults := readExamples(files, faults)
+	for i := range examples {
+		if e := &examples[i]; e.Input.ServerRisk != 0 || e.Input.TrustAnnotations || e.Input.Definition != nil {
+			faults = append(faults, fail(exitUsage, "%s: risk_level, trust_annotations and definition cannot be tested with --live: the running servers have them.", e.where()))
+		}
+	}
+	if len(faults) > 0 {
+		return fail(exitUsage, "%w", errors.Join(faults...))
+	}
+	report := testReport{Calls: make([]tried, 0, len(examples))}
+	for i := range examples {
+		t, version, err := askLive(ctx, c, &examples[i], draft)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			report.Version = version
+		}
+		report.Calls = append(report.Calls, t)
+	}
+	return report.show(c.out)
+}
+
+// askLive has one example judged. version is that of the policy, "" where it was not asked.
+func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t tried, version string, err error) {
+	asked := livePolicyTest{Server: e.Input.Server, Tool: e.Input.Tool, Arguments: e.Input.Arguments, Policy: draft}
+	// An example without a principal has the name local.
+	if p := &e.Input.Principal; !reflect.DeepEqual(*p, schema.Principal{Name: "local"}) {
+		asked.Principal = &livePrincipal{p.Name, p.Owner, p.Groups}
+	}
+	body, err := plainjson.Marshal(asked)
+	if err != nil {
+		return t, "", fail(exitUsage, "%s: the arguments are not valid JSON.", e.where())
+	}
+	var d callyard.PolicyDecision
+	if _, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.TestPolicyWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
+	}, &d); err != nil {
+		return t, "", err
+	}
+	a := assessed(&d)
+	return e.tried(&a), deref(d.PolicyVersion), nil
+}
+
+// assessed is the answer as an assessment, so that it is compared and shown as that of a file.
+func assessed(d *callyard.PolicyDecision) risk.Assessment {
+	a := risk.Assessment{Deny: d.Decision == "refused", Rule: deref(d.Rule), Durable: d.Durable, Reasons: d.Reasons}
+	if d.RiskLevel != nil {
+		a.Level = int(*d.RiskLevel)
+	}
+	if d.Sandbox != nil {
+		a.Sandbox = string(*d.Sandbox)
+	}
+	if p := d.Approval; p != nil {
+		a.Approval = &risk.Approval{By: string(p.By), Groups: p.Groups, Needed: int(p.Needed), Expires: time.Duration(p.ExpiresMs) * time.Millisecond}
+	}
+	if d.Error != nil && len(a.Reasons) == 0 {
+		a.Reasons = []string{d.Error.Detail}
+		for _, f := range d.Errors {
+			a.Reasons = append(a.Reasons, strconv.Quote(f.Pointer)+": "+f.Message)
+		}
+	}
+	return a
+}
