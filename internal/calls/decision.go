@@ -50,7 +50,7 @@ var argumentKinds = []schema.Kind{schema.KindInvalidArguments, schema.KindInvali
 // calls. Nothing is run, held or recorded, quotas are not charged, and standing permissions, which
 // can approve a held call, are not looked at. Errors: KindNotFound for a server or tool that
 // there is not, or that the tenant of the principal does not see.
-func (c *Calls) TestPolicy(call *schema.Call, draft *risk.Policy) (*PolicyDecision, error) {
+func TestPolicy(c *Calls, call *schema.Call, draft *risk.Policy) (*PolicyDecision, error) {
 	gate := c.o.Gate
 	if draft != nil {
 		gate = gate.With(draft)

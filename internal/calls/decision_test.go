@@ -62,7 +62,7 @@ func TestATestedCallIsDecidedAsTheGateDecides(t *testing.T) {
 		for i := range calls {
 			calls[i] = anyCall(rnd)
 			tested := *calls[i]
-			got[i], errs[i] = c.TestPolicy(&tested, draft)
+			got[i], errs[i] = TestPolicy(c, &tested, draft)
 		}
 		if n := countRecords(t, c); n != before {
 			t.Fatalf("testing made %d records", n-before)
@@ -79,7 +79,7 @@ func TestATestedCallIsDecidedAsTheGateDecides(t *testing.T) {
 				continue
 			}
 			seen[compare(t, call, got[i], recordedOf(t, c, call.ID), err)]++
-			if again, _ := c.TestPolicy(call, nil); again.Decision != got[i].Decision || again.Rule != got[i].Rule || again.Version != got[i].Version {
+			if again, _ := TestPolicy(c, call, nil); again.Decision != got[i].Decision || again.Rule != got[i].Rule || again.Version != got[i].Version {
 				t.Errorf("in force: %+v, as a draft: %+v", again, got[i])
 			}
 		}

@@ -154,7 +154,9 @@ func TestPolicyTestLiveAsksTheRunningCallyard(t *testing.T) {
 		{d.URL, []string{stated}, exitUsage, "", "stated.yaml:1: risk_level"},
 		{d.URL, []string{good, "--policy", filepath.Join(t.TempDir(), "gone")}, exitUsage, "", "cannot be read"},
 	} {
-		stdout, stderr, code := typed(t, "", append([]string{"policy", "test", "--live", "--url", c.url}, c.args...)...)
+		root := testRoot()
+		root.AddCommand(policyCommand())
+		stdout, stderr, code := typedOn(t, root, "", append([]string{"policy", "test", "--live", "--url", c.url}, c.args...)...)
 		if code != c.code || !strings.Contains(strings.ReplaceAll(stdout, `": "`, `":"`), c.out) || !strings.Contains(stderr, c.err) {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
 		}

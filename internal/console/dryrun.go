@@ -27,7 +27,7 @@ type draftView struct {
 
 // tryDraft shows what a draft of a policy would have decided on the recorded calls, or tests
 // the call that the page has.
-func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c policyPages) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	page := policyPage{Test: readTest(r), Draft: draftView{Token: v.Token(Root + "/policy"), Text: strings.ReplaceAll(f.Get("draft"), "\r\n", "\n"), Since: f.Get("since")}}
 	d := &page.Draft
@@ -39,7 +39,7 @@ func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) erro
 		return c.testCall(w, r, v, &page)
 	}
 	since := c.o.Now().Add(-ago).UTC()
-	result, err := get[callyard.PolicyDryRun](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+	result, err := get[callyard.PolicyDryRun](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.DryRunPolicy(ctx, callyard.PolicyDryRunRequest{Policy: d.Text, Since: &since})
 	})
 	status := http.StatusOK
@@ -59,7 +59,7 @@ func (c *Console) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) erro
 }
 
 // showPolicy shows what became of a form of the page.
-func (c *Console) showPolicy(w http.ResponseWriter, r *http.Request, v Visit, status int, page *policyPage) error {
+func (c policyPages) showPolicy(w http.ResponseWriter, r *http.Request, v Visit, status int, page *policyPage) error {
 	if err := c.inForce(r.Context(), v, page); err != nil {
 		return c.orKey(w, r, err)
 	}

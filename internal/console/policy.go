@@ -14,6 +14,9 @@ import (
 // maxChecked is how many tools one check of the policy page takes: what the API takes.
 const maxChecked = 200
 
+// policyPages are the handlers of the policy page.
+type policyPages struct{ *Console }
+
 type policyPage struct {
 	Asked    string
 	Tools    []callyard.PreflightTool
@@ -30,7 +33,7 @@ type policyPage struct {
 type inForce struct{ Process, Part, Version string }
 
 // policy shows which policy the processes use, and what it decides for tools that are named.
-func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
+func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page := policyPage{Asked: strings.TrimSpace(r.URL.Query().Get("tools")), Draft: draftView{Token: v.Token(Root + "/policy"), Since: "7d"}}
 	if err := c.inForce(r.Context(), v, &page); err != nil {
 		return c.orKey(w, r, err)
@@ -38,7 +41,7 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error 
 	page.Draft.Text = page.Rules
 	names := strings.Fields(page.Asked)
 	if page.TooMany = len(names) > maxChecked; len(names) > 0 && !page.TooMany {
-		all, err := get[callyard.Preflight](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		all, err := get[callyard.Preflight](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
 		})
 		if err != nil {
@@ -50,9 +53,9 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request, v Visit) error 
 }
 
 // inForce fills in which policy the processes use, and its text.
-func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error {
+func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) error {
 	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
-		return get[callyard.ConfigurationStatus](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return get[callyard.ConfigurationStatus](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.GetConfiguration(ctx)
 		})
 	})
@@ -66,7 +69,7 @@ func (c *Console) inForce(ctx context.Context, v Visit, page *policyPage) error 
 			}
 		}
 	}
-	page.Rules, err = rules(ctx, c, v)
+	page.Rules, err = rules(ctx, c.Console, v)
 	return err
 }
 

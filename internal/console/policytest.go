@@ -48,7 +48,7 @@ func readTest(r *http.Request) testView {
 }
 
 // testCall shows what the policy decides on a call. Nothing is run.
-func (c *Console) testCall(w http.ResponseWriter, r *http.Request, v Visit, page *policyPage) error {
+func (c policyPages) testCall(w http.ResponseWriter, r *http.Request, v Visit, page *policyPage) error {
 	t := &page.Test
 	status, body := http.StatusOK, t.request(page.Draft.Text)
 	switch {
@@ -57,7 +57,7 @@ func (c *Console) testCall(w http.ResponseWriter, r *http.Request, v Visit, page
 	case body == nil:
 		status = http.StatusUnprocessableEntity
 	default:
-		result, err := get[callyard.PolicyDecision](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		result, err := get[callyard.PolicyDecision](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.TestPolicyWithBody(ctx, "application/json", bytes.NewReader(body))
 		})
 		if schema.KindOf(err) == schema.KindUnauthenticated {

@@ -1,4 +1,4 @@
-package rest_test
+package rest
 
 import (
 	"encoding/json"

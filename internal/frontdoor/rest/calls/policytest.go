@@ -63,7 +63,7 @@ func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.Poli
 			return nil, err
 		}
 	}
-	return c.calls.TestPolicy(call, draft)
+	return calls.TestPolicy(c.calls, call, draft)
 }
 
 // readPrincipal reads whose call it is, where the request says so. What the credential of
