@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -47,6 +48,9 @@ func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.Poli
 	call := &schema.Call{Principal: x.Principal}
 	if err := submit.ReadMembers(members, call, c.limits.MaxTimeout); err != nil {
 		return nil, err
+	}
+	if !bytes.HasPrefix(call.Arguments, []byte("{")) {
+		return nil, httpapi.BadMember("arguments", "an object")
 	}
 	text, drafted := "", members["policy"] != nil
 	if drafted || members["principal"] != nil {
