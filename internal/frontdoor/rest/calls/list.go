@@ -37,7 +37,7 @@ func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals 
 		return of, []string{who.Name}, nil
 	}
 	if who.Grant == nil || !who.Has(scope.ReadAllCalls, scope.Admin, scope.AdminTenant) {
-		return schema.Tenants{}, nil, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
+		return schema.Tenants{}, nil, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal. The calls of others need a key with the scope calls:read:all or with the role auditor, tenant-admin or platform-admin.")
 	}
 	if who.Tenant.Is(schema.DefaultTenant) && who.Has(scope.ReadAllCalls, scope.Admin) {
 		of = schema.AllTenants()
