@@ -88,7 +88,7 @@ func (b *besieged) know(t testing.TB) {
 	server := id("everything")
 	b.doorKnows = hostile.Known{
 		"/servers/{id}": server, "/servers/{id}/tools": server, "/servers/{id}/prompts": server, "/servers/{id}/resources": server, "/servers/{id}/resources/templates": server,
-		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/workers/{id}/drain": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
+		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "POST /workers/{id}/drain": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
 		"/keys/{id}": id(key.ID), "PATCH /keys/{id}": id(key.ID), "/keys/{id}/rotate": id(key.ID), "DELETE /keys/{id}": id("nobody"),
 		"/evaluations/{id}": id("known"), "/evaluations/{id}/page": id("known"),
