@@ -131,7 +131,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	public, _ := c.Public()
 	a := &Approver{o: o, keys: keys}
 	if o.Listener != nil {
-		a.listener, err = listen.On(o.Listener, c.CertFile, c.KeyFile, o.Log)
+		a.listener, err = listen.On(o.Listener, listen.TLS{Cert: c.CertFile, Key: c.KeyFile}, o.Log)
 	} else {
 		a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log)
 	}

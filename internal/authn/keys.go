@@ -34,6 +34,9 @@ type Key struct {
 	Limits scope.Limits `yaml:"limits"`
 	// Hash is "sha256:" and the hex SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
+	// Certificate is a URI or DNS name of a client certificate, in place of Hash: whoever shows
+	// such a certificate is the principal.
+	Certificate string `yaml:"certificate"`
 	// Expires is when the key ends; the zero time means never.
 	Expires time.Time `yaml:"expires"`
 }
@@ -59,8 +62,9 @@ type Keys struct {
 
 // table is one state of the keys; it is never changed.
 type table struct {
-	bySum  map[[sha256.Size]byte]*entry
-	byName map[string]*entry
+	bySum         map[[sha256.Size]byte]*entry
+	byCertificate map[string]*entry
+	byName        map[string]*entry
 }
 
 type entry struct {
@@ -112,7 +116,7 @@ func (k *Keys) Replace(keys []Key) error {
 }
 
 func tableOf(keys []Key) (*table, []Fault) {
-	t := &table{bySum: make(map[[sha256.Size]byte]*entry, len(keys)), byName: make(map[string]*entry, len(keys))}
+	t := &table{bySum: make(map[[sha256.Size]byte]*entry, len(keys)), byCertificate: make(map[string]*entry), byName: make(map[string]*entry, len(keys))}
 	var faults []Fault
 	for i, key := range keys {
 		fault := func(field, format string, args ...any) {
@@ -142,6 +146,12 @@ func tableOf(keys []Key) (*table, []Fault) {
 			e.principal.Grant = &scope.Grant{Scopes: scope.Of(key.Role.Scopes()), ID: key.Name, Role: key.Role}
 		}
 		t.byName[key.Name] = e
+		if key.Certificate != "" {
+			if field, wrong := t.addCertificate(&key, e); wrong != "" {
+				fault(field, "%s", wrong)
+			}
+			continue
+		}
 		var wrong string
 		if e.sum, wrong = parseHash(key.Hash); wrong != "" {
 			fault("hash", "%s", wrong)
@@ -172,7 +182,7 @@ func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 }
 
 // Configured says whether there are any keys.
-func (k *Keys) Configured() bool { return len(k.table.Load().bySum) > 0 }
+func (k *Keys) Configured() bool { return len(k.table.Load().byName) > 0 }
 
 // Known is a configured key.
 type Known struct {
@@ -263,7 +273,7 @@ func (k *Keys) Refuse(r *http.Request, reason string) error {
 // KindUnauthenticated. It takes no lock and, where it returns nil, no memory.
 func (k *Keys) Valid(principal string) error {
 	t := k.table.Load()
-	if len(t.bySum) == 0 || principal == Local {
+	if len(t.byName) == 0 || principal == Local {
 		return nil
 	}
 	if e := t.byName[principal]; e != nil {
@@ -284,11 +294,14 @@ func (e *entry) valid() error {
 // is never changed.
 var errNone = schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
 
+// Sent reports whether a request has a credential in its headers.
+func Sent(h http.Header) bool { return len(h["Authorization"])+len(h["X-Api-Key"]) > 0 }
+
 // Credential finds the one credential of a request; bearer says that it is in the header
 // Authorization. The error is a *schema.Error of KindUnauthenticated.
 func Credential(h http.Header) (credential string, bearer bool, err error) {
 	authorization, keys := h["Authorization"], h["X-Api-Key"]
-	if len(authorization)+len(keys) == 0 {
+	if !Sent(h) {
 		return "", false, errNone
 	}
 	found := ""

@@ -121,6 +121,7 @@ func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
 	c.PublicURL, c.Issuers, c.Sets, c.Evaluations = o.Config.PublicURL, o.Config.Issuers, o.Config.Sets, o.Config.Evaluations
+	c.CertFile, c.KeyFile, c.ClientCAFile = o.Config.CertFile, o.Config.KeyFile, o.Config.ClientCAFile
 	if o.Config.OpenBatches > 0 {
 		c.OpenBatches = o.Config.OpenBatches
 	}

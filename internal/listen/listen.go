@@ -4,7 +4,8 @@
 // It promises that a certificate that is renewed in its files is shown to the connections
 // that come after that, without a restart, and that a certificate which cannot be read
 // changes nothing: the one before stays in use. It offers HTTP/1.1 over TLS 1.2 and 1.3;
-// for HTTP/2, put a proxy before it. It asks no client for a certificate.
+// for HTTP/2, put a proxy before it. Where there is a file of authorities, it asks clients for a
+// certificate, and refuses one that none of them has issued; a client may show none.
 package listen
 
 import (
@@ -20,6 +21,15 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 )
+
+// TLS are the PEM files of an address. The zero value serves plain HTTP.
+type TLS struct {
+	// Cert is the certificate with its chain, Key its key.
+	Cert, Key string
+	// ClientCAs are the authorities of client certificates; "": clients are not asked for one. It is
+	// read again when it changes, as the others are.
+	ClientCAs string
+}
 
 // Validate says what is wrong with the keys cert_file and key_file of a section.
 func Validate(certFile, keyFile string) []config.Fault {
@@ -48,19 +58,36 @@ func Open(ctx context.Context, address, certFile, keyFile string, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return On(l, certFile, keyFile, log)
+	return On(l, TLS{Cert: certFile, Key: keyFile}, log)
+}
+
+// OpenMutual is Open for an address that may ask clients for a certificate.
+func OpenMutual(ctx context.Context, address string, files TLS, log *slog.Logger) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return On(l, files, log)
 }
 
 // On is Open for an address at which l listens already. It closes l on an error.
-func On(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
-	if certFile == "" {
+func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
+	if files.Cert == "" {
 		return l, nil
 	}
-	shown := &pair{cert: certFile, key: keyFile, log: log}
+	shown := &pair{cert: files.Cert, key: files.Key, log: log}
 	if err := shown.load(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}), nil
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}
+	if files.ClientCAs != "" {
+		a := &authorities{file: files.ClientCAs, log: log}
+		if err := a.load(c); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		c = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: c.NextProtos, GetCertificate: shown.get, GetConfigForClient: a.get}
+	}
+	return tls.NewListener(l, c), nil
 }
 
 // pair is a certificate and its key, as their files have them. It is safe for

@@ -84,6 +84,9 @@ func (c Approver) Validate() []config.Fault {
 		if !k.Limits.None() {
 			faults.Addf(fmt.Sprintf("keys[%d].limits", i), "count at front doors only. Omit them.")
 		}
+		if k.Certificate != "" {
+			faults.Addf(fmt.Sprintf("keys[%d].certificate", i), "counts at front doors only; give the key a hash.")
+		}
 		if k.Role != "" {
 			faults.Addf(fmt.Sprintf("keys[%d].role", i), "counts at front doors only; who may approve is decided by groups. Omit it.")
 		}

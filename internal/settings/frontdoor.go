@@ -68,6 +68,9 @@ type FrontDoor struct {
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
+	// ClientCAFile has the authorities of client certificates; empty: clients are not asked for
+	// one. Keys with a Certificate say whom they stand for.
+	ClientCAFile string `yaml:"client_ca_file"`
 	// DrainDelay is how long readiness is red before the front door stops to
 	// take connections, so that a load balancer sees it; DrainGrace how long
 	// calls under way may take after that.
@@ -97,6 +100,14 @@ func (c FrontDoor) Validate() []config.Fault {
 	c.ToolLabels.validate(&faults)
 	c.Embeddings.validate(&faults)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
+	if c.ClientCAFile != "" && c.CertFile == "" {
+		faults.Addf("client_ca_file", "needs TLS: set cert_file and key_file, or omit client_ca_file.")
+	}
+	for i, key := range c.Keys {
+		if key.Certificate != "" && c.ClientCAFile == "" {
+			faults.Addf(fmt.Sprintf("keys[%d].certificate", i), "needs client_ca_file: without it clients are not asked for certificates.")
+		}
+	}
 	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
 	faults.Positive("argument_depth", c.ArgumentDepth > 0)
 	faults.Positive("call_timeout", c.CallTimeout > 0)

@@ -270,7 +270,7 @@ func (in *inspection) files() {
 		switch {
 		case err != nil:
 			in.add(k.Path, errors.New("cannot be read: "+err.Error()+"."))
-		case strings.HasSuffix(k.Path, ".ca_file") && !x509.NewCertPool().AppendCertsFromPEM(text):
+		case strings.HasSuffix(k.Path, "ca_file") && !x509.NewCertPool().AppendCertsFromPEM(text):
 			in.add(k.Path, errors.New("contains no certificate in PEM format."))
 		}
 	}

@@ -1,7 +1,9 @@
 package callers
 
 import (
-	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"net/http"
 	"sync/atomic"
 
@@ -74,6 +76,11 @@ func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, 
 
 // identify is Authenticate for any tenant.
 func (c *Callers) identify(r *http.Request, path string) (schema.Principal, error) {
+	if c.o.Keys.Configured() && !authn.Sent(r.Header) {
+		if shown := authn.ClientCertificate(r); shown != nil {
+			return c.ofCertificate(r, shown)
+		}
+	}
 	credential, bearer, err := authn.Credential(r.Header)
 	if err == nil && c.o.Issued != nil && issued.Looks(credential) {
 		return c.ofKey(r, credential)
@@ -90,7 +97,7 @@ func (c *Callers) identify(r *http.Request, path string) (schema.Principal, erro
 	if !bearer {
 		return schema.Principal{}, c.o.Keys.Refuse(r, "An access token must be sent as Authorization: Bearer TOKEN.")
 	}
-	who, err := c.ofToken(r.Context(), credential, path)
+	who, err := c.ofToken(r, credential, path)
 	if schema.KindOf(err) == schema.KindUnauthenticated {
 		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
 	}
@@ -112,10 +119,25 @@ func (c *Callers) ofKey(r *http.Request, credential string) (schema.Principal, e
 	return who, err
 }
 
-func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Principal, error) {
-	t, err := c.o.Tokens.Verify(ctx, raw, c.Resource(path))
+// ofCertificate finds whose client certificate it is, where nothing else says who calls.
+func (c *Callers) ofCertificate(r *http.Request, shown *x509.Certificate) (schema.Principal, error) {
+	who, ok, err := c.o.Keys.OfCertificate(shown)
+	if err == nil && !ok {
+		err = schema.Errorf(schema.KindUnauthenticated, "No key stands for your client certificate. Ask the operator to add an entry with its URI or DNS name to front_door.keys, or send an API key.")
+	}
+	if err != nil {
+		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+	}
+	return who, nil
+}
+
+func (c *Callers) ofToken(r *http.Request, raw, path string) (schema.Principal, error) {
+	t, err := c.o.Tokens.Verify(r.Context(), raw, c.Resource(path))
 	if err != nil {
 		return schema.Principal{}, err
+	}
+	if t.Thumbprint != "" && t.Thumbprint != thumbprint(authn.ClientCertificate(r)) { // for each request: the verifier knows the token for a minute
+		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: it is bound to a client certificate that this connection has not shown.")
 	}
 	if c.o.Ended.Has(t.Grant) { // looked up for each request: the verifier knows the token for a minute
 		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: the person has ended the access of the program.")
@@ -123,6 +145,15 @@ func (c *Callers) ofToken(ctx context.Context, raw, path string) (schema.Princip
 	who := t.Principal
 	who.Grant = &scope.Grant{Scopes: t.Scopes, Member: c.o.Member, Access: t.Grant, ID: t.Issuer + "\x00" + t.Subject + "\x00" + string(t.Tenant), Caller: &scope.CallerToken{Token: scope.Bearer(raw), Expires: t.Expires}}
 	return who, nil
+}
+
+// thumbprint is x5t#S256 of a certificate (RFC 8705, section 3.1); "" for none.
+func thumbprint(c *x509.Certificate) string {
+	if c == nil {
+		return ""
+	}
+	sum := sha256.Sum256(c.Raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // Continues returns nil while a principal that has been let in may continue to read what it began

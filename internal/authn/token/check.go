@@ -3,6 +3,7 @@ package token
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"math"
 	"slices"
@@ -142,7 +143,8 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 	if use, _ := c["token_use"].(string); use != "" && use != "access" {
 		return nil, refused("it is not an access token")
 	}
-	if cnf, has := c["cnf"]; has && cnf != nil {
+	bound, ok := boundTo(c["cnf"])
+	if !ok {
 		return nil, refused("it is bound to a key of its client, and is not accepted as a bearer token")
 	}
 	for claim, values := range i.c.RequireClaims {
@@ -150,7 +152,7 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 			return nil, refused("the claim %s is not as front_door.issuers requires", claim)
 		}
 	}
-	t := &Token{Issuer: i.c.Name, Expires: expires, audiences: texts(c["aud"])}
+	t := &Token{Issuer: i.c.Name, Expires: expires, Thumbprint: bound, audiences: texts(c["aud"])}
 	t.everywhere = anyOf(t.audiences, i.c.Audiences)
 	if len(t.audiences) == 0 {
 		return nil, refused("it has no audience")
@@ -160,6 +162,22 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 		return nil, refused("it has no subject")
 	}
 	return t, i.fill(t, c)
+}
+
+// boundTo reads the claim cnf (RFC 7800): the thumbprint of a client certificate (RFC 8705), or "" where
+// there is no claim. ok is false for a token that is bound to anything else, or to nothing that can be
+// read.
+func boundTo(cnf any) (thumbprint string, ok bool) {
+	if cnf == nil {
+		return "", true
+	}
+	of, ok := cnf.(map[string]any)
+	if !ok || len(of) != 1 {
+		return "", false
+	}
+	thumbprint, ok = of["x5t#S256"].(string)
+	raw, err := base64.RawURLEncoding.DecodeString(thumbprint)
+	return thumbprint, ok && err == nil && len(raw) == sha256.Size
 }
 
 // fill sets what the configuration maps.

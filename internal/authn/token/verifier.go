@@ -57,6 +57,9 @@ type Token struct {
 	Tenant                         schema.TenantID
 	Scopes                         scope.Set
 	Expires                        time.Time
+	// Thumbprint is x5t#S256 of the client certificate that the token is bound to (RFC 8705): it
+	// counts with that certificate only. "" for a bearer token.
+	Thumbprint string
 
 	audiences  []string
 	everywhere bool // one of them is configured

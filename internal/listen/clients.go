@@ -1,0 +1,65 @@
+package listen
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// authorities are those of client certificates, as their file has them. It is safe for concurrent
+// use.
+type authorities struct {
+	file string
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	now   *tls.Config // of connections that come now
+	stamp time.Time   // when the file was changed that was read last
+}
+
+// load makes the configuration of connections of another one and the authorities of the file.
+func (a *authorities) load(of *tls.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	info, err := os.Stat(a.file)
+	if err != nil {
+		return fmt.Errorf("reading the authorities of client certificates: %w; check client_ca_file", err)
+	}
+	a.now = of
+	return a.loadAt(info.ModTime())
+}
+
+func (a *authorities) loadAt(stamp time.Time) error {
+	a.stamp = stamp
+	text, err := os.ReadFile(a.file)
+	pool := x509.NewCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = errors.New("it has no certificate in PEM form")
+	}
+	if err != nil {
+		return fmt.Errorf("reading the authorities of client certificates in %s: %w", a.file, err)
+	}
+	c := a.now.Clone()
+	c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, pool
+	// A ticket would let a client continue with authorities that are not in the file any more.
+	c.SessionTicketsDisabled = true
+	a.now = c
+	return nil
+}
+
+// get is asked at each handshake.
+func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if info, err := os.Stat(a.file); err == nil && !info.ModTime().Equal(a.stamp) {
+		if err := a.loadAt(info.ModTime()); err != nil {
+			a.log.Warn("reading the changed authorities of client certificates failed; the previous ones are used until the file changes again", "error", err)
+		}
+	}
+	return a.now, nil
+}
