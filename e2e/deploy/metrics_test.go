@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http/httptest"
 	"regexp"
@@ -92,7 +93,13 @@ func names(text string) map[string]bool {
 func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 	f := openFabric(t, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
-	_, door := ask(t, "GET", f.door+"/metrics", "", agentKey)
+	var door string
+	eventually(t, "the states that are looked at each second", func() error {
+		if _, door = ask(t, "GET", f.door+"/metrics", "", agentKey); !strings.Contains(door, "callyard_waiting_calls{") {
+			return errors.New("no server has waiting calls")
+		}
+		return nil
+	})
 	_, worker := ask(t, "GET", f.probes+"/metrics", "")
 	_, approver := ask(t, "GET", f.metrics+"/metrics", "")
 	for role, page := range map[string]string{"frontdoor": door, "worker": worker, "approver": approver} {
