@@ -133,7 +133,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if o.Listener != nil {
 		a.listener, err = listen.On(o.Listener, listen.TLS{Cert: c.CertFile, Key: c.KeyFile}, o.Log)
 	} else {
-		a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log)
+		a.listener, err = listen.Open(ctx, c.Listen, listen.TLS{Cert: c.CertFile, Key: c.KeyFile}, o.Log)
 	}
 	if err != nil {
 		var taken *net.OpError

@@ -183,7 +183,7 @@ func (e *environments) start(ctx context.Context, metrics *telemetry.Metrics, p 
 	if err != nil {
 		return err
 	}
-	l, err := listen.Open(ctx, e.cfg.FrontDoor.Listen, e.cfg.FrontDoor.CertFile, e.cfg.FrontDoor.KeyFile, p.Log)
+	l, err := listen.Open(ctx, e.cfg.FrontDoor.Listen, listen.TLS{Cert: e.cfg.FrontDoor.CertFile, Key: e.cfg.FrontDoor.KeyFile}, p.Log)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w; --listen names another address", e.cfg.FrontDoor.Listen, err)
 	}

@@ -149,15 +149,15 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "batch", view{Title: "Batch " + id, Here: Root + "/batches", Live: page.V.Open, Page: page})
 }
 
-// maxTogether is how many held calls people decide at once: what the page of several calls takes.
-const maxTogether = 50
+// MaxTogether is how many held calls people decide at once: what the page of several calls takes.
+const MaxTogether = 50
 
 // together is the address of the page on which people decide the first of the held calls at once;
 // empty where there are no two that they decide.
 func together(held []callyard.HeldCall) string {
 	ids := url.Values{}
 	for _, h := range held {
-		if h.By != callyard.HeldCallByCaller && len(ids["id"]) < maxTogether {
+		if h.By != callyard.HeldCallByCaller && len(ids["id"]) < MaxTogether {
 			ids.Add("id", h.ApprovalID)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -190,105 +189,6 @@ func (Credential) String() string { return "[a credential]" }
 
 // GoString hides the credential.
 func (c Credential) GoString() string { return c.String() }
-
-func (b *Book) place(s *Server, person string) []byte { return place(string(s.ID), s.origin(), person) }
-
-// keyOf names the row of a person.
-func keyOf(s *Server, person string) string {
-	return credentialtable.Key(tenantOf(person), s.ID, person)
-}
-
-// dataPlace is the place of a row for the data keys.
-func dataPlace(key string) []string { return []string{"credential", key} }
-
-// read returns the row of a person; nil where there is none that is for this server.
-func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64, error) {
-	key := keyOf(s, person)
-	sealed, revision, err := b.rows.Fresh(ctx, key)
-	if former := credentialtable.FormerKey(s.ID, person); errors.Is(err, bus.ErrNotFound) && former != key {
-		sealed, revision, err = b.moved(ctx, person, former, key)
-	}
-	switch {
-	case errors.Is(err, bus.ErrNotFound):
-		return nil, 0, nil
-	case err != nil:
-		return nil, 0, err
-	}
-	plain, err := b.open(ctx, s, person, key, sealed)
-	if err != nil {
-		return nil, revision, err
-	}
-	r := &row{}
-	if err := json.Unmarshal(plain, r); err != nil {
-		return nil, revision, errUnreadable
-	}
-	return r, revision, nil
-}
-
-// open decrypts a row.
-func (b *Book) open(ctx context.Context, s *Server, person, key string, sealed []byte) (plain []byte, err error) {
-	if b.data != nil {
-		var gone interface{ Gone() bool }
-		sealed, err = b.data.Open(ctx, sealed, dataPlace(key)...)
-		switch {
-		case errors.As(err, &gone):
-			return nil, errUnreadable
-		case err != nil:
-			return nil, err
-		}
-	}
-	return b.keys.open(sealed, b.place(s, person))
-}
-
-// moved gives the row that a version up to 0.1.0 wrote for a person of a tenant the key that it
-// has now, and returns it. Of all who move it at once one wins.
-func (b *Book) moved(ctx context.Context, person, former, key string) (sealed []byte, revision uint64, err error) {
-	inner, was, err := b.rows.Fresh(ctx, former)
-	if err != nil {
-		return nil, 0, err
-	}
-	if sealed, err = b.cover(ctx, person, key, inner); err != nil {
-		return nil, 0, err
-	}
-	revision, err = b.rows.Create(ctx, key, sealed)
-	if errors.Is(err, bus.ErrConflict) {
-		return b.rows.Fresh(ctx, key)
-	}
-	if err == nil {
-		err = b.rows.Remove(ctx, former, was)
-	}
-	return sealed, revision, err
-}
-
-// cover encrypts a row with the data key of the person's tenant.
-func (b *Book) cover(ctx context.Context, person, key string, sealed []byte) ([]byte, error) {
-	if b.data == nil {
-		return sealed, nil
-	}
-	return b.data.Seal(ctx, tenantOf(person), sealed, dataPlace(key)...)
-}
-
-func (b *Book) seal(ctx context.Context, s *Server, person string, r *row) ([]byte, error) {
-	plain, err := json.Marshal(r)
-	if err != nil {
-		return nil, errors.New("the credential cannot be stored")
-	}
-	sealed, err := b.keys.seal(plain, b.place(s, person))
-	if err != nil {
-		return nil, err
-	}
-	return b.cover(ctx, person, keyOf(s, person), sealed)
-}
-
-// store writes what a person has connected, over what was there.
-func (b *Book) store(ctx context.Context, s *Server, person string, r *row) error {
-	sealed, err := b.seal(ctx, s, person, r)
-	if err != nil {
-		return err
-	}
-	_, err = b.rows.Put(ctx, keyOf(s, person), sealed)
-	return err
-}
 
 // Get returns the credential of a person at a server, renewed where that is due. refused is
 // the version that the server did not take, 0 for none: a token of it is renewed, and a

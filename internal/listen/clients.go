@@ -22,15 +22,14 @@ type authorities struct {
 	stamp time.Time   // when the file was changed that was read last
 }
 
-// load makes the configuration of connections of another one and the authorities of the file.
-func (a *authorities) load(of *tls.Config) error {
+// load adds the authorities of the file to the configuration of connections.
+func (a *authorities) load() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	info, err := os.Stat(a.file)
 	if err != nil {
 		return fmt.Errorf("reading the authorities of client certificates: %w; check client_ca_file", err)
 	}
-	a.now = of
 	return a.loadAt(info.ModTime())
 }
 

@@ -50,19 +50,9 @@ func Scheme(certFile string) string {
 	return "https"
 }
 
-// Open listens at an address, over TLS when certFile and keyFile name PEM files: the
-// certificate with its chain, and its key. ctx bounds the opening. The handshake is made
-// at the first use of a connection, so that a server's time limits bound it.
-func Open(ctx context.Context, address, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return On(l, TLS{Cert: certFile, Key: keyFile}, log)
-}
-
-// OpenMutual is Open for an address that may ask clients for a certificate.
-func OpenMutual(ctx context.Context, address string, files TLS, log *slog.Logger) (net.Listener, error) {
+// Open listens at an address, over TLS when files names a certificate. ctx bounds the opening. The
+// handshake is made at the first use of a connection, so that a server's time limits bound it.
+func Open(ctx context.Context, address string, files TLS, log *slog.Logger) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -81,11 +71,11 @@ func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}
 	if files.ClientCAs != "" {
-		a := &authorities{file: files.ClientCAs, log: log}
-		if err := a.load(c); err != nil {
+		a := &authorities{file: files.ClientCAs, log: log, now: c.Clone()}
+		if err := a.load(); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
-		c = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: c.NextProtos, GetCertificate: shown.get, GetConfigForClient: a.get}
+		c.GetConfigForClient = a.get
 	}
 	return tls.NewListener(l, c), nil
 }

@@ -99,7 +99,7 @@ func TestARenewedCertificateIsShownAndOneThatCannotBeReadIsNot(t *testing.T) {
 	dir, began := t.TempDir(), time.Now().Add(-time.Hour)
 	cert, key, first := certificate(t, dir, 1, began)
 	var said bytes.Buffer
-	l, err := listen.Open(t.Context(), "127.0.0.1:0", cert, key, slog.New(slog.NewTextHandler(&said, nil)))
+	l, err := listen.Open(t.Context(), "127.0.0.1:0", listen.TLS{Cert: cert, Key: key}, slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestARenewedCertificateIsShownAndOneThatCannotBeReadIsNot(t *testing.T) {
 }
 
 func TestPlainWithoutACertificate(t *testing.T) {
-	l, err := listen.Open(t.Context(), "127.0.0.1:0", "", "", slog.New(slog.DiscardHandler))
+	l, err := listen.Open(t.Context(), "127.0.0.1:0", listen.TLS{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestACertificateThatCannotBeReadAtTheStartIsAFault(t *testing.T) {
 	cert, key, _ := certificate(t, dir, 1, time.Now())
 	other, _, _ := certificate(t, t.TempDir(), 2, time.Now())
 	for name, files := range map[string][2]string{"missing": {cert, filepath.Join(dir, "none")}, "of another key": {other, key}} {
-		l, err := listen.Open(context.Background(), "127.0.0.1:0", files[0], files[1], slog.New(slog.DiscardHandler))
+		l, err := listen.Open(context.Background(), "127.0.0.1:0", listen.TLS{Cert: files[0], Key: files[1]}, slog.New(slog.DiscardHandler))
 		if err == nil {
 			_ = l.Close()
 			t.Errorf("%s: it listens", name)

@@ -158,7 +158,10 @@ func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.P
 	if err != nil {
 		return nil, err
 	}
-	return q, v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q))
+	if err := v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q)); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
 // addBytes adds the bytes of an approval, and how its tool has changed since the last one.

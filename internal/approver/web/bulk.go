@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
 	// maxBulk is how many calls are decided with one request.
-	maxBulk = 50
+	maxBulk = console.MaxTogether
 	// maxBulkBytes is how many bytes of arguments one page shows; the first
 	// call is always on it, whole.
 	maxBulkBytes = 4 << 20

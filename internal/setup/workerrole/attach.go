@@ -24,7 +24,7 @@ func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worke
 	if c.Listen == "" {
 		return nil
 	}
-	l, err := listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, log)
+	l, err := listen.Open(ctx, c.Listen, listen.TLS{Cert: c.CertFile, Key: c.KeyFile}, log)
 	if err != nil {
 		return fmt.Errorf("listening at worker.attach.listen: %w", err)
 	}

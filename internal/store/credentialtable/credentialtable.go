@@ -2,11 +2,11 @@
 // ciphertext only: what a row holds is decided by package credential. Rows are changed by
 // compare-and-set and read from the leader, so that of all who renew one at once one wins.
 //
-// The table is of the platform: it connects people to its servers. A person is asked for by a name that has the tenant in it (credential.Person), which is part
-// of the key of the row and of what its ciphertext is bound to, so that people of one name in
-// two tenants have a row each. The keys of the rows of one tenant begin with its name, so that
-// they can be found when the tenant is erased; those of the default tenant, which cannot be
-// erased, do not.
+// The table is of the platform: it connects people to its servers. A person is asked for by a
+// name that has the tenant in it (credential.Person), which is part of the key of the row and of
+// what its ciphertext is bound to, so that people of one name in two tenants have a row each.
+// The keys of the rows of one tenant begin with its name, so that they can be found when the
+// tenant is erased; those of the default tenant, which cannot be erased, do not.
 package credentialtable
 
 import (
