@@ -36,16 +36,20 @@ func signedConversation(r *rand.Rand, prefix string) (script modeltest.Script) {
 // signature of the conversation in its place, with the text that it signs.
 func TestNoSessionWithSignedAnswersIsRefused(t *testing.T) {
 	signs := []string{"anthropic:m", "gemini:m", "responses:m"}
+	all := 1000
+	if testing.Short() {
+		all = 90
+	}
 	sessions, requests := 0, 0
 	for at, spec := range signs {
 		t.Run(spec, func(t *testing.T) {
-			for seed := at; seed < 1000; seed += len(signs) {
+			for seed := at; seed < all; seed += len(signs) {
 				requests += signedSession(t, spec, rand.New(rand.NewPCG(uint64(seed), 4)))
 				sessions++
 			}
 		})
 	}
-	if sessions != 1000 {
+	if sessions != all {
 		t.Errorf("%d sessions ran", sessions)
 	}
 	t.Logf("%d sessions, %d requests", sessions, requests)

@@ -96,7 +96,10 @@ func down(err error) bool {
 }
 
 func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
-	const tokens, racers = 24, 100
+	tokens, racers := 24, 100
+	if testing.Short() {
+		tokens = 6
+	}
 	for name, f := range map[string]func(*testing.T, *confirmtest.Redis) (fault func(), after func() *confirmtest.Redis){
 		"flushed": func(t *testing.T, s *confirmtest.Redis) (func(), func() *confirmtest.Redis) {
 			return func() {
