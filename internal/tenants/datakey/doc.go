@@ -4,7 +4,7 @@
 // # What it promises
 //
 //   - What [Ring.Seal] returned can be opened for the same place only, with the data key of
-//     the same tenant (XAES-256-GCM).
+//     the same tenant (XChaCha20-Poly1305).
 //   - A data key is made when it is needed first; of all processes that make one at once one
 //     wins, and the others take its key.
 //   - [Ring.Destroy] has NATS overwrite the wrapped key. Every process that is connected drops

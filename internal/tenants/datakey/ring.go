@@ -2,6 +2,8 @@ package datakey
 
 import (
 	"context"
+	"crypto/cipher"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,6 +11,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/pkg/bus"
@@ -25,7 +29,7 @@ var magic = [...]byte{0xCA, 0xD5, 0x01}
 const idBytes = 16
 
 // Overhead is how many bytes [Ring.Seal] adds.
-const Overhead = len(magic) + idBytes + nonceBytes + tagBytes
+const Overhead = len(magic) + idBytes + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
 type keyID [idBytes]byte
 
@@ -33,7 +37,7 @@ type keyID [idBytes]byte
 type dataKey struct {
 	id     keyID
 	tenant schema.TenantID // never empty
-	xaes   *xaes
+	aead   cipher.AEAD
 }
 
 // goneError says that data cannot be had any more, whoever asks again.
@@ -172,11 +176,11 @@ func (r *Ring) unwrap(row *row) (*dataKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := newXAES(raw)
+	aead, err := chacha20poly1305.NewX(raw)
 	if err != nil {
 		return nil, err
 	}
-	return &dataKey{keyID(id), row.Tenant.OrDefault(), x}, nil
+	return &dataKey{keyID(id), row.Tenant.OrDefault(), aead}, nil
 }
 
 func wrapPlace(tenant schema.TenantID, id string) []string {
@@ -201,10 +205,9 @@ func (r *Ring) Seal(ctx context.Context, tenant schema.TenantID, plain []byte, p
 	}
 	out := make([]byte, 0, len(plain)+Overhead)
 	out = append(append(out, magic[:]...), k.id[:]...)
-	if out, err = k.xaes.seal(out, plain, placed(place)); err != nil {
-		return nil, unavailable(err)
-	}
-	return out, nil
+	nonce := make([]byte, chacha20poly1305.NonceSizeX)
+	_, _ = rand.Read(nonce) // it never fails
+	return k.aead.Seal(append(out, nonce...), nonce, plain, placed(place)), nil
 }
 
 // Open decrypts what Seal returned for the place, and returns other bytes as they are. Errors
@@ -223,7 +226,8 @@ func (r *Ring) Open(ctx context.Context, stored []byte, place ...string) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	plain, err := k.xaes.open(stored[len(magic)+idBytes:], placed(place))
+	sealed := stored[len(magic)+idBytes:]
+	plain, err := k.aead.Open(nil, sealed[:chacha20poly1305.NonceSizeX], sealed[chacha20poly1305.NonceSizeX:], placed(place))
 	if err != nil {
 		return nil, ErrUnreadable
 	}

@@ -83,7 +83,7 @@ func TestOfManyProcessesOneMakesTheKeyOfATenant(t *testing.T) {
 	}
 	all.Wait()
 	for i, b := range sealed {
-		if bytes.Contains(b, []byte("canary")) || len(b) != len("canary")+Overhead || !bytes.Equal(b[:Overhead-nonceBytes-tagBytes], sealed[0][:Overhead-nonceBytes-tagBytes]) {
+		if bytes.Contains(b, []byte("canary")) || len(b) != len("canary")+Overhead || !bytes.Equal(b[:len(magic)+idBytes], sealed[0][:len(magic)+idBytes]) {
 			t.Errorf("%d: %x", i, b)
 		}
 		// Another process than the one that sealed, whose watch may be behind.

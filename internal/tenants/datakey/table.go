@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/crypto/chacha20poly1305"
+
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -156,7 +158,7 @@ func (t *table) eraseBefore(ctx context.Context, tenant schema.TenantID, before 
 // newRow makes a data key.
 func (r *Ring) newRow(tenant schema.TenantID) (*row, error) {
 	var id keyID
-	var key [keyBytes]byte
+	var key [chacha20poly1305.KeySize]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	_, _ = rand.Read(key[:])
 	next := &row{Tenant: tenant, ID: hex.EncodeToString(id[:]), Created: time.Now().UTC().Truncate(time.Second)}
