@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
@@ -25,6 +26,10 @@ type Tenant struct {
 	Policy string `yaml:"policy"`
 	// Limits say what the tenant gets where calls wait.
 	Limits TenantLimits `yaml:"limits"`
+	// Retention is how long the payloads of its calls are kept after a call has ended, where
+	// the platform would keep them longer: from 1h to 30d. Empty: only the platform's
+	// retention counts.
+	Retention time.Duration `yaml:"retention"`
 	// Notify says where people of the tenant are told of its approvals.
 	Notify TenantNotify `yaml:"notify"`
 }
@@ -57,6 +62,13 @@ type TenantNotify struct {
 // mostTenantWeight is the largest share; package dispatch has the same bound.
 const mostTenantWeight = 1000
 
+// The bounds of a retention. What is deleted is looked for every few minutes, and nothing with
+// payloads of calls is kept for longer than the upper one.
+const (
+	minRetention = time.Hour
+	maxRetention = 30 * 24 * time.Hour
+)
+
 // Validate returns the settings that cannot be honoured; see package config.
 func (t Tenant) Validate() []config.Fault {
 	faults := config.Collector(patterns("servers", t.Servers))
@@ -70,6 +82,9 @@ func (t Tenant) Validate() []config.Fault {
 		if limit.n < 0 || limit.n > mostCount {
 			faults.Addf("limits."+limit.key, "must be a number of calls in flight from 1 to %d; omit it for 0.", mostCount)
 		}
+	}
+	if r := t.Retention; r != 0 && (r < minRetention || r > maxRetention) {
+		faults.Addf("retention", "must be from 1h to 30d; omit it to keep payloads as long as the platform does.")
 	}
 	for _, group := range slices.Sorted(maps.Keys(t.Notify.SlackChannels)) {
 		if !slackChannel.MatchString(t.Notify.SlackChannels[group]) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -140,6 +141,20 @@ func (b *Book) Limits() map[schema.TenantID]settings.TenantLimits {
 	for id, t := range b.of {
 		if t.Limits.Limited() {
 			all[id.OrDefault()] = t.Limits
+		}
+	}
+	return all
+}
+
+// Retentions returns how long payloads of calls are kept, for the tenants that say so.
+func (b *Book) Retentions() retention.Periods {
+	if b == nil {
+		return nil
+	}
+	all := make(retention.Periods)
+	for id, t := range b.of {
+		if t.Retention > 0 {
+			all[id.OrDefault()] = t.Retention
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
@@ -42,6 +43,18 @@ func TestOnlyTenantsWithNominalOrBorrowHaveLimits(t *testing.T) {
 	}
 	if l := (*tenants.Book)(nil).Limits(); l != nil {
 		t.Errorf("without the section: %+v", l)
+	}
+}
+
+func TestOnlyTenantsThatSaySoHaveARetention(t *testing.T) {
+	b := tenants.New(settings.Tenants{"red": {Retention: time.Hour}, "default": {Retention: 2 * time.Hour}, "blue": {}})
+	for tenant, want := range map[schema.TenantID]time.Duration{"red": time.Hour, "": 2 * time.Hour, "default": 2 * time.Hour, "blue": 0, "green": 0} {
+		if got := b.Retentions().Of(tenant); got != want {
+			t.Errorf("%q: %s, want %s", tenant, got, want)
+		}
+	}
+	if got := (*tenants.Book)(nil).Retentions().Of("red"); got != 0 {
+		t.Errorf("without the section: %s", got)
 	}
 }
 
