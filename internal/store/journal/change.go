@@ -23,13 +23,15 @@ func allowed(was, is *Manifest) error {
 		return internal("it has not been sealed")
 	case was.ID != is.ID, was.Kind != is.Kind, was.Principal.Name != is.Principal.Name, was.Principal.Owner != is.Principal.Owner, was.Principal.Tenant != is.Principal.Tenant,
 		!slices.Equal(was.Principal.Groups, is.Principal.Groups), !was.Created.Equal(is.Created), !was.Expires.Equal(is.Expires),
-		was.Fingerprint != is.Fingerprint, was.Key != is.Key, was.CallbackURL != is.CallbackURL, !maps.Equal(was.Labels, is.Labels):
+		was.Fingerprint != is.Fingerprint, was.Key != is.Key, was.CallbackURL != is.CallbackURL, !maps.Equal(was.Labels, is.Labels), was.LaneTenant != is.LaneTenant:
 		return internal("its purpose cannot be changed")
 	case is.Epoch < was.Epoch, is.Epoch == was.Epoch && is.Owner != was.Owner:
 		return internal("its epoch can only increase, together with a change of its owner")
 	case is.Calls < was.Calls, !was.Sealed.IsZero() && (is.Calls != was.Calls || !is.Sealed.Equal(was.Sealed)):
 		return internal("its calls have already been counted")
-	case was.Purged && !is.Purged, was.Deleted && !is.Deleted:
+	case is.Forgotten && (is.State != Ended || !is.Purged), is.Emptied && !is.Forgotten:
+		return internal("its payloads are deleted in another order")
+	case was.Purged && !is.Purged, was.Forgotten && !is.Forgotten, was.Emptied && !is.Emptied, was.Deleted && !is.Deleted:
 		return internal("deleted records cannot be restored")
 	}
 	return nil

@@ -248,7 +248,7 @@ func (c *checker) compare(ctx context.Context, id schema.BatchID, d *checked) er
 	if m.Deleted || m.Created.Before(c.since) {
 		return nil
 	}
-	aged := keep > 0 && time.Since(m.Created) > keep-time.Hour
+	aged := m.Forgotten || keep > 0 && time.Since(m.Created) > keep-time.Hour
 	for log, name := range map[Log]string{LogCalls: "calls", LogIntents: "intents", LogResults: "results"} {
 		if log != LogResults && m.Purged || log == LogResults && aged {
 			continue

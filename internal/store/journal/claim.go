@@ -31,7 +31,8 @@ func (s *Store) Claim(ctx context.Context, tenant schema.TenantID, id schema.Bat
 }
 
 // ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
-// store results in place of those that were lost.
+// store results in place of those that were lost. It is refused where the retention has taken
+// the payloads.
 func (s *Store) ClaimEnded(ctx context.Context, tenant schema.TenantID, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, schema.OnlyTenant(tenant), id, owner, &Owned{purged: true})
 }
@@ -103,7 +104,7 @@ func taken(id schema.BatchID, owner string) error {
 // the logs are read, nobody else can write to them any more.
 func (o *Owned) begin(ctx context.Context) error {
 	m, err := o.s.change(ctx, o.of, o.id, func(m *Manifest) error {
-		if m.Purged && !o.purged {
+		if m.Forgotten || m.Purged && !o.purged {
 			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls have been deleted.", o.id)
 		}
 		m.Epoch++

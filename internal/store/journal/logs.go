@@ -26,9 +26,7 @@ func (o Options) Streams() []bus.StreamSpec {
 	objects := kept
 	objects.Name, objects.What = bus.StreamObjects, "arguments and results that are too large for a record"
 	objects.Subjects, objects.Probe = []string{bus.SubjectObject + "*.*.*"}, objectSubject(bus.ProbeToken, "probe", 0)
-	// Bytes are stored before the record that points at them and so are a little older:
-	// they get an hour more.
-	objects.MaxAge = keep + time.Hour
+	objects.MaxAge = keep + keepObjects
 	keys := kept
 	keys.Name, keys.What = bus.StreamKeys, "idempotency keys"
 	keys.Subjects, keys.Expires, keys.Probe = []string{bus.SubjectKey + "*"}, true, bus.SubjectKey+bus.ProbeToken

@@ -55,7 +55,7 @@ func (c Counts) Total() uint64 {
 }
 
 // Manifest is a journal's record of itself. Fields up to Labels are set when it
-// is made and stay; the others are changed by [Store.Change] and by the package.
+// is made and stay, as does LaneTenant; the others are changed by [Store.Change] and by the package.
 type Manifest struct {
 	// ID is a plain token of up to 64 characters; [Store.Create] makes one when
 	// it is empty.
@@ -78,6 +78,9 @@ type Manifest struct {
 	// Trace is the W3C trace context of the request that made it, where there are
 	// traces.
 	Trace string `json:"trace,omitempty"`
+	// LaneTenant is the tenant of all calls of a lane, by [schema.TenantID.OrDefault]; empty
+	// where tenants share it.
+	LaneTenant schema.TenantID `json:"lane_tenant,omitempty"`
 
 	State   State     `json:"state"`
 	Ending  Ending    `json:"ending,omitempty"`
@@ -97,6 +100,10 @@ type Manifest struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 	// Purged says that the calls are not kept any more; results still are.
 	Purged bool `json:"purged,omitempty"`
+	// Forgotten says that the retention of its tenant is over: neither calls nor results are
+	// kept any more. Emptied says that they have been deleted.
+	Forgotten bool `json:"forgotten,omitempty"`
+	Emptied   bool `json:"emptied,omitempty"`
 	// Deleted says that nothing is kept any more. It is seen by watchers only.
 	Deleted bool `json:"deleted,omitempty"`
 	// Secret is what [Store.Secret] returns. Each manifest repeats it, so that it is

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	LostKey func(hash string) bool
 	// DataKeys encrypt arguments and results; nil: they are not encrypted.
 	DataKeys *datakey.Ring
+	// Retention says of which tenants payloads are forgotten before the streams forget them.
+	Retention retention.Periods
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -51,6 +54,9 @@ const (
 	maxTries = 64
 	// lookFor is how long a writer that lost the reply looks for its own write.
 	lookFor = 2 * time.Second
+	// keepObjects is how much longer than results large bytes are kept: they are stored before
+	// the record that points at them.
+	keepObjects = time.Hour
 	// keepDeleted is how long watchers can hear of a deletion.
 	keepDeleted = time.Minute
 )
@@ -89,6 +95,10 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey, ring: o.DataKeys,
 	}
 	s.inline = min(maxInline, s.most/2)
+	s.view.retention, s.view.keepPayloads = o.Retention, st.logs.keepResults()
+	if s.view.keepPayloads > 0 {
+		s.view.keepPayloads += keepObjects
+	}
 	if s.watch, err = s.manifests.watch(ctx, s.seen); err != nil {
 		return nil, err
 	}
@@ -293,7 +303,7 @@ func (m *Manifest) keep(ended time.Duration) time.Duration {
 	case m.Deleted:
 		return keepDeleted
 	case m.State == Ended:
-		return ended
+		return max(ended-time.Since(m.Ended), time.Second) // other writes do not count again
 	}
 	return 0
 }

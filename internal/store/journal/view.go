@@ -5,19 +5,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/internal/kit/watchers"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // view is what this process knows of manifests: all of journals that have not ended,
 // and the latest of those that have.
 type view struct {
-	maxEnded int
+	maxEnded     int
+	retention    retention.Periods
+	keepPayloads time.Duration // for tenants without a retention; 0: for ever
 
 	mu       sync.RWMutex
 	rows     map[schema.BatchID]row
 	unended  map[schema.BatchID]row // those of rows that have not ended
+	due      map[schema.BatchID]due // those with payloads that a retention takes, also where rows has them no more
 	ended    []schema.BatchID       // ids in the order in which they were seen to end
 	watchers watchers.Set[*Manifest]
 }
@@ -28,7 +33,7 @@ type row struct {
 }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}, due: map[schema.BatchID]due{}}
 }
 
 // put takes in a write unless a newer one is known.
@@ -39,6 +44,7 @@ func (v *view) put(m *Manifest, revision uint64) {
 	if known && was.revision >= revision {
 		return
 	}
+	v.noteLocked(m)
 	if m.Deleted {
 		delete(v.rows, m.ID)
 		delete(v.unended, m.ID)
