@@ -91,6 +91,10 @@ type Approval struct {
 	// that was read.
 	Private []byte `json:"private,omitempty"`
 
+	// Forgotten says that the retention of its tenant is over. Such a record counts like none;
+	// nothing else is left of it than its ids, its state and its times.
+	Forgotten bool `json:"forgotten,omitempty"`
+
 	// Write is a random mark of the write that made this record. A writer that
 	// lost the reply knows its own write by it.
 	Write string `json:"write,omitempty"`

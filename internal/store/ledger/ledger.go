@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	LostBefore time.Time
 	// DataKeys encrypt arguments, results and reasons; nil: they are not encrypted.
 	DataKeys *datakey.Ring
+	// Retention says of which tenants held calls are forgotten sooner, by [Ledger.Forget]. A
+	// process that never calls it needs none.
+	Retention retention.Periods
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -78,6 +82,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 		return nil, err
 	}
 	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[schema.ApprovalID]*turn{}}, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
+	l.view.retention, l.view.maxAge = o.Retention, store.records.MaxAge()
 	if l.allowed, err = bus.OpenTable(ctx, conn, permissionsTable, func(p *Permission) string { return bus.Token(p.ID) }, nil); err != nil {
 		return nil, err
 	}
@@ -209,7 +214,7 @@ func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.Approval
 		return nil, r, readError(err, id)
 	}
 	a, err := l.store.decode(ctx, r.Head)
-	if err == nil && !of.Include(a.Binding.Tenant) {
+	if err == nil && (a.Forgotten || !of.Include(a.Binding.Tenant)) {
 		return nil, Stored{}, NoApproval(id)
 	}
 	return a, r, err
@@ -354,6 +359,9 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		if now, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
 		}
+		if now.Forgotten {
+			return nil, NoApproval(id)
+		}
 		revision = r.Revision
 	}
 	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id)
@@ -376,6 +384,9 @@ func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f 
 		}
 		if now, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
+		}
+		if now.Forgotten {
+			return nil, NoApproval(id)
 		}
 		if revision = r.Revision; revision != 0 {
 			extra = r.Body
@@ -415,7 +426,7 @@ func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.Approval
 		return nil, 0, readError(err, id)
 	}
 	a, err := r.store.decode(ctx, found.Head)
-	if err == nil && !of.Include(a.Binding.Tenant) {
+	if err == nil && (a.Forgotten || !of.Include(a.Binding.Tenant)) {
 		return nil, 0, NoApproval(id)
 	}
 	return a, found.Revision, err

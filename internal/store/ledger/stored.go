@@ -207,6 +207,9 @@ func (r *Records) putPart(ctx context.Context, at place, id schema.ApprovalID, k
 // part reads what putPart stored.
 func (r *Records) part(ctx context.Context, at place, id schema.ApprovalID, kind, name string, n int) ([]byte, error) {
 	m, err := r.at(at).Last(ctx, at.subject(id, kind, name, n), bus.Either)
+	if err == nil && len(m.Data) == 0 {
+		err = bus.ErrNotFound // it was forgotten
+	}
 	return m.Data, err
 }
 

@@ -16,6 +16,7 @@ import (
 // arguments too while they are open, as far as there is room.
 type view struct {
 	maxEnded int
+	retains  // due is guarded by mu
 
 	mu       sync.RWMutex
 	rows     map[schema.ApprovalID]row
@@ -41,16 +42,21 @@ const (
 )
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retains: retains{due: map[schema.ApprovalID]due{}}}
 }
 
 // put takes in a write unless a newer one is known, and says whether it is the
-// newest now.
+// newest now. A record that is forgotten leaves the view.
 func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	was, known := v.rows[a.ID]
 	if known && was.sequence > sequence {
+		return false
+	}
+	v.noteLocked(a, revision)
+	if a.Forgotten {
+		v.removeLocked(a.ID)
 		return false
 	}
 	v.releaseLocked(a.ID)
