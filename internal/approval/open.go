@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -41,6 +42,8 @@ type InstanceOptions struct {
 	LostBefore time.Time
 	// DataKeys encrypt what is stored of calls; nil: nothing is encrypted.
 	DataKeys *datakey.Ring
+	// Retention: see [ledger.Options].
+	Retention retention.Periods
 	// Traces: see [Options].
 	Traces *telemetry.Traces
 	// Log receives what cannot be told to a caller. It must be set.
@@ -60,7 +63,7 @@ type Instance struct {
 
 // OpenInstance opens the ledger, the audit record and the tokens; ctx bounds that.
 func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
-	book, err := ledger.Open(ctx, o.Conn, ledger.Options{LostBefore: o.LostBefore, DataKeys: o.DataKeys, Log: o.Log})
+	book, err := ledger.Open(ctx, o.Conn, ledger.Options{LostBefore: o.LostBefore, DataKeys: o.DataKeys, Retention: o.Retention, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (a *acceptor) accept(ctx context.Context, s Submission, rec journal.CallRec
 	}
 	inTime, cancel := bound(ctx)
 	defer cancel()
-	l, leave, err := a.lanes.use(inTime)
+	l, leave, err := a.lanes.use(inTime, call.Principal.Tenant)
 	if err != nil {
 		queued()
 		return nil, err

@@ -2,6 +2,8 @@ package batch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,72 +14,143 @@ import (
 )
 
 // lane is the journal of a front door's single durable calls. Many of them share
-// one write. A lane is followed by a new one now and then, so that it stays short.
+// one write. A lane is followed by a new one now and then, so that it stays short, and ends
+// when it is old, also where no call comes.
+//
+// Calls of a tenant whose payloads go with its retention have a lane of their own: a journal is
+// forgotten as a whole, some time after its last call.
 type lane struct {
 	job    *job
 	writer *journal.Writer
 	opened time.Time
+	left   chan struct{} // closed when nobody is given it any more
 
 	users sync.WaitGroup
 }
 
-// lanes has the lane of this front door. It is safe for concurrent use.
+// lanes has the lanes of this front door. It is safe for concurrent use.
 type lanes struct {
 	o    *Options
 	jobs *jobs
 	ctx  context.Context // ends when no more work is taken
 	work *sync.WaitGroup
 
-	turn *semaphore.Weighted // one at a time looks after the lane; who waits may give up
-	lane *lane
+	mu    sync.Mutex
+	lines map[schema.TenantID]*line // by the tenant whose lane it is; "" is that of all others
+}
+
+// line is one lane after the other.
+type line struct {
+	tenant schema.TenantID
+	turn   *semaphore.Weighted // one at a time looks after the lane; who waits may give up
+	lane   *lane
 }
 
 func newLanes(ctx context.Context, o *Options, js *jobs, work *sync.WaitGroup) *lanes {
-	return &lanes{o: o, jobs: js, ctx: ctx, work: work, turn: semaphore.NewWeighted(1)}
+	return &lanes{o: o, jobs: js, ctx: ctx, work: work, lines: make(map[schema.TenantID]*line)}
 }
 
-// close lets the lane end. The context of the lanes must have ended.
+// of returns the line for calls of the tenant.
+func (ls *lanes) of(tenant schema.TenantID) *line {
+	own := schema.TenantID("")
+	if ls.o.Store.Retention(tenant) > 0 {
+		own = tenant.OrDefault()
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.lines[own] == nil {
+		ls.lines[own] = &line{tenant: own, turn: semaphore.NewWeighted(1)}
+	}
+	return ls.lines[own]
+}
+
+// age is when a lane of the line is followed by a new one: its payloads are kept for the
+// retention after its last call, so it must be much shorter.
+func (ls *lanes) age(n *line) time.Duration {
+	if r := ls.o.Store.Retention(n.tenant); n.tenant != "" && r > 0 {
+		return min(ls.o.LaneAge, r/laneParts)
+	}
+	return ls.o.LaneAge
+}
+
+// laneParts is how much of a retention a lane takes at most: a quarter.
+const laneParts = 4
+
+// close lets the lanes end. The context of the lanes must have ended.
 func (ls *lanes) close() {
-	if err := ls.turn.Acquire(context.Background(), 1); err != nil {
-		return // it never fails: nothing ends that context
-	}
-	defer ls.turn.Release(1)
-	if ls.lane != nil {
-		ls.work.Go(ls.lane.retire)
-		ls.lane = nil
+	ls.mu.Lock()
+	all := slices.Collect(maps.Values(ls.lines))
+	ls.mu.Unlock()
+	for _, n := range all {
+		if err := n.turn.Acquire(context.Background(), 1); err != nil {
+			continue // it never fails: nothing ends that context
+		}
+		ls.retire(n)
+		n.turn.Release(1)
 	}
 }
 
-// use returns the lane of the moment; leave must be called when the call was
-// handed over.
-func (ls *lanes) use(ctx context.Context) (l *lane, leave func(), err error) {
-	if err := ls.turn.Acquire(ctx, 1); err != nil {
+// retire lets the lane of the line end; its turn is held.
+func (ls *lanes) retire(n *line) {
+	if n.lane != nil {
+		close(n.lane.left)
+		ls.work.Go(n.lane.retire)
+		n.lane = nil
+	}
+}
+
+// endInTime lets a lane end when it is old, also where it is not used any more.
+func (ls *lanes) endInTime(n *line, l *lane) {
+	old := time.NewTimer(ls.age(n))
+	defer old.Stop()
+	select {
+	case <-old.C:
+	case <-l.left:
+		return
+	case <-ls.ctx.Done():
+		return // close ends it
+	}
+	if err := n.turn.Acquire(ls.ctx, 1); err != nil {
+		return
+	}
+	defer n.turn.Release(1)
+	if n.lane == l {
+		ls.retire(n)
+	}
+}
+
+// use returns the lane of the moment for calls of the tenant; leave must be called when the
+// call was handed over.
+func (ls *lanes) use(ctx context.Context, tenant schema.TenantID) (l *lane, leave func(), err error) {
+	n := ls.of(tenant)
+	if err := n.turn.Acquire(ctx, 1); err != nil {
 		return nil, nil, notStored(err)
 	}
-	defer ls.turn.Release(1)
+	defer n.turn.Release(1)
 	if ls.ctx.Err() != nil {
 		e := schema.Errorf(schema.KindUnavailable, "This front door is shutting down; the call was not accepted. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, nil, e
 	}
-	if l := ls.lane; l != nil {
-		if l.job.l.life.stopping.Err() == nil && l.writer.Next() < ls.o.LaneCalls && time.Since(l.opened) < ls.o.LaneAge {
+	if l := n.lane; l != nil {
+		if l.job.l.life.stopping.Err() == nil && l.writer.Next() < ls.o.LaneCalls && time.Since(l.opened) < ls.age(n) {
 			return l, l.use(), nil
 		}
-		ls.work.Go(l.retire)
-		ls.lane = nil
+		ls.retire(n)
 	}
-	if ls.lane, err = ls.open(ctx); err != nil {
+	if l, err = ls.open(ctx, n); err != nil {
 		return nil, nil, err
 	}
-	return ls.lane, ls.lane.use(), nil
+	n.lane = l
+	ls.work.Go(func() { ls.endInTime(n, l) })
+	return l, l.use(), nil
 }
 
-func (ls *lanes) open(ctx context.Context) (*lane, error) {
+func (ls *lanes) open(ctx context.Context, n *line) (*lane, error) {
 	ctx, cancel := bound(context.WithoutCancel(ctx)) // a caller that leaves must not cost others their lane
 	defer cancel()
 	m := &journal.Manifest{
-		ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: schema.Principal{Name: ls.o.ID}, Expires: time.Now().Add(ls.o.Store.MaxLife()).UTC(),
+		ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: schema.Principal{Name: ls.o.ID}, Expires: time.Now().Add(ls.o.Store.MaxLife()).UTC(), LaneTenant: n.tenant,
 	}
 	if err := ls.o.Store.Create(ctx, m); err != nil {
 		return nil, err
@@ -91,7 +164,7 @@ func (ls *lanes) open(ctx context.Context) (*lane, error) {
 		owned.Close()
 		return nil, err
 	}
-	return &lane{job: ls.jobs.start(owned, true), writer: writer, opened: time.Now()}, nil
+	return &lane{job: ls.jobs.start(owned, true), writer: writer, opened: time.Now(), left: make(chan struct{})}, nil
 }
 
 func (l *lane) use() (leave func()) {

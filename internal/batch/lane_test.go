@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -16,14 +17,21 @@ import (
 // working is what durable calls stand on, on a NATS of its own; no worker is there.
 func working(t *testing.T) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
 	t.Helper()
+	o, js, stop, work = workingWith(t, nil)
+	return o, js, stop, work
+}
+
+// workingWith is working with the retentions of tenants.
+func workingWith(t *testing.T, periods retention.Periods) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
+	t.Helper()
 	conn := bustest.Start(t).Connect(t, "frontdoor")
 	log := slog.New(slog.DiscardHandler)
-	store, err := journal.Open(t.Context(), conn, journal.Options{Log: log})
+	store, err := journal.Open(t.Context(), conn, journal.Options{Retention: periods, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	book, err := ledger.Open(t.Context(), conn, ledger.Options{Log: log})
+	book, err := ledger.Open(t.Context(), conn, ledger.Options{Retention: periods, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +43,83 @@ func working(t *testing.T) (o *Options, js *jobs, stop context.CancelFunc, work 
 	return o, newJobs(ctx, o, testIDs, work), stop, work
 }
 
+// take stores a call that ends at once in the lane of the tenant.
+func take(t *testing.T, ls *lanes, tenant schema.TenantID) schema.BatchID {
+	t.Helper()
+	l, leave, err := ls.use(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	rec := journal.CallRecord{Method: methodAnswers, Principal: schema.Principal{Name: "ann", Tenant: tenant}, Accepted: time.Now()}
+	if _, err := l.writer.Append(t.Context(), []journal.CallRecord{rec}); err != nil {
+		t.Fatal(err)
+	}
+	return l.job.l.owned.ID()
+}
+
+func TestATenantWithARetentionHasALaneOfItsOwn(t *testing.T) {
+	o, js, stop, work := workingWith(t, retention.Periods{"red": time.Hour, schema.DefaultTenant: 2 * time.Hour, "long": 30 * 24 * time.Hour})
+	ls := newLanes(js.ctx, o, js, work)
+	lanes := make(map[schema.TenantID]schema.BatchID)
+	for _, tenant := range []schema.TenantID{"red", "blue", "green", "", "long"} {
+		lanes[tenant] = take(t, ls, tenant)
+		if again := take(t, ls, tenant.OrDefault()); again != lanes[tenant] {
+			t.Errorf("calls of %q are in %s and %s", tenant, lanes[tenant], again)
+		}
+	}
+	if lanes["blue"] != lanes["green"] || lanes["blue"] != lanes["long"] || lanes["red"] == lanes["blue"] || lanes["red"] == lanes[""] || lanes[""] == lanes["blue"] {
+		t.Errorf("the lanes are %v", lanes)
+	}
+	for tenant, want := range map[schema.TenantID]time.Duration{"red": 15 * time.Minute, "": 30 * time.Minute, "blue": o.LaneAge, "long": o.LaneAge} {
+		if got := ls.age(ls.of(tenant)); got != want {
+			t.Errorf("a lane of %q is used for %s, want %s", tenant, got, want)
+		}
+	}
+	stop()
+	ls.close()
+	js.stop()
+	work.Wait()
+	for tenant, id := range lanes {
+		m, err := o.Store.Get(t.Context(), tenant, id)
+		if err != nil || m.Sealed.IsZero() {
+			t.Errorf("the lane of %q: %+v, %v", tenant, m, err)
+		}
+		if want := map[schema.TenantID]schema.TenantID{"red": "red", "": schema.DefaultTenant}[tenant]; m.LaneTenant != want {
+			t.Errorf("the lane of %q says that it is of %q", tenant, m.LaneTenant)
+		}
+	}
+}
+
+func TestALaneEndsWhenItIsOldAlsoIfNoCallComes(t *testing.T) {
+	o, js, stop, work := working(t)
+	o.LaneAge = time.Nanosecond
+	over := make(chan *journal.Manifest, 100)
+	defer o.Store.Watch(schema.AllTenants(), func(m *journal.Manifest) { over <- m })()
+	ls := newLanes(js.ctx, o, js, work)
+	_, leave, err := ls.use(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	for m := range over {
+		if m.State == journal.Ended {
+			break
+		}
+	}
+	stop()
+	ls.close()
+	js.stop()
+	work.Wait()
+}
+
 func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 	o, js, stop, work := working(t)
 	o.LaneCalls = 2
 	ls := newLanes(js.ctx, o, js, work)
 	var ids []schema.BatchID
 	for range 3 {
-		l, leave, err := ls.use(t.Context())
+		l, leave, err := ls.use(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +133,7 @@ func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 		t.Errorf("the calls went to %v", ids)
 	}
 	stop()
-	if _, _, err := ls.use(t.Context()); schema.KindOf(err) != schema.KindUnavailable || !schema.AsError(err).Retryable {
+	if _, _, err := ls.use(t.Context(), ""); schema.KindOf(err) != schema.KindUnavailable || !schema.AsError(err).Retryable {
 		t.Errorf("a front door that stops took a call: %v", err)
 	}
 	ls.close()
@@ -76,16 +154,16 @@ func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 func TestWhoWaitsForTheLaneCanLeave(t *testing.T) {
 	o, js, stop, work := working(t)
 	ls := newLanes(js.ctx, o, js, work)
-	if err := ls.turn.Acquire(t.Context(), 1); err != nil {
+	if err := ls.of("").turn.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, _, err := ls.use(left); schema.KindOf(err) != schema.KindUnavailable {
+	if _, _, err := ls.use(left, ""); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("it waited: %v", err)
 	}
-	ls.turn.Release(1)
-	_, done, err := ls.use(t.Context())
+	ls.of("").turn.Release(1)
+	_, done, err := ls.use(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func (o *Options) settleEnded(ctx context.Context, ids *IDs) {
 	}
 	keep := o.Store.MaxLife() // results are kept for twice that time
 	for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
-		if !o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
+		if m.Forgotten || !o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
 			continue
 		}
 		if err := o.settleOne(ctx, ids, m); err != nil && schema.KindOf(err) != schema.KindConflict {

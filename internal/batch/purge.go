@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// purgeEvery is how often the calls of ended batches are looked through.
+// purgeEvery is how often it is looked for what is to be deleted.
 const purgeEvery = 10 * time.Minute
 
-// purge forgets the calls of batches that ended long ago, until ctx ends.
+// purge forgets what is kept no longer, until ctx ends. All front doors do so.
 func (o *Options) purge(ctx context.Context) {
 	tick := time.NewTicker(purgeEvery)
 	defer tick.Stop()
@@ -21,18 +22,60 @@ func (o *Options) purge(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			o.forget(ctx, now)
+			o.purgeCalls(ctx, now)
 		}
-		for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
-			if m.Purged || time.Since(m.Ended) < o.KeepCalls {
-				continue
+	}
+}
+
+// forget forgets the payloads of tenants whose retention is over at a time: of journals that
+// have ended, and of held calls.
+func (o *Options) forget(ctx context.Context, now time.Time) {
+	for _, j := range o.Store.Overdue(now) {
+		bounded, cancel := bound(ctx)
+		err := o.Store.Forget(bounded, j.Tenant, j.ID)
+		cancel()
+		switch schema.KindOf(err) {
+		case "", schema.KindNotFound: // it is not kept any more
+		case schema.KindConflict:
+			o.Log.Debug("the payloads of a journal cannot be deleted yet", "journal", j.ID, "error", err)
+		default:
+			if ctx.Err() == nil {
+				o.Log.Warn("deleting the payloads of a journal failed; it is tried again", "journal", j.ID, "error", err)
 			}
-			bounded, cancel := bound(ctx)
-			if err := o.Store.PurgeCalls(bounded, m.Principal.Tenant, m.ID); err != nil && !errors.Is(err, context.Canceled) {
-				o.Log.Warn("deleting the calls of an ended journal failed", "journal", m.ID, "error", err)
-			}
-			cancel()
 		}
+	}
+	if err := o.Ledger.Forget(ctx, now, o.needsApproval); err != nil && ctx.Err() == nil {
+		o.Log.Warn("deleting the payloads of held calls failed; it is tried again", "error", err)
+	}
+}
+
+// needsApproval reports whether the journal of a held call may still ask how that ended: it copies
+// the result of each of its calls before it ends.
+func (o *Options) needsApproval(ctx context.Context, a *ledger.Approval) (bool, error) {
+	id, _, stored := ParseCallID(a.CallID)
+	if !stored {
+		return false, nil
+	}
+	m, err := o.Store.Get(ctx, a.Binding.Tenant, id)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return false, nil
+	}
+	return err == nil && m.State != journal.Ended, err
+}
+
+// purgeCalls forgets the calls of journals that ended long ago.
+func (o *Options) purgeCalls(ctx context.Context, now time.Time) {
+	for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
+		if m.Purged || now.Sub(m.Ended) < o.KeepCalls {
+			continue
+		}
+		bounded, cancel := bound(ctx)
+		if err := o.Store.PurgeCalls(bounded, m.Principal.Tenant, m.ID); err != nil && !errors.Is(err, context.Canceled) {
+			o.Log.Warn("deleting the calls of an ended journal failed", "journal", m.ID, "error", err)
+		}
+		cancel()
 	}
 }
 

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -14,6 +15,7 @@ type Runner struct {
 	Calls   *Calls
 	Batches *Batches
 
+	o     *Options
 	jobs  *jobs
 	lanes *lanes
 	stop  context.CancelFunc // takes no more work
@@ -25,7 +27,7 @@ type Runner struct {
 func Open(ctx context.Context, options Options) (*Runner, error) {
 	options.fill()
 	o, ids := &options, NewIDs(options.Store.Secret())
-	r := &Runner{}
+	r := &Runner{o: o}
 	working, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.jobs = newJobs(working, o, ids, &r.work)
@@ -43,6 +45,9 @@ func Open(ctx context.Context, options Options) (*Runner, error) {
 	r.work.Go(func() { o.purge(working) })
 	return r, nil
 }
+
+// Forget deletes the payloads that are due at a time. The runner does so by itself every ten minutes.
+func (r *Runner) Forget(ctx context.Context, now time.Time) { r.o.forget(ctx, now) }
 
 // Close takes no more work, lets what has left finish until ctx ends, and gives
 // the journals back. What did not finish is settled by the next owner.

@@ -28,6 +28,7 @@ type Status struct {
 	Head         schema.CallID
 	head         *journal.CallRecord
 	lost         bool // its record is
+	ended        bool // so has its journal
 	// Principal is who asked.
 	Principal schema.Principal
 }
@@ -42,6 +43,10 @@ type finder struct {
 	ids  *IDs
 	jobs *jobs
 }
+
+// lookFor is how long the result of a call is looked for whose journal has ended: a replica may
+// be behind.
+const lookFor = 2 * time.Second
 
 // standing is how one call of a conversation stands by itself.
 func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Principal, wait time.Duration) (*Status, error) {
@@ -77,6 +82,9 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 	}
 	if s.State = schema.StateQueued; f.isHeld(ctx, who.Tenant, id) {
 		s.State = schema.StateHeld
+	}
+	if s.ended {
+		wait = max(wait, lookFor) // it has a result, or had one: that is known at once
 	}
 	if wait <= 0 {
 		return s, nil
@@ -158,7 +166,14 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{CallID: id, Head: id, Index: index, Principal: m.Principal}
+	if m.Forgotten {
+		// The id is the principal's, by its name; the record with its tenant is gone.
+		if m.Kind == journal.Lane && m.LaneTenant.Is(who.Tenant) || m.Kind == journal.Batch && m.Principal.Same(&who) {
+			return nil, journal.ForgottenCall(id)
+		}
+		return nil, none
+	}
+	s := &Status{CallID: id, Head: id, Index: index, Principal: m.Principal, ended: m.State == journal.Ended}
 	if m.Kind == journal.Batch {
 		s.Batch = m.ID
 	}

@@ -121,10 +121,17 @@ func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submiss
 	if err != nil || time.Since(kept.At) < clocksDiffer { // a replica may not have it yet
 		return t, err
 	}
+	tenant, forgotten := s.Call.Principal.Tenant, false
 	if kept.Journal != "" {
+		m, getErr := c.o.Store.Get(ctx, tenant, kept.Journal)
+		forgotten = getErr == nil && m.Forgotten
 		_, err = c.finder.find(ctx, kept.CallID, s.Call.Principal)
 	} else {
-		_, _, err = c.o.Ledger.ByCall(ctx, schema.OnlyTenant(s.Call.Principal.Tenant), kept.CallID)
+		_, _, err = c.o.Ledger.ByCall(ctx, schema.OnlyTenant(tenant), kept.CallID)
+		forgotten = c.o.Ledger.Forgets(tenant, kept.At, time.Now())
+	}
+	if forgotten && schema.KindOf(err) == schema.KindNotFound {
+		return nil, journal.ForgottenKey(kept.CallID)
 	}
 	if schema.KindOf(err) == schema.KindNotFound || schema.KindOf(err) == schema.KindOutcomeUnknown {
 		return nil, journal.LostKey().WithCall(kept.CallID)

@@ -47,7 +47,7 @@ const houseTools = `{"digest":"d","definitions":{"tools":[
 
 func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.up
-	seq, method, tool := f.Seq, f.Method, f.Tool
+	seq, method, tool, secret := f.Seq, f.Method, f.Tool, secretOf(f.Payload)
 	h.wait.Go(func() {
 		if method != "" {
 			h.l.Result(to, seq, &schema.Result{Body: []byte(houseTools)})
@@ -61,10 +61,27 @@ func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 			<-h.slow
 		}
 		h.now.Add(-1)
+		if strings.HasPrefix(secret, "secret-error") {
+			h.l.Error(to, seq, schema.Errorf(schema.KindProtocol, "The server says %s.", secret), true, 0)
+			return
+		}
+		if secret != "" {
+			h.l.Result(to, seq, &schema.Result{Body: []byte(`{"told":"` + secret + `"}`)})
+			return
+		}
 		h.l.Result(to, seq, &schema.Result{Body: []byte(`{"run":` + strconv.FormatInt(n, 10) + `}`), ToolError: tool == "fail"})
 	})
 }
 func (*toolHouse) Cancel(uint64) {}
+
+// secretOf returns the argument v, which a tool says again.
+func secretOf(arguments []byte) string {
+	var a struct{ V string }
+	if json.Unmarshal(arguments, &a) != nil || !strings.HasPrefix(a.V, "secret-") {
+		return ""
+	}
+	return a.V
+}
 
 // let lets all slow calls end.
 func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }

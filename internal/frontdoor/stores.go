@@ -39,7 +39,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 	}
 	if s.approvals, err = approval.OpenInstance(ctx, approval.InstanceOptions{
 		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
-		Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log,
+		Sign: approval.Signing(o.Signer), Retention: o.Tenants.Retentions(), Traces: o.Traces, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 		return nil, err
 	}
 	s.usage = d.openUsage(ctx, s)
-	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Log: o.Log})
+	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log})
 	return s, err
 }
 
