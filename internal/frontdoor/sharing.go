@@ -21,7 +21,7 @@ type sharing struct {
 // only where a policy says so, and a policy may come to say so at any time.
 func (d *FrontDoor) openSharing() (*sharing, error) {
 	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: d.id, Own: d.ownLimits, Tenants: d.o.Tenants.Limits(), Routers: d.catalog.Routers, Held: func(p *schema.Principal) int { return batch.HeldSingly(d.stores.approvals.Ledger, p) }, Log: d.o.Log}
-	results := cache.Options{Config: d.o.Cache, DataKeys: d.o.DataKeys, Log: d.o.Log}
+	results := cache.Options{Config: d.o.Cache, DataKeys: d.o.DataKeys, Retention: d.o.Tenants.Retentions(), Log: d.o.Log}
 	s := &sharing{}
 	if d.o.Redis != nil {
 		client, err := d.o.Redis.Client()

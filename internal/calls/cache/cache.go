@@ -11,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -21,6 +22,8 @@ type Options struct {
 	// Redis keeps results for all front doors; nil: this one keeps its own in
 	// memory. It must last until Close has returned.
 	Redis redis.UniversalClient
+	// Retention says for how long results of some tenants are kept at most.
+	Retention retention.Periods
 	// DataKeys encrypt results in Redis; nil: they are not encrypted. Those in memory are
 	// dropped when a data key is destroyed.
 	DataKeys *datakey.Ring
@@ -29,10 +32,11 @@ type Options struct {
 
 // Cache keeps results. It is safe for concurrent use.
 type Cache struct {
-	kept   store
-	memory *memory // the same, where it is in memory
-	most   int
-	log    *slog.Logger
+	kept      store
+	memory    *memory // the same, where it is in memory
+	most      int
+	retention retention.Periods
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	flights map[flightKey]*flight
@@ -52,7 +56,7 @@ func Open(o Options) *Cache {
 	if o.Config == (settings.Cache{}) {
 		o.Config = settings.CacheDefaults()
 	}
-	c := &Cache{most: int(o.Config.EntryBytes), log: o.Log, flights: make(map[flightKey]*flight)}
+	c := &Cache{most: int(o.Config.EntryBytes), retention: o.Retention, log: o.Log, flights: make(map[flightKey]*flight)}
 	if o.Redis != nil {
 		c.kept = &shared{client: o.Redis, ring: o.DataKeys, log: o.Log}
 	} else {
@@ -76,6 +80,9 @@ func (c *Cache) Close() {
 // caller's own; its body is not. The call must be safe to repeat, must have no
 // Progress, and must not change any more.
 func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run func(context.Context) (*schema.Result, error)) (*schema.Result, error) {
+	if d := c.retention.Within(call.Principal.Tenant, rule.TTL); d > 0 {
+		rule.TTL = d
+	}
 	k := keyOf(call, rule.Shared)
 	if call.Fresh {
 		return c.fresh(ctx, call, k, rule, run)
