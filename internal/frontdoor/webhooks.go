@@ -49,7 +49,7 @@ func (d *FrontDoor) openNotifier(ctx context.Context) error {
 		return err
 	}
 	t.sender, err = webhook.Open(ctx, webhook.Options{
-		Rules: webhook.Rules{AllowPrivate: w.AllowPrivate, AllowedHosts: w.AllowedHosts}, Store: t.store, Secrets: secrets, DataKeys: d.o.DataKeys, Log: d.o.Log,
+		Rules: webhook.Rules{AllowPrivate: w.AllowPrivate, AllowedHosts: w.AllowedHosts}, Store: t.store, Secrets: secrets, DataKeys: d.o.DataKeys, Retention: d.o.Tenants.Retentions(), Log: d.o.Log,
 		Count: func(o webhook.Outcome) { d.o.Metrics.Webhook(string(o)) },
 	})
 	if err != nil {

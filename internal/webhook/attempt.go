@@ -29,6 +29,10 @@ func (s *Sender) attempt(r *row, st state, revision uint64) {
 
 // try returns how long the receiver wants no further request.
 func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration) {
+	if st.Owner == "" && s.overdue(&st) {
+		s.forget(id, st, revision)
+		return 0
+	}
 	if st.Attempts > len(s.o.Schedule) && st.Owner != s.id { // and not ended: whoever made the last one died in it
 		s.write(id, st, revision, verdict{outcome: Dead, reason: "The process that made the last attempt stopped during it."})
 		return 0

@@ -113,6 +113,18 @@ func (m *memory) Body(_ context.Context, tenant schema.TenantID, id string) ([]b
 	return nil, bus.ErrNotFound
 }
 
+func (m *memory) Forget(_ context.Context, tenant schema.TenantID, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.rows[id]
+	if len(r.state) == 0 || !r.tenant.Is(tenant) {
+		return bus.ErrNotFound
+	}
+	r.body = nil
+	m.rows[id] = r
+	return nil
+}
+
 func (m *memory) Watch(_ context.Context, _ schema.Tenants, f func(string, []byte, uint64)) (func(), error) {
 	m.mu.Lock()
 	n := len(m.watches) + 1

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -49,6 +50,9 @@ type Options struct {
 	// Count is called for each outcome; it must not block.
 	Count func(Outcome)
 	Now   func() time.Time
+	// Retention says of which tenants bodies are deleted, counted from when the delivery was
+	// accepted, before the store drops them.
+	Retention retention.Periods
 	// DataKeys encrypt the bodies in the store; nil: they are not encrypted.
 	DataKeys *datakey.Ring
 	Log      *slog.Logger
@@ -138,6 +142,9 @@ func open(ctx context.Context, o Options, post func(context.Context, request) an
 	}
 	s.life, s.kill = context.WithCancel(context.Background())
 	go s.run()
+	if len(o.Retention) > 0 {
+		s.attempts.Go(s.forgetting)
+	}
 	return s, nil
 }
 

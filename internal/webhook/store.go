@@ -19,6 +19,8 @@ type Store interface {
 	Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error)
 	Get(ctx context.Context, of schema.Tenants, id string) (state []byte, revision uint64, err error)
 	Body(ctx context.Context, tenant schema.TenantID, id string) ([]byte, error)
+	// Forget removes the body alone; the delivery stays.
+	Forget(ctx context.Context, tenant schema.TenantID, id string) error
 	Watch(ctx context.Context, of schema.Tenants, f func(id string, state []byte, revision uint64)) (stop func(), err error)
 }
 
@@ -50,6 +52,8 @@ type state struct {
 	// Dead says why the delivery was given up, and Ended when.
 	Dead  string    `json:"dead,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
+	// Forgotten says that the body is deleted, because the retention of the tenant is over.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 const stateVersion = 1

@@ -133,9 +133,22 @@ func (o *Outbox) Remove(ctx context.Context, tenant schema.TenantID, id string, 
 	if err != nil {
 		return 0, err
 	}
-	// The delivery has ended; a body that stays behind grows old by itself.
-	_, _ = o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), TTL: time.Second})
+	_ = o.dropBody(ctx, id) // the delivery has ended; a body that stays behind grows old by itself
 	return end, nil
+}
+
+// Forget removes the body of a delivery of the tenant, whose state stays; [bus.ErrNotFound] means
+// that there is no such delivery. It may be repeated.
+func (o *Outbox) Forget(ctx context.Context, tenant schema.TenantID, id string) error {
+	if _, _, err := o.Get(ctx, schema.OnlyTenant(tenant), id); err != nil {
+		return err
+	}
+	return o.dropBody(ctx, id)
+}
+
+func (o *Outbox) dropBody(ctx context.Context, id string) error {
+	_, err := o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), TTL: time.Second})
+	return err
 }
 
 // Get reads the state of a delivery of these tenants and its revision from the stream's leader;

@@ -38,9 +38,10 @@ func TestADeliveryOfAnotherTenantIsNotThere(t *testing.T) {
 	}{{"blue", "red"}, {"", "red"}, {"red", "none"}, {"red", "never"}} {
 		_, _, get := o.Get(ctx, schema.OnlyTenant(by.tenant), by.id)
 		_, body := o.Body(ctx, by.tenant, by.id)
+		forget := o.Forget(ctx, by.tenant, by.id)
 		_, replace := o.Replace(ctx, by.tenant, by.id, []byte("other"), revisions[by.id])
 		_, remove := o.Remove(ctx, by.tenant, by.id, revisions[by.id])
-		if get == nil || get.Error() != bus.ErrNotFound.Error() || body == nil || body.Error() != bus.ErrNotFound.Error() || !errors.Is(replace, bus.ErrConflict) || !errors.Is(remove, bus.ErrConflict) {
+		if get == nil || get.Error() != bus.ErrNotFound.Error() || body == nil || body.Error() != bus.ErrNotFound.Error() || !errors.Is(replace, bus.ErrConflict) || !errors.Is(remove, bus.ErrConflict) || !errors.Is(forget, bus.ErrNotFound) {
 			t.Errorf("%q asks for %s: %v, %v, %v, %v", by.tenant, by.id, get, body, replace, remove)
 		}
 	}
@@ -51,6 +52,17 @@ func TestADeliveryOfAnotherTenantIsNotThere(t *testing.T) {
 		next, err := o.Replace(ctx, tenant, id, []byte("next"), revisions[id])
 		if err != nil {
 			t.Fatal(err)
+		}
+		for range 2 {
+			if err := o.Forget(ctx, tenant, id); err != nil {
+				t.Error(err)
+			}
+			if b, err := o.Body(ctx, tenant, id); !errors.Is(err, bus.ErrNotFound) {
+				t.Errorf("a body that is forgotten: %q, %v", b, err)
+			}
+			if state, revision, err := o.Get(ctx, schema.OnlyTenant(tenant), id); err != nil || string(state) != "next" || revision != next {
+				t.Errorf("its state: %q, %d, %v", state, revision, err)
+			}
 		}
 		if _, err := o.Remove(ctx, tenant, id, next); err != nil {
 			t.Error(err)
