@@ -43,7 +43,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, DataKeys: o.DataKeys, Log: o.Log}); err != nil {
+	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
 		return nil, err
 	}
 	s.usage = d.openUsage(ctx, s)

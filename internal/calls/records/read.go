@@ -1,10 +1,12 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -89,10 +91,22 @@ func (r *Record) EndsWithFrontDoor() bool {
 // Alive says whether a front door is there or may be; see [Options].
 func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.alive(frontDoor) }
 
+// detailWithheld is in place of the sentence of an error of which the retention is over.
+const detailWithheld = "The error is no longer shown, because the retention of the tenant is over."
+
+// withheld reports whether the record has the sentence of an error that is shown no more.
+func (r *Recorder) withheld(rec *Record) bool {
+	return rec.Detail != "" && r.retention.Over(rec.Tenant, time.Unix(0, cmp.Or(rec.Ended, rec.Changed)), r.now())
+}
+
 // see turns what a front door that is gone left unfinished into what it is now.
 // Durable calls are taken over by another front door, which writes of them.
 func (r *Recorder) see(rec *Record) {
-	rec.Detail = r.opened(rec.Detail)
+	if r.withheld(rec) {
+		rec.Detail = detailWithheld
+	} else {
+		rec.Detail = r.opened(rec.Detail)
+	}
 	if !rec.EndsWithFrontDoor() || r.Alive(rec.FrontDoor) {
 		return
 	}

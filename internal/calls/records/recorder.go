@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
+	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -31,6 +32,10 @@ type Options struct {
 	// DataKeys encrypt why calls failed, which can repeat what a server said; nil: nothing is
 	// encrypted.
 	DataKeys *datakey.Ring
+	// Retention says of which tenants the sentences of errors are withheld before the stream
+	// forgets the record. They are stored with those of others, in one message, so that they
+	// cannot be removed sooner.
+	Retention retention.Periods
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -70,6 +75,8 @@ type Recorder struct {
 	alive     func(string) bool
 	log       *slog.Logger
 	ring      *datakey.Ring
+	retention retention.Periods
+	now       func() time.Time
 	most      int // records that may wait in one shard
 
 	shards [shardCount]shard
@@ -142,7 +149,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{
-		store: store, frontDoor: o.FrontDoor, alive: o.Alive, log: o.Log, ring: o.DataKeys, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
+		store: store, frontDoor: o.FrontDoor, alive: o.Alive, log: o.Log, ring: o.DataKeys, retention: o.Retention, now: time.Now, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
 		wake: make(chan struct{}, 1), asks: make(chan chan error), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.asleep.Store(true)
