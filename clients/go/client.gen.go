@@ -2288,10 +2288,13 @@ type Batch struct {
 	ExpiresAt time.Time   `json:"expires_at"`
 
 	// ID Examples: batch_06b2t8m3c0w3v2q5n7k9a1d4fz
-	ID       string            `json:"id"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Priority *int64            `json:"priority,omitempty"`
-	Reason   *string           `json:"reason,omitempty"`
+	ID     string            `json:"id"`
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// PayloadsDeleted Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over.
+	PayloadsDeleted *bool   `json:"payloads_deleted,omitempty"`
+	Priority        *int64  `json:"priority,omitempty"`
+	Reason          *string `json:"reason,omitempty"`
 
 	// Refusals The first refused lines; the results list all of them.
 	Refusals []LineRefusal `json:"refusals,omitempty"`
@@ -4401,7 +4404,12 @@ type Tenant struct {
 	Limits    TenantLimits    `json:"limits"`
 	Policy    TenantPolicy    `json:"policy"`
 	Receivers TenantReceivers `json:"receivers"`
-	Servers   TenantServers   `json:"servers"`
+
+	// RetentionSeconds How long payloads of its calls are kept after their end, where the platform would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+	//
+	// Examples: 86400
+	RetentionSeconds *int64        `json:"retention_seconds,omitempty"`
+	Servers          TenantServers `json:"servers"`
 
 	// Sets The sets of tools that it sees now: those of which it sees every server.
 	//

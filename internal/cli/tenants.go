@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/config"
 )
 
 // tenantsCommand lists the tenants of a running Callyard.
@@ -18,7 +20,7 @@ func tenantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenants",
 		Short: "List the tenants with what each sees and uses",
-		Long: "tenants lists the tenants of the configuration: the servers and sets that each sees, its policy, weight and API keys, its calls of the last 24 hours, and the calls that wait now. " +
+		Long: "tenants lists the tenants of the configuration: the servers and sets that each sees, its policy, weight, retention and API keys, its calls of the last 24 hours, and the calls that wait or are in flight now. " +
 			"Administrators and auditors of the default tenant see all tenants, those of another one see their own.",
 		Example: "  callyard tenants\n  callyard tenants show billing",
 		Args:    takes(0, 0),
@@ -45,16 +47,19 @@ func listTenants(ctx context.Context, c *client, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return all.print(c, "tenants", []string{"TENANT", "SERVERS", "CALLS 24H", "FAILED", "DENIED", "HELD NOW", "WAITING", "KEYS", "SETS", "RULES", "WEIGHT", "RECEIVERS"}, func(t *callyard.Tenant) []cell {
-		row := cells(t.ID, whole(t.Servers.Seen), "", "", "", whole(t.Held), "", whole(t.Keys), whole(len(t.Sets)), "", whole(t.Limits.Weight), receiversOf(t))
+	return all.print(c, "tenants", []string{"TENANT", "SERVERS", "CALLS 24H", "FAILED", "DENIED", "HELD NOW", "WAITING", "IN FLIGHT", "KEYS", "SETS", "RULES", "WEIGHT", "RETENTION", "RECEIVERS"}, func(t *callyard.Tenant) []cell {
+		row := cells(t.ID, whole(t.Servers.Seen), "", "", "", whole(t.Held), "", "", whole(t.Keys), whole(len(t.Sets)), "", whole(t.Limits.Weight), retentionOf(t), receiversOf(t))
 		if u := t.Usage; u != nil {
 			row[2].text, row[3].text, row[4].text = whole(u.Calls), whole(u.Failed), whole(u.Denied)
 		}
 		if t.Waiting != nil {
 			row[6].text = whole(*t.Waiting)
 		}
+		if f := t.InFlight; f != nil {
+			row[7].text = whole(f.Calls)
+		}
 		if t.Policy.Own {
-			row[9].text = whole(t.Policy.Rules)
+			row[10].text = whole(t.Policy.Rules)
 		}
 		return row
 	}, "")
@@ -62,6 +67,15 @@ func listTenants(ctx context.Context, c *client, _ []string) error {
 
 // whole is a number without a fraction.
 func whole[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+// retentionOf is how long payloads of the tenant's calls are kept, as the configuration has it; ""
+// for as long as the platform keeps them.
+func retentionOf(t *callyard.Tenant) string {
+	if t.RetentionSeconds == nil {
+		return ""
+	}
+	return config.Duration(time.Duration(*t.RetentionSeconds) * time.Second).String()
+}
 
 // receiversOf are the places where people of the tenant are told of approvals.
 func receiversOf(t *callyard.Tenant) string {
@@ -92,6 +106,12 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 		}
 		if n, b := t.Limits.Nominal, t.Limits.Borrow; n != nil && b != nil {
 			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", whole(*n), whole(*b))))
+		}
+		if f := t.InFlight; f != nil {
+			rows = append(rows, cells("in flight now", fmt.Sprintf("%s, %s of them borrowed; %s lent to others", whole(f.Calls), whole(f.Borrowed), whole(f.Lent))))
+		}
+		if kept := retentionOf(t); kept != "" {
+			rows = append(rows, cells("retention", kept+" after the end of a call"))
 		}
 		if t.Waiting != nil {
 			rows = append(rows, cells("waiting", whole(*t.Waiting)))

@@ -9,7 +9,7 @@ import (
 
 const (
 	homeTenant = `{"id":"default","servers":{"seen":5},"sets":["all","reds"],"policy":{"own":false,"rules":0},"limits":{"weight":1},"receivers":{"hosts":[],"slack_channels":0},"keys":2,"held":0}`
-	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["reds\u001b[2J"],"policy":{"own":true,"rules":2},"limits":{"weight":3},"receivers":{"hosts":["hooks.example.com","x\u001b[2J.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":0,` +
+	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["reds\u001b[2J"],"policy":{"own":true,"rules":2},"limits":{"weight":3,"nominal":40,"borrow":10},"in_flight":{"calls":52,"borrowed":10,"lent":0},"retention_seconds":129600,"receivers":{"hosts":["hooks.example.com","x\u001b[2J.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":0,` +
 		`"usage":{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","complete":false,"calls":120,"failed":7,"tool_errors":1,"denied":5,"expired":0,"unknown":0,"held":9,"unfinished":4}}`
 )
 
@@ -27,9 +27,9 @@ func TestTenantsAreListedForPeopleAndForPrograms(t *testing.T) {
 	tenantsDoor(t)
 	out, note, code := typed(t, "", "tenants")
 	want := `
-TENANT   SERVERS  CALLS 24H  FAILED  DENIED  HELD NOW  WAITING  KEYS  SETS  RULES  WEIGHT  RECEIVERS
-default  5        -          -       -       0         -        2     2     -      1
-red      3        120        7       5       4         0        1     1     2      3       hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
+TENANT   SERVERS  CALLS 24H  FAILED  DENIED  HELD NOW  WAITING  IN FLIGHT  KEYS  SETS  RULES  WEIGHT  RETENTION  RECEIVERS
+default  5        -          -       -       0         -        -          2     2     -      1       -
+red      3        120        7       5       4         0        52         1     1     2      3       36h        hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
 `
 	if code != exitOK || note != "" || out != strings.TrimPrefix(want, "\n") {
 		t.Errorf("%d %s\n%s", code, note, out)
@@ -46,17 +46,20 @@ func TestATenantIsShown(t *testing.T) {
 	tenantsDoor(t)
 	out, note, code := typed(t, "", "tenants", "show", "red")
 	want := `
-tenant     red
-servers    ledger red-*
-sees now   3 servers
-sets       reds\x1b[2J
-policy     that of the platform, and its own (rules: 2)
-weight     3
-receivers  hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
-API keys   1 made at run time
-held now   4
-waiting    0
-calls 24h  120: 7 failed, 5 denied, 0 expired, 0 unknown, 4 not ended; 1 tool errors, 9 held
+tenant           red
+servers          ledger red-*
+sees now         3 servers
+sets             reds\x1b[2J
+policy           that of the platform, and its own (rules: 2)
+weight           3
+receivers        hooks.example.com, x\x1b[2J.example.com, 2 channels in Slack
+API keys         1 made at run time
+held now         4
+calls in flight  40 of its own, 10 borrowed at most
+in flight now    52, 10 of them borrowed; 0 lent to others
+retention        36h after the end of a call
+waiting          0
+calls 24h        120: 7 failed, 5 denied, 0 expired, 0 unknown, 4 not ended; 1 tool errors, 9 held
 `
 	if code != exitOK || !strings.Contains(note, "not counted yet") || out != strings.TrimPrefix(want, "\n") {
 		t.Errorf("%d %s\n%s", code, note, out)

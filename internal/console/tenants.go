@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/kit/ui"
 )
 
@@ -20,7 +22,8 @@ type tenantPages struct{ *Console }
 // tenantRow is a tenant with the addresses of what is filtered by it.
 type tenantRow struct {
 	T                         callyard.Tenant
-	Wrong                     int64 // calls that failed, were denied or expired, or whose outcome is unknown
+	Wrong                     int64  // calls that failed, were denied or expired, or whose outcome is unknown
+	Retention                 string // "" is the platform's
 	Usage, Keys, Audit, Calls string
 }
 
@@ -29,6 +32,9 @@ func rowOfTenant(t *callyard.Tenant) tenantRow {
 		T:     *t,
 		Usage: at(usagePath, "tenant", t.ID, "by", "key", "period", usagePeriods[0].Name),
 		Keys:  at(keysPath, "tenant", t.ID), Audit: at(auditPath, "tenant", t.ID), Calls: at(Root+"/calls", "tenant", t.ID),
+	}
+	if s := t.RetentionSeconds; s != nil {
+		r.Retention = config.Duration(time.Duration(*s) * time.Second).String()
 	}
 	if u := t.Usage; u != nil {
 		r.Wrong = u.Failed + u.Denied + u.Expired + u.Unknown
@@ -112,5 +118,8 @@ func (p *tenantPage) fill() {
 		counted("Calls", "last 24 hours", func(u *callyard.TenantUsage) int64 { return u.Calls }), wrong,
 		counted("Denied", "", func(u *callyard.TenantUsage) int64 { return u.Denied }), counted("Tool errors", "", func(u *callyard.TenantUsage) int64 { return u.ToolErrors }),
 		counted("Held for approval", "", func(u *callyard.TenantUsage) int64 { return u.Held }), {Label: "Held now", Value: ui.Number(p.T.Held)}, waiting,
+	}
+	if f := p.T.InFlight; f != nil {
+		p.Figures = append(p.Figures, figure{Label: "In flight now", Value: ui.Number(f.Calls), Note: ui.Number(f.Borrowed) + " of them borrowed, " + ui.Number(f.Lent) + " lent to others"})
 	}
 }

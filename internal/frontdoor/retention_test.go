@@ -214,6 +214,8 @@ func (p *payer) isForgotten(d *door) {
 		say(kind+" again", 202, id)(d.post(p, "/servers/s/tools/write", kind, p.secret(kind, 0)))
 	}
 	say("the batches", 200, p.batch)(get("/batches"))
+	say("the batch, as it is told", 200, `"payloads_deleted":true`)(get("/batches/" + p.batch))
+	say("the tenant", 200, `"retention_seconds":3600`)(get("/tenants/" + p.name))
 	for _, answer := range told {
 		if strings.Contains(answer, "secret-") {
 			d.t.Errorf("an answer has a payload: %s", answer)

@@ -1742,6 +1742,8 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over. */
+            payloads_deleted?: boolean;
             /** Format: int64 */
             priority?: number;
             reason?: string;
@@ -3720,6 +3722,12 @@ export interface components {
             policy: components["schemas"]["TenantPolicy"];
             /** @description Where people are told of approvals of the tenant, as the configuration of this front door has it. */
             receivers: components["schemas"]["TenantReceivers"];
+            /**
+             * Format: int64
+             * @description How long payloads of its calls are kept after their end, where the platform would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+             * @example 86400
+             */
+            retention_seconds?: number;
             servers: components["schemas"]["TenantServers"];
             /**
              * @description The sets of tools that it sees now: those of which it sees every server.
@@ -7880,6 +7888,7 @@ export interface operations {
                      *             ],
                      *             "slack_channels": 0
                      *           },
+                     *           "retention_seconds": 86400,
                      *           "servers": {
                      *             "patterns": [
                      *               "ledger",
@@ -7954,6 +7963,7 @@ export interface operations {
                      *         ],
                      *         "slack_channels": 0
                      *       },
+                     *       "retention_seconds": 86400,
                      *       "servers": {
                      *         "patterns": [
                      *           "ledger",

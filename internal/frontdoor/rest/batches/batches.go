@@ -54,6 +54,7 @@ type Batch struct {
 	ExpiresAt time.Time         `json:"expires_at"`
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
+	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over."`
 	// Refused and Refusals are in answers to those who send calls.
 	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
 	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`
@@ -113,7 +114,7 @@ func batchItem(m *batch.Manifest) Batch {
 	c := m.Counts
 	b := Batch{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Calls: m.Calls, Priority: m.Priority, Labels: m.Labels, Created: m.Created, ExpiresAt: m.Expires,
-		Started: m.Started, Ended: m.Ended,
+		Started: m.Started, Ended: m.Ended, Forgotten: m.Forgotten,
 		Counts: BatchCounts{
 			Succeeded: c.Succeeded, ToolErrors: c.ToolErrors, Failed: c.Failed + c.Dead, Denied: c.Denied, Expired: c.Expired, Canceled: c.Canceled, Unknown: c.Unknown,
 		},

@@ -24,7 +24,7 @@ func opGet() huma.Operation {
 
 func example() map[string]any {
 	return map[string]any{
-		"id": "billing", "servers": map[string]any{"patterns": []string{"ledger", "invoices-*"}, "seen": 4}, "sets": []string{"research"}, "policy": map[string]any{"own": true, "rules": 2}, "limits": map[string]any{"weight": 2},
+		"id": "billing", "servers": map[string]any{"patterns": []string{"ledger", "invoices-*"}, "seen": 4}, "sets": []string{"research"}, "policy": map[string]any{"own": true, "rules": 2}, "limits": map[string]any{"weight": 2}, "retention_seconds": 86400,
 		"receivers": map[string]any{"hosts": []string{"hooks.example.com"}, "slack_channels": 0}, "keys": 3, "held": 1, "waiting": 0,
 		"usage": map[string]any{"from": "2026-01-02T03:00:00Z", "to": "2026-01-03T04:00:00Z", "complete": true, "calls": 120, "failed": 2, "tool_errors": 1, "denied": 4, "expired": 0, "unknown": 0, "held": 5, "unfinished": 1},
 	}

@@ -15,6 +15,7 @@ type Tenant struct {
 	Policy    TenantPolicy    `json:"policy"`
 	Limits    TenantLimits    `json:"limits"`
 	InFlight  *TenantInFlight `json:"in_flight,omitempty" doc:"Its calls in flight, as the front doors counted them within the last second or so; absent if they are not limited."`
+	Retention int64           `json:"retention_seconds,omitempty" doc:"How long payloads of its calls are kept after their end, where the platform would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts." example:"86400"`
 	Receivers TenantReceivers `json:"receivers" doc:"Where people are told of approvals of the tenant, as the configuration of this front door has it."`
 	Keys      int             `json:"keys" doc:"The API keys of the tenant that were made with POST /keys." example:"3"`
 	Usage     *TenantUsage    `json:"usage,omitempty" doc:"The calls of the last 24 hours; absent if usage cannot be read now."`

@@ -3,6 +3,7 @@ package tenants
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
@@ -84,12 +85,12 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 		return nil, err
 	}
 	seen, keys := catalog.TenantsOf(h.o.Catalog), h.keys()
-	limits := h.o.Book.Limits()
+	limits, retentions := h.o.Book.Limits(), h.o.Book.Retentions()
 	loans := quota.Loans(limits, catalog.InFlight(h.o.Catalog.Processes()))
 	servers, held, waiting := h.o.Catalog.Servers(), h.o.Calls.Backlog().ByTenant, h.o.Router.Waiting()
 	all := make([]Tenant, 0, len(ids))
 	for _, id := range ids {
-		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{Weight: h.o.Book.Weight(id)}, Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
+		t := Tenant{ID: id, Servers: TenantServers{Patterns: h.o.Book.Servers(id)}, Sets: make([]string, 0), Limits: TenantLimits{Weight: h.o.Book.Weight(id)}, Retention: int64(retentions.Of(id) / time.Second), Keys: keys[id.Stored()], Usage: usage[id.Stored()], Held: held[id.Stored()]}
 		if l, limited := limits[id.OrDefault()]; limited {
 			loan := loans[id.OrDefault()]
 			t.Limits.Nominal, t.Limits.Borrow, t.InFlight = &l.Nominal, &l.Borrow, &TenantInFlight{loan.InFlight, loan.Borrowed, loan.Lent}

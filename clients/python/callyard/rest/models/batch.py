@@ -34,6 +34,8 @@ class Batch:
         state (BatchState):
         ended (datetime.datetime | Unset):
         labels (BatchLabels | Unset):
+        payloads_deleted (bool | Unset): Whether the arguments and results of its calls have been deleted, because the
+            retention of its tenant is over.
         priority (int | Unset):
         reason (str | Unset):
         refusals (list[LineRefusal] | Unset): The first refused lines; the results list all of them.
@@ -49,6 +51,7 @@ class Batch:
     state: BatchState
     ended: datetime.datetime | Unset = UNSET
     labels: BatchLabels | Unset = UNSET
+    payloads_deleted: bool | Unset = UNSET
     priority: int | Unset = UNSET
     reason: str | Unset = UNSET
     refusals: list[LineRefusal] | Unset = UNSET
@@ -80,6 +83,8 @@ class Batch:
         labels: dict[str, Any] | Unset = UNSET
         if not isinstance(self.labels, Unset):
             labels = self.labels.to_dict()
+
+        payloads_deleted = self.payloads_deleted
 
         priority = self.priority
 
@@ -114,6 +119,8 @@ class Batch:
             field_dict["ended"] = ended
         if labels is not UNSET:
             field_dict["labels"] = labels
+        if payloads_deleted is not UNSET:
+            field_dict["payloads_deleted"] = payloads_deleted
         if priority is not UNSET:
             field_dict["priority"] = priority
         if reason is not UNSET:
@@ -160,6 +167,8 @@ class Batch:
         else:
             labels = BatchLabels.from_dict(_labels)
 
+        payloads_deleted = d.pop("payloads_deleted", UNSET)
+
         priority = d.pop("priority", UNSET)
 
         reason = d.pop("reason", UNSET)
@@ -191,6 +200,7 @@ class Batch:
             state=state,
             ended=ended,
             labels=labels,
+            payloads_deleted=payloads_deleted,
             priority=priority,
             reason=reason,
             refusals=refusals,

@@ -36,6 +36,8 @@ class Tenant:
         servers (TenantServers):
         sets (list[str]): The sets of tools that it sees now: those of which it sees every server.
         in_flight (TenantInFlight | Unset):
+        retention_seconds (int | Unset): How long payloads of its calls are kept after their end, where the platform
+            would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
         usage (TenantUsage | Unset):
         waiting (int | Unset): The calls that wait for a slot of a server at this front door now; absent without the
             section tenants: then all share slots as if they were one tenant.
@@ -50,6 +52,7 @@ class Tenant:
     servers: TenantServers
     sets: list[str]
     in_flight: TenantInFlight | Unset = UNSET
+    retention_seconds: int | Unset = UNSET
     usage: TenantUsage | Unset = UNSET
     waiting: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -82,6 +85,8 @@ class Tenant:
         if not isinstance(self.in_flight, Unset):
             in_flight = self.in_flight.to_dict()
 
+        retention_seconds = self.retention_seconds
+
         usage: dict[str, Any] | Unset = UNSET
         if not isinstance(self.usage, Unset):
             usage = self.usage.to_dict()
@@ -104,6 +109,8 @@ class Tenant:
         )
         if in_flight is not UNSET:
             field_dict["in_flight"] = in_flight
+        if retention_seconds is not UNSET:
+            field_dict["retention_seconds"] = retention_seconds
         if usage is not UNSET:
             field_dict["usage"] = usage
         if waiting is not UNSET:
@@ -144,6 +151,8 @@ class Tenant:
         else:
             in_flight = TenantInFlight.from_dict(_in_flight)
 
+        retention_seconds = d.pop("retention_seconds", UNSET)
+
         _usage = d.pop("usage", UNSET)
         usage: TenantUsage | Unset
         if isinstance(_usage, Unset):
@@ -163,6 +172,7 @@ class Tenant:
             servers=servers,
             sets=sets,
             in_flight=in_flight,
+            retention_seconds=retention_seconds,
             usage=usage,
             waiting=waiting,
         )
