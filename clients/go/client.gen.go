@@ -2291,7 +2291,7 @@ type Batch struct {
 	ID     string            `json:"id"`
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// PayloadsDeleted Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over.
+	// PayloadsDeleted Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended.
 	PayloadsDeleted *bool   `json:"payloads_deleted,omitempty"`
 	Priority        *int64  `json:"priority,omitempty"`
 	Reason          *string `json:"reason,omitempty"`

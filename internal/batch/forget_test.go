@@ -150,3 +150,33 @@ func TestAForgottenJournalIsNotSettled(t *testing.T) {
 	js.stop()
 	work.Wait()
 }
+
+// Results grow old before the batch: of its calls nothing is known any more.
+func TestACallWhoseResultGrewTooOldIsNotQueued(t *testing.T) {
+	o, js, stop, _ := working(t)
+	defer stop()
+	ctx := t.Context()
+	m := &journal.Manifest{ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: ann, Expires: time.Now().Add(time.Hour)}
+	w, err := o.Store.Begin(ctx, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Append(ctx, []journal.CallRecord{{Server: "s", Tool: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Seal(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Store.Change(ctx, ann.Tenant, m.ID, func(m *journal.Manifest) error { m.End(journal.Completed, ""); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	f, id := &finder{o: o, ids: testIDs, jobs: js}, testIDs.CallID(m.ID, 0, ann.Name)
+	for range 2 { // with its arguments, and without
+		if s, err := f.standing(ctx, id, ann, 0); schema.KindOf(err) != schema.KindNotFound {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := o.Store.PurgeCalls(ctx, ann.Tenant, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

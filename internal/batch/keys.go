@@ -43,7 +43,7 @@ func (o *Options) mine(ctx context.Context, who *schema.Principal, e *journal.En
 	switch {
 	case e.Journal == "":
 		a, _, err := o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), e.CallID)
-		if schema.KindOf(err) == schema.KindNotFound && o.Ledger.Forgets(who.Tenant, e.At, time.Now()) {
+		if schema.KindOf(err) == schema.KindNotFound && o.Ledger.Payloads.Forgets(who.Tenant, e.At, time.Now()) {
 			return nil // whose it was is forgotten; it must not run again
 		}
 		if err != nil {

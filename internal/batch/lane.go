@@ -53,7 +53,7 @@ func newLanes(ctx context.Context, o *Options, js *jobs, work *sync.WaitGroup) *
 // of returns the line for calls of the tenant.
 func (ls *lanes) of(tenant schema.TenantID) *line {
 	own := schema.TenantID("")
-	if ls.o.Store.Retention(tenant) > 0 {
+	if ls.o.Store.Payloads.Retention(tenant) > 0 {
 		own = tenant.OrDefault()
 	}
 	ls.mu.Lock()
@@ -67,7 +67,7 @@ func (ls *lanes) of(tenant schema.TenantID) *line {
 // age is when a lane of the line is followed by a new one: its payloads are kept for the
 // retention after its last call, so it must be much shorter.
 func (ls *lanes) age(n *line) time.Duration {
-	if r := ls.o.Store.Retention(n.tenant); n.tenant != "" && r > 0 {
+	if r := ls.o.Store.Payloads.Retention(n.tenant); n.tenant != "" && r > 0 {
 		return min(ls.o.LaneAge, r/laneParts)
 	}
 	return ls.o.LaneAge

@@ -29,12 +29,12 @@ func (o *Options) purge(ctx context.Context) {
 	}
 }
 
-// forget forgets the payloads of tenants whose retention is over at a time: of journals that
+// forget forgets the payloads of tenants whose retention has ended at a time: of journals that
 // have ended, and of held calls.
 func (o *Options) forget(ctx context.Context, now time.Time) {
-	for _, j := range o.Store.Overdue(now) {
+	for _, j := range o.Store.Payloads.Overdue(now) {
 		bounded, cancel := bound(ctx)
-		err := o.Store.Forget(bounded, j.Tenant, j.ID)
+		err := o.Store.Payloads.Forget(bounded, j.Tenant, j.ID)
 		cancel()
 		switch schema.KindOf(err) {
 		case "", schema.KindNotFound: // it is not kept any more
@@ -46,7 +46,7 @@ func (o *Options) forget(ctx context.Context, now time.Time) {
 			}
 		}
 	}
-	if err := o.Ledger.Forget(ctx, now, o.needsApproval); err != nil && ctx.Err() == nil {
+	if err := o.Ledger.Payloads.Forget(ctx, now, o.needsApproval); err != nil && ctx.Err() == nil {
 		o.Log.Warn("deleting the payloads of held calls failed; it is tried again", "error", err)
 	}
 }

@@ -128,7 +128,7 @@ func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submiss
 		_, err = c.finder.find(ctx, kept.CallID, s.Call.Principal)
 	} else {
 		_, _, err = c.o.Ledger.ByCall(ctx, schema.OnlyTenant(tenant), kept.CallID)
-		forgotten = c.o.Ledger.Forgets(tenant, kept.At, time.Now())
+		forgotten = c.o.Ledger.Payloads.Forgets(tenant, kept.At, time.Now())
 	}
 	if forgotten && schema.KindOf(err) == schema.KindNotFound {
 		return nil, journal.ForgottenKey(kept.CallID)

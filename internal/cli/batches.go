@@ -118,7 +118,7 @@ func deletedPayloads(b *callyard.Batch) string {
 	if !deref(b.PayloadsDeleted) {
 		return ""
 	}
-	return "deleted: the retention of the tenant is over"
+	return "deleted: the retention of the tenant has ended"
 }
 
 // labelText is the labels, each as it is given to --label.

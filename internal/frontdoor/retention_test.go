@@ -151,7 +151,7 @@ func TestPayloadsOfATenantGoWithItsRetention(t *testing.T) {
 	all := []string{"batch", "large", "durable", "error", "held", "denied"}
 	d.in.Forget(t.Context(), time.Now().Add(59*time.Minute))
 	if got := red.stored(t, srv); !slices.Equal(got, append(slices.Clone(all), "slow")) {
-		t.Fatalf("before the retention is over, stored are %v", got)
+		t.Fatalf("before the retention has ended, stored are %v", got)
 	}
 	for range 2 {
 		d.in.Forget(t.Context(), time.Now().Add(time.Hour+time.Minute))
@@ -199,7 +199,7 @@ func (p *payer) isForgotten(d *door) {
 	if got := p.results(d, "?follow=true"); got != "" {
 		d.t.Errorf("results: %s", got)
 	}
-	const over = "because the retention of its tenant is over"
+	const over = "because the retention of its tenant has ended"
 	say("the batch again", 201, `"succeeded":2`)(d.post(p, "/batches", "b", fmt.Sprintf(`{"calls":[{"server":"s","tool":"read","arguments":%s},{"server":"s","tool":"read","arguments":%s}]}`, p.secret("batch", 0), p.secret("large", 300<<10))))
 	for what, id := range map[string]string{"a call of the batch": p.batchCall, "a durable call": p.durable, "one that failed": p.failed} {
 		say(what, 404, over)(get("/calls/" + id))

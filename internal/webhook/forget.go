@@ -11,9 +11,9 @@ import (
 const forgetEvery = 10 * time.Minute
 
 // retentionOver is why a delivery is given up whose body is deleted.
-const retentionOver = "The retention of the tenant is over, so the event was deleted."
+const retentionOver = "The retention of the tenant has ended, so the event was deleted."
 
-// forgetting forgets bodies of which the retention is over, until the sender closes.
+// forgetting forgets bodies of which the retention has ended, until the sender closes.
 func (s *Sender) forgetting() {
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
@@ -27,7 +27,7 @@ func (s *Sender) forgetting() {
 	}
 }
 
-// forgetOverdue forgets the bodies of which the retention is over. Deliveries of which another
+// forgetOverdue forgets the bodies of which the retention has ended. Deliveries of which another
 // process makes an attempt are left to that.
 func (s *Sender) forgetOverdue() {
 	type due struct {

@@ -52,7 +52,7 @@ type state struct {
 	// Dead says why the delivery was given up, and Ended when.
 	Dead  string    `json:"dead,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Forgotten says that the body is deleted, because the retention of the tenant is over.
+	// Forgotten says that the body is deleted, because the retention of the tenant has ended.
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 

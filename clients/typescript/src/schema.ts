@@ -1742,7 +1742,7 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
-            /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over. */
+            /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended. */
             payloads_deleted?: boolean;
             /** Format: int64 */
             priority?: number;

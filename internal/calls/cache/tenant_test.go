@@ -52,7 +52,7 @@ func TestResultsAreKeptNoLongerThanTheRetentionOfTheirTenant(t *testing.T) {
 		runs = 0
 		time.Sleep(59 * time.Minute)
 		if red, blue := ask("red", false), ask("blue", false); !red.Cache.Hit || !blue.Cache.Hit || red.Cache.TTL != time.Minute {
-			t.Errorf("before the retention is over: %+v, %+v", red.Cache, blue.Cache)
+			t.Errorf("before the retention has ended: %+v, %+v", red.Cache, blue.Cache)
 		}
 		time.Sleep(time.Minute)
 		if red, blue := ask("red", false), ask("blue", false); red.Cache.Hit || !blue.Cache.Hit || runs != 1 {

@@ -91,8 +91,8 @@ func (r *Record) EndsWithFrontDoor() bool {
 // Alive says whether a front door is there or may be; see [Options].
 func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.alive(frontDoor) }
 
-// detailWithheld is in place of the sentence of an error of which the retention is over.
-const detailWithheld = "The error is no longer shown, because the retention of the tenant is over."
+// detailWithheld is in place of the sentence of an error of which the retention has ended.
+const detailWithheld = "The error is no longer shown, because the retention of the tenant has ended."
 
 // withheld reports whether the record has the sentence of an error that is shown no more.
 func (r *Recorder) withheld(rec *Record) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Payloads of a journal are forgotten when the retention of its tenant is over. The manifest
+// Payloads of a journal are forgotten when the retention of its tenant has ended. The manifest
 // stays, and says so: it is marked first, so that nobody claims the journal or misses its
 // records from then on, and again when nothing is left. Who finds one with the first mark
 // alone continues there.
@@ -19,12 +19,12 @@ var errMarked = errors.New("the manifest is marked")
 
 // ForgottenCall is the answer for a call whose payloads are gone with the retention of its tenant.
 func ForgottenCall(id schema.CallID) *schema.Error {
-	return schema.Errorf(schema.KindNotFound, "The arguments and the result of call %s have been deleted, because the retention of its tenant is over.", id).WithCall(id)
+	return schema.Errorf(schema.KindNotFound, "The arguments and the result of call %s have been deleted, because the retention of its tenant has ended.", id).WithCall(id)
 }
 
 // ForgottenKey is the answer for a request under an idempotency key that stands for such a call.
 func ForgottenKey(id schema.CallID) *schema.Error {
-	return schema.Errorf(schema.KindNotFound, "A call was accepted under this Idempotency-Key, and its result has been deleted, because the retention of its tenant is over. It is not run again; use a new key to run it.").WithCall(id)
+	return schema.Errorf(schema.KindNotFound, "A call was accepted under this Idempotency-Key, and its result has been deleted, because the retention of its tenant has ended. It is not run again; use a new key to run it.").WithCall(id)
 }
 
 // payloadsOf returns the tenant whose payloads the journal has; ok is false for a lane that
@@ -36,23 +36,27 @@ func (m *Manifest) payloadsOf() (tenant schema.TenantID, ok bool) {
 	return m.Principal.Tenant, true
 }
 
+// Payloads forgets the payloads of journals whose retention has ended. It is safe for concurrent
+// use.
+type Payloads struct{ s *Store }
+
 // Retention is how long payloads of the tenant's calls are kept after the end of their journal; 0:
 // as long as those of all tenants.
-func (s *Store) Retention(tenant schema.TenantID) time.Duration {
-	return s.view.retention.Within(tenant, s.view.keepPayloads)
+func (p *Payloads) Retention(tenant schema.TenantID) time.Duration {
+	return p.s.view.retention.Within(tenant, p.s.view.keepPayloads)
 }
 
 // Overdue is a journal whose payloads are to be forgotten.
 type Overdue struct {
-	Tenant schema.TenantID // for [Store.Forget]
+	Tenant schema.TenantID // for [Payloads.Forget]
 	ID     schema.BatchID
 	Ended  time.Time
 }
 
-// Overdue returns the journals of which the retention is over at a time and that have payloads, by
+// Overdue returns the journals of which the retention has ended at a time and that have payloads, by
 // this process's view; the oldest end first.
-func (s *Store) Overdue(now time.Time) []Overdue {
-	v := s.view
+func (p *Payloads) Overdue(now time.Time) []Overdue {
+	v := p.s.view
 	v.mu.RLock()
 	var all []Overdue
 	for id, d := range v.due {
@@ -92,7 +96,8 @@ func (v *view) drop(tenant schema.TenantID, id schema.BatchID) {
 
 // Forget forgets calls, intents, results and objects of a journal of the tenant that has ended.
 // Its manifest stays. It may be repeated, also by several processes at once.
-func (s *Store) Forget(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
+func (p *Payloads) Forget(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
+	s := p.s
 	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
 		switch {
 		case m.State != Ended:

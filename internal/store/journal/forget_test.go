@@ -21,7 +21,7 @@ var hourly = retention.Periods{"red": time.Hour}
 
 // overdue are the ids of the journals that are to be forgotten at a time.
 func overdue(s *journal.Store, now time.Time) (ids []schema.BatchID) {
-	for _, o := range s.Overdue(now) {
+	for _, o := range s.Payloads.Overdue(now) {
 		ids = append(ids, o.ID)
 	}
 	return ids
@@ -94,10 +94,10 @@ func TestPayloadsOfAJournalGoWithTheRetentionOfItsTenant(t *testing.T) {
 	if got := overdue(s, late); !slices.Equal(got, []schema.BatchID{red.ID}) {
 		t.Errorf("after the retention: %v, want %s", got, red.ID)
 	}
-	kind(t, s.Forget(ctx, "red", runs.ID), schema.KindConflict) // it has not ended
+	kind(t, s.Payloads.Forget(ctx, "red", runs.ID), schema.KindConflict) // it has not ended
 	for range 2 {
-		ok(t, s.Forget(ctx, "red", red.ID))
-		ok(t, far.Forget(ctx, "red", red.ID))
+		ok(t, s.Payloads.Forget(ctx, "red", red.ID))
+		ok(t, far.Payloads.Forget(ctx, "red", red.ID))
 	}
 	if got := overdue(s, late); len(got) != 0 {
 		t.Errorf("after it was forgotten: %v", got)
@@ -168,7 +168,7 @@ func TestAJournalThatIsHalfForgottenIsForgotten(t *testing.T) {
 		kind(t, err, schema.KindConflict)
 	}
 	_, next := connectTo(t, server, journal.Options{Retention: hourly})
-	ok(t, next.Forget(ctx, "red", red.ID))
+	ok(t, next.Payloads.Forget(ctx, "red", red.ID))
 	if got := bustest.StreamsWith(t, server.URL, "secret of "+string(red.ID)); len(got) != 0 {
 		t.Errorf("payloads are in %v", got)
 	}
@@ -187,14 +187,14 @@ func TestAJournalThatSomebodyOwnsIsForgottenLater(t *testing.T) {
 	secretive(t, s, red)
 	o, err := s.Claim(ctx, "red", red.ID, "fd-1")
 	ok(t, err)
-	kind(t, s.Forget(ctx, "red", red.ID), schema.KindConflict)
+	kind(t, s.Payloads.Forget(ctx, "red", red.ID), schema.KindConflict)
 	_, err = o.SetState(ctx, func(m *journal.Manifest) error { m.State, m.Ending = journal.Running, ""; return nil })
 	kind(t, err, schema.KindConflict) // it must not run without its calls
 	if got := bustest.StreamsWith(t, server.URL, "secret of "+string(red.ID)); len(got) == 0 {
 		t.Error("payloads went while the journal was owned")
 	}
 	ok(t, o.Release(ctx))
-	ok(t, s.Forget(ctx, "red", red.ID))
+	ok(t, s.Payloads.Forget(ctx, "red", red.ID))
 	if got := bustest.StreamsWith(t, server.URL, "secret of "+string(red.ID)); len(got) != 0 {
 		t.Errorf("payloads are in %v", got)
 	}
@@ -204,8 +204,8 @@ func TestARetentionIsForJournalsOfThatTenantAlone(t *testing.T) {
 	server := bustest.Start(t)
 	long := journal.Options{Retention: retention.Periods{"red": 100 * time.Hour, "blue": 73 * time.Hour, "green": 72 * time.Hour}, MaxEnded: 1}
 	_, s := connectTo(t, server, long)
-	if s.Retention("red") != 0 || s.Retention("blue") != 0 || s.Retention("green") != 72*time.Hour {
-		t.Errorf("retentions of %s, %s, %s", s.Retention("red"), s.Retention("blue"), s.Retention("green"))
+	if s.Payloads.Retention("red") != 0 || s.Payloads.Retention("blue") != 0 || s.Payloads.Retention("green") != 72*time.Hour {
+		t.Errorf("retentions of %s, %s, %s", s.Payloads.Retention("red"), s.Payloads.Retention("blue"), s.Payloads.Retention("green"))
 	}
 	var want []schema.BatchID
 	for _, m := range []*journal.Manifest{
@@ -227,7 +227,7 @@ func TestARetentionIsForJournalsOfThatTenantAlone(t *testing.T) {
 	if got := overdue(next, time.Now().Add(101*time.Hour)); !slices.Equal(got, want) {
 		t.Errorf("after a restart %v, want %v", got, want)
 	}
-	for _, o := range next.Overdue(time.Now().Add(101 * time.Hour)) {
-		ok(t, next.Forget(context.Background(), o.Tenant, o.ID))
+	for _, o := range next.Payloads.Overdue(time.Now().Add(101 * time.Hour)) {
+		ok(t, next.Payloads.Forget(context.Background(), o.Tenant, o.ID))
 	}
 }

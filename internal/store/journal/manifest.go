@@ -100,7 +100,7 @@ type Manifest struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 	// Purged says that the calls are not kept any more; results still are.
 	Purged bool `json:"purged,omitempty"`
-	// Forgotten says that the retention of its tenant is over: neither calls nor results are
+	// Forgotten says that the retention of its tenant has ended: neither calls nor results are
 	// kept any more. Emptied says that they have been deleted.
 	Forgotten bool `json:"forgotten,omitempty"`
 	Emptied   bool `json:"emptied,omitempty"`

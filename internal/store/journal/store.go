@@ -63,6 +63,9 @@ const (
 
 // Store is the journals of one installation, as one process sees them.
 type Store struct {
+	// Payloads forgets payloads whose retention has ended.
+	Payloads *Payloads
+
 	logs          *logs
 	manifests     manifests
 	leases        leases
@@ -94,6 +97,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 		logs: st.logs, manifests: st.manifests, leases: st.leases, keys: st.keys, objects: st.objects, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), keepManifests: cmp.Or(o.KeepManifests, defaultKeepManifests),
 		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey, ring: o.DataKeys,
 	}
+	s.Payloads = &Payloads{s}
 	s.inline = min(maxInline, s.most/2)
 	s.view.retention, s.view.keepPayloads = o.Retention, st.logs.keepResults()
 	if s.view.keepPayloads > 0 {

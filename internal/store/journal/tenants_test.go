@@ -42,7 +42,7 @@ func reads(s *journal.Store) map[string]func(context.Context, schema.TenantID, s
 			return err
 		},
 		"PurgeCalls": s.PurgeCalls,
-		"Forget":     s.Forget,
+		"Forget":     s.Payloads.Forget,
 		"Delete":     s.Delete,
 		"Calls": func(ctx context.Context, t schema.TenantID, id schema.BatchID) error {
 			_, err := s.Calls(ctx, t, id, 0, 1)

@@ -91,7 +91,7 @@ type Approval struct {
 	// that was read.
 	Private []byte `json:"private,omitempty"`
 
-	// Forgotten says that the retention of its tenant is over. Such a record counts like none;
+	// Forgotten says that the retention of its tenant has ended. Such a record counts like none;
 	// nothing else is left of it than its ids, its state and its times.
 	Forgotten bool `json:"forgotten,omitempty"`
 

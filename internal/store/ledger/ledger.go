@@ -36,7 +36,7 @@ type Options struct {
 	LostBefore time.Time
 	// DataKeys encrypt arguments, results and reasons; nil: they are not encrypted.
 	DataKeys *datakey.Ring
-	// Retention says of which tenants held calls are forgotten sooner, by [Ledger.Forget]. A
+	// Retention says of which tenants held calls are forgotten sooner, by [Payloads.Forget]. A
 	// process that never calls it needs none.
 	Retention retention.Periods
 	// Log receives what cannot be told to a caller. It must be set.
@@ -62,6 +62,9 @@ type Revision uint64
 // Ledger is the durable state of approvals. All methods are safe for concurrent
 // use.
 type Ledger struct {
+	// Payloads forgets held calls whose retention has ended.
+	Payloads *Payloads
+
 	store   *Records
 	allowed *bus.Table[Permission]
 	reads   *reads
@@ -82,6 +85,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 		return nil, err
 	}
 	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[schema.ApprovalID]*turn{}}, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
+	l.Payloads = &Payloads{l}
 	l.view.retention, l.view.maxAge = o.Retention, store.records.MaxAge()
 	if l.allowed, err = bus.OpenTable(ctx, conn, permissionsTable, func(p *Permission) string { return bus.Token(p.ID) }, nil); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 // What people, callers and servers said of a call that was held is forgotten when the retention
-// of its tenant is over. Its record is not removed: it is replaced by one that says which call
+// of its tenant has ended. Its record is not removed: it is replaced by one that says which call
 // it was, that this has ended, and nothing else, and counts like none. So nobody whose view is
 // old writes to it as if nobody had been faster, and the call stays ended whatever happens in
 // between. The order is:
@@ -79,23 +79,26 @@ func (v *view) removeLocked(id schema.ApprovalID) {
 	delete(v.rows, id)
 }
 
+// Payloads forgets held calls whose retention has ended. It is safe for concurrent use.
+type Payloads struct{ l *Ledger }
+
 // Forgets reports whether what is known of a call of the tenant that was held at a time may be
-// forgotten by now, because its retention is over.
-func (l *Ledger) Forgets(tenant schema.TenantID, held, now time.Time) bool {
-	return l.view.retention.Over(tenant, held, now)
+// forgotten by now, because its retention has ended.
+func (p *Payloads) Forgets(tenant schema.TenantID, held, now time.Time) bool {
+	return p.l.view.retention.Over(tenant, held, now)
 }
 
-// Forget forgets the calls that were held, have ended, and of which the retention is over at a
+// Forget forgets the calls that were held, have ended, and of which the retention has ended at a
 // time. Those for which needed is true are left for later. It may be repeated, also by several
 // processes at once. The process must have [Options.Retention].
-func (l *Ledger) Forget(ctx context.Context, now time.Time, needed func(context.Context, *Approval) (bool, error)) error {
+func (p *Payloads) Forget(ctx context.Context, now time.Time, needed func(context.Context, *Approval) (bool, error)) error {
 	var all []error
-	for _, id := range l.view.overdue(now) {
+	for _, id := range p.l.view.overdue(now) {
 		if ctx.Err() != nil {
 			break
 		}
 		bounded, cancel := context.WithTimeout(ctx, forgetTimeout)
-		err := l.forgetOne(bounded, id, now, needed)
+		err := p.forgetOne(bounded, id, now, needed)
 		cancel()
 		if err != nil {
 			all = append(all, fmt.Errorf("approval %s: %w", id, err))
@@ -104,7 +107,8 @@ func (l *Ledger) Forget(ctx context.Context, now time.Time, needed func(context.
 	return errors.Join(all...)
 }
 
-func (l *Ledger) forgetOne(ctx context.Context, id schema.ApprovalID, now time.Time, needed func(context.Context, *Approval) (bool, error)) error {
+func (p *Payloads) forgetOne(ctx context.Context, id schema.ApprovalID, now time.Time, needed func(context.Context, *Approval) (bool, error)) error {
+	l := p.l
 	r, err := l.store.get(ctx, id, bus.Leader)
 	if errors.Is(err, bus.ErrNotFound) {
 		l.view.drop(id) // it grew too old
@@ -124,7 +128,7 @@ func (l *Ledger) forgetOne(ctx context.Context, id schema.ApprovalID, now time.T
 		if keep, err := needed(ctx, a); keep || err != nil {
 			return err
 		}
-		if a, err = l.forgetState(ctx, a, r.Revision); err != nil {
+		if a, err = p.forgetState(ctx, a, r.Revision); err != nil {
 			return err
 		}
 	}
@@ -139,7 +143,8 @@ func (l *Ledger) forgetOne(ctx context.Context, id schema.ApprovalID, now time.T
 }
 
 // forgetState replaces the record, and returns what it is from then on.
-func (l *Ledger) forgetState(ctx context.Context, a *Approval, revision uint64) (*Approval, error) {
+func (p *Payloads) forgetState(ctx context.Context, a *Approval, revision uint64) (*Approval, error) {
+	l := p.l
 	a = forgotten(a)
 	head, err := json.Marshal(a)
 	if err != nil {

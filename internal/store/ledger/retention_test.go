@@ -28,7 +28,7 @@ func hourly(t *testing.T, s *bustest.Server, name string) *Ledger {
 	return l
 }
 
-// needless is for [Ledger.Forget] where nobody needs an approval.
+// needless is for [Payloads.Forget] where nobody needs an approval.
 func needless(context.Context, *Approval) (bool, error) { return false, nil }
 
 // secretive stores a held call of the tenant that has ended. Its arguments, edited arguments,
@@ -90,16 +90,16 @@ func TestHeldCallsAreForgottenWithTheRetentionOfTheirTenant(t *testing.T) {
 	needed := func(_ context.Context, a *Approval) (bool, error) { return a.ID == kept.ID, nil }
 	seen := make(chan *Approval, 100)
 	defer approver.Watch(schema.AllTenants(), func(a *Approval) { seen <- a })()
-	if err := l.Forget(ctx, time.Now(), needed); err != nil {
+	if err := l.Payloads.Forget(ctx, time.Now(), needed); err != nil {
 		t.Fatal(err)
 	}
 	if got := streamsOf(t, s, red); !slices.Equal(got, []string{bus.StreamHeld, bus.StreamLedger}) {
-		t.Fatalf("before the retention is over, it is in %v", got)
+		t.Fatalf("before the retention has ended, it is in %v", got)
 	}
 	late := time.Now().Add(time.Hour + time.Minute)
 	for range 2 {
 		for _, who := range []*Ledger{l, other} {
-			if err := who.Forget(ctx, late, needed); err != nil {
+			if err := who.Payloads.Forget(ctx, late, needed); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -167,7 +167,7 @@ func TestACallThatEndedAgainIsForgottenLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget := func(after time.Duration) schema.Kind {
-		if err := l.Forget(t.Context(), time.Now().Add(after), needless); err != nil {
+		if err := l.Payloads.Forget(t.Context(), time.Now().Add(after), needless); err != nil {
 			t.Fatal(err)
 		}
 		_, err := l.Current(t.Context(), schema.AllTenants(), a.ID)
@@ -195,7 +195,7 @@ func TestACallThatIsBeingForgottenNeverWaitsAgain(t *testing.T) {
 	steps := []func(l *Ledger, a *Approval, revision uint64) error{
 		func(*Ledger, *Approval, uint64) error { return nil }, // before the first
 		func(l *Ledger, a *Approval, revision uint64) error {
-			_, err := l.forgetState(ctx, a, revision)
+			_, err := l.Payloads.forgetState(ctx, a, revision)
 			return err
 		},
 		func(l *Ledger, a *Approval, _ uint64) error { return l.store.forgetParts(ctx, a.ID) },
@@ -246,7 +246,7 @@ func TestACallThatIsBeingForgottenNeverWaitsAgain(t *testing.T) {
 					}
 				}
 			}
-			if err := next.Forget(ctx, late, needless); err != nil {
+			if err := next.Payloads.Forget(ctx, late, needless); err != nil {
 				t.Fatal(err)
 			}
 			if got := streamsOf(t, s, a); len(got) != 0 {

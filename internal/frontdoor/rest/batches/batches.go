@@ -54,7 +54,7 @@ type Batch struct {
 	ExpiresAt time.Time         `json:"expires_at"`
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
-	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant is over."`
+	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended."`
 	// Refused and Refusals are in answers to those who send calls.
 	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
 	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`

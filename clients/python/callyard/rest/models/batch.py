@@ -35,7 +35,7 @@ class Batch:
         ended (datetime.datetime | Unset):
         labels (BatchLabels | Unset):
         payloads_deleted (bool | Unset): Whether the arguments and results of its calls have been deleted, because the
-            retention of its tenant is over.
+            retention of its tenant has ended.
         priority (int | Unset):
         reason (str | Unset):
         refusals (list[LineRefusal] | Unset): The first refused lines; the results list all of them.
