@@ -138,6 +138,8 @@ func TestAForgottenJournalIsNotSettled(t *testing.T) {
 	leave()
 	take(t, ls, "red") // the next lane
 	<-over
+	for tick := time.NewTicker(time.Millisecond); js.find(id) != nil; <-tick.C { // until its lease is given back
+	}
 	o.forget(t.Context(), time.Now().Add(2*time.Hour))
 	o.LostBefore = time.Now().Add(time.Hour)
 	o.settleEnded(t.Context(), testIDs)

@@ -153,13 +153,11 @@ func TestPayloadsOfATenantGoWithItsRetention(t *testing.T) {
 	if got := red.stored(t, srv); !slices.Equal(got, append(slices.Clone(all), "slow")) {
 		t.Fatalf("before the retention has ended, stored are %v", got)
 	}
-	for range 2 {
+	// A lane of a front door that stopped may be left to this one to end.
+	inTime(t, 20*time.Second, "all but the batch that runs is forgotten", func() bool {
 		d.in.Forget(t.Context(), time.Now().Add(time.Hour+time.Minute))
-	}
-
-	if got := red.stored(t, srv); !slices.Equal(got, []string{"slow"}) {
-		t.Errorf("of red are stored %v", got)
-	}
+		return slices.Equal(red.stored(t, srv), []string{"slow"})
+	})
 	if got := blue.stored(t, srv); !slices.Equal(got, all) {
 		t.Errorf("of blue are stored %v", got)
 	}

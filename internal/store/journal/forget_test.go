@@ -193,6 +193,9 @@ func TestAJournalThatSomebodyOwnsIsForgottenLater(t *testing.T) {
 	if got := bustest.StreamsWith(t, server.URL, "secret of "+string(red.ID)); len(got) == 0 {
 		t.Error("payloads went while the journal was owned")
 	}
+	if got := overdue(s, time.Now().Add(2*time.Hour)); !slices.Equal(got, []schema.BatchID{red.ID}) {
+		t.Errorf("the next look forgets %v", got)
+	}
 	ok(t, o.Release(ctx))
 	ok(t, s.Payloads.Forget(ctx, "red", red.ID))
 	if got := bustest.StreamsWith(t, server.URL, "secret of "+string(red.ID)); len(got) != 0 {
