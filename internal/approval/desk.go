@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm"
@@ -57,6 +58,7 @@ type Desk struct {
 	reassessor *reassessor
 	tokens     *confirm.Tokens
 	traces     *telemetry.Traces
+	repaired   atomic.Bool // so the last Repair said
 }
 
 // New returns a desk.

@@ -138,6 +138,16 @@ const settled = 30 * time.Second
 // that ended long ago. It returns how many lines it put back. A line may be put
 // back twice when several processes look at once; each of the two says that it was.
 func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err error) {
+	lines, err = d.repair(ctx, back)
+	d.repaired.Store(err == nil)
+	return lines, err
+}
+
+// Repaired reports whether the last [Desk.Repair] of this process succeeded: then the audit lines
+// of what happened long ago are there, and their approvals need not be kept for them.
+func (d *Desk) Repaired() bool { return d.repaired.Load() }
+
+func (d *Desk) repair(ctx context.Context, back time.Duration) (lines int, err error) {
 	now := d.records.now()
 	if err := d.Permissions.repair(ctx, now); err != nil {
 		return 0, err

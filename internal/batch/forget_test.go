@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants/retention"
@@ -58,6 +59,13 @@ func TestAnApprovalIsForgottenAfterTheJournalOfItsCall(t *testing.T) {
 	if !has(single) || !has(stored) {
 		t.Fatal("an approval is forgotten at once")
 	}
+	repaired := o.Desk
+	o.Desk = approval.New(approval.Options{Ledger: o.Ledger, Log: o.Log}) // of which no look has succeeded
+	o.forget(ctx, late)
+	if !has(single) {
+		t.Error("an approval is forgotten whose audit lines may be missing")
+	}
+	o.Desk = repaired
 	o.forget(ctx, late)
 	if has(single) {
 		t.Error("that of a single call is kept")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants/retention"
@@ -36,7 +37,11 @@ func workingWith(t *testing.T, periods retention.Periods) (o *Options, js *jobs,
 		t.Fatal(err)
 	}
 	t.Cleanup(book.Close)
-	o = &Options{Store: store, Ledger: book, ID: "frontdoor-1", Log: log}
+	desk := approval.New(approval.Options{Ledger: book, Log: log})
+	if _, err := desk.Repair(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	o = &Options{Store: store, Ledger: book, Desk: desk, ID: "frontdoor-1", Log: log}
 	o.fill()
 	ctx, stop := context.WithCancel(t.Context())
 	work = new(sync.WaitGroup)

@@ -51,9 +51,12 @@ func (o *Options) forget(ctx context.Context, now time.Time) {
 	}
 }
 
-// needsApproval reports whether the journal of a held call may still ask how that ended: it copies
-// the result of each of its calls before it ends.
+// needsApproval reports whether an approval is needed still: for audit lines that a lost process
+// had not written, or by the journal of its call, which copies the result before it ends.
 func (o *Options) needsApproval(ctx context.Context, a *ledger.Approval) (bool, error) {
+	if !o.Desk.Repaired() {
+		return true, nil
+	}
 	id, _, stored := ParseCallID(a.CallID)
 	if !stored {
 		return false, nil
