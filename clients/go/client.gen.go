@@ -1274,11 +1274,12 @@ func (e StateChangeAction) Valid() bool {
 
 // Defines values for StateChangePart.
 const (
-	StateChangePartKeys     StateChangePart = "keys"
-	StateChangePartPins     StateChangePart = "pins"
-	StateChangePartPolicy   StateChangePart = "policy"
-	StateChangePartSets     StateChangePart = "sets"
-	StateChangePartSwitches StateChangePart = "switches"
+	StateChangePartKeys       StateChangePart = "keys"
+	StateChangePartPins       StateChangePart = "pins"
+	StateChangePartPolicy     StateChangePart = "policy"
+	StateChangePartSets       StateChangePart = "sets"
+	StateChangePartSwitches   StateChangePart = "switches"
+	StateChangePartTenantSets StateChangePart = "tenant_sets"
 )
 
 // Valid indicates whether the value is a known member of the StateChangePart enum.
@@ -1293,6 +1294,8 @@ func (e StateChangePart) Valid() bool {
 	case StateChangePartSets:
 		return true
 	case StateChangePartSwitches:
+		return true
+	case StateChangePartTenantSets:
 		return true
 	default:
 		return false
@@ -3133,11 +3136,14 @@ type FabricState struct {
 	Pins   []AcceptedDigest `json:"pins,omitempty"`
 	Policy *PolicyText      `json:"policy,omitempty"`
 
-	// Sets The sets that were made over the API.
+	// Sets The sets of the installation that were made over the API.
 	Sets []ToolSet `json:"sets,omitempty"`
 
 	// Switches What is disabled.
 	Switches []DisabledTools `json:"switches,omitempty"`
+
+	// TenantSets The sets that tenants other than the default one made. A file of a version without them changes none.
+	TenantSets []TenantSet `json:"tenant_sets,omitempty"`
 }
 
 // FabricStateFormat The form of the file.
@@ -4219,6 +4225,11 @@ type SetDetail struct {
 	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
 	Origin SetDetailOrigin `json:"origin"`
 
+	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
+	//
+	// Examples: default
+	Tenant string `json:"tenant"`
+
 	// Tools The tools of the set now, in its order.
 	Tools []SetTool `json:"tools"`
 }
@@ -4247,6 +4258,11 @@ type SetItem struct {
 
 	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
 	Origin SetItemOrigin `json:"origin"`
+
+	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
+	//
+	// Examples: default
+	Tenant string `json:"tenant"`
 }
 
 // SetItemOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
@@ -4302,7 +4318,7 @@ type StateChange struct {
 	// Error Why the import could not do it.
 	Error *string `json:"error,omitempty"`
 
-	// Name The set, tool or key.
+	// Name The set, tool or key; a set of a tenant as TENANT/SET.
 	//
 	// Examples: research
 	Name string          `json:"name"`
@@ -4411,7 +4427,7 @@ type Tenant struct {
 	RetentionSeconds *int64        `json:"retention_seconds,omitempty"`
 	Servers          TenantServers `json:"servers"`
 
-	// Sets The sets of tools that it sees now: those of which it sees every server.
+	// Sets The sets of tools that it sees now: its own, and those of the installation of which it sees every server.
 	//
 	// Examples: ["research"]
 	Sets  []string     `json:"sets"`
@@ -4460,6 +4476,11 @@ type TenantErasure struct {
 	//
 	// Examples: 0
 	Permissions int64 `json:"permissions"`
+
+	// Sets The sets of tools that were removed.
+	//
+	// Examples: 1
+	Sets int64 `json:"sets"`
 }
 
 // TenantInFlight defines model for TenantInFlight.
@@ -4539,6 +4560,14 @@ type TenantServers struct {
 	//
 	// Examples: 4
 	Seen int64 `json:"seen"`
+}
+
+// TenantSet defines model for TenantSet.
+type TenantSet struct {
+	Set ToolSet `json:"set"`
+
+	// Tenant Examples: billing
+	Tenant string `json:"tenant"`
 }
 
 // TenantUsage defines model for TenantUsage.
@@ -7815,7 +7844,7 @@ type ClientInterface interface {
 
 	// ListSets List the sets of tools
 	//
-	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
 	//
 	// Corresponds with GET /sets (the `ListSets` operationId).
 	ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7836,7 +7865,7 @@ type ClientInterface interface {
 
 	// PutSetWithBody Make or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7845,7 +7874,7 @@ type ClientInterface interface {
 
 	// PutSet Make or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7893,7 +7922,7 @@ type ClientInterface interface {
 
 	// EraseTenant Erase a tenant
 	//
-	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 	//
 	// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
 	EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9266,7 +9295,7 @@ func (c *Client) CallTool(ctx context.Context, id string, tool string, params *C
 
 // ListSets List the sets of tools
 //
-// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
 //
 // Corresponds with GET /sets (the `ListSets` operationId).
 func (c *Client) ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9317,7 +9346,7 @@ func (c *Client) GetSet(ctx context.Context, name string, reqEditors ...RequestE
 
 // PutSetWithBody Make or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9336,7 +9365,7 @@ func (c *Client) PutSetWithBody(ctx context.Context, name string, params *PutSet
 
 // PutSet Make or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9444,7 +9473,7 @@ func (c *Client) ListTenants(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // EraseTenant Erase a tenant
 //
-// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 //
 // Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
 func (c *Client) EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14616,7 +14645,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSetsWithResponse List the sets of tools
 	//
-	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14643,7 +14672,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSetWithBodyWithResponse Make or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14652,7 +14681,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSetWithResponse Make or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14706,7 +14735,7 @@ type ClientWithResponsesInterface interface {
 
 	// EraseTenantWithResponse Erase a tenant
 	//
-	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23638,7 +23667,7 @@ func (c *ClientWithResponses) CallToolWithResponse(ctx context.Context, id strin
 
 // ListSetsWithResponse List the sets of tools
 //
-// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23683,7 +23712,7 @@ func (c *ClientWithResponses) GetSetWithResponse(ctx context.Context, name strin
 
 // PutSetWithBodyWithResponse Make or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23698,7 +23727,7 @@ func (c *ClientWithResponses) PutSetWithBodyWithResponse(ctx context.Context, na
 
 // PutSetWithResponse Make or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23788,7 +23817,7 @@ func (c *ClientWithResponses) ListTenantsWithResponse(ctx context.Context, reqEd
 
 // EraseTenantWithResponse Erase a tenant
 //
-// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -36,8 +36,9 @@ type FleetChange struct {
 	Server schema.ServerID // of the server or the tool
 	Tool   string
 	Set    string
-	Actor  string // who enabled, disabled or stored it; "" where nobody did
-	Reason string // why it is disabled or offline
+	Tenant schema.TenantID // whose set it is; see [Set]
+	Actor  string          // who enabled, disabled or stored it; "" where nobody did
+	Reason string          // why it is disabled or offline
 }
 
 // Follower tells what has changed since it was asked last. It is for one goroutine.
@@ -50,8 +51,20 @@ type Follower struct {
 type followed struct {
 	servers map[schema.ServerID]string // why it is offline, "" where it is not
 	tools   map[toolName]followedTool
-	sets    map[string]Set
+	sets    map[setName]setState
 }
+
+// setName names a set of a tenant, and setState is what a change of it changes.
+type (
+	setName struct {
+		tenant schema.TenantID
+		name   string
+	}
+	setState struct {
+		revision uint64
+		by       string
+	}
+)
 
 type followedTool struct {
 	digest string
@@ -62,10 +75,7 @@ type followedTool struct {
 func (c *Catalog) Follow() *Follower { return &Follower{c: c, last: follow(c)} }
 
 func follow(c *Catalog) followed {
-	now := followed{servers: make(map[schema.ServerID]string), tools: make(map[toolName]followedTool), sets: make(map[string]Set)}
-	for _, s := range c.Sets().List() {
-		now.sets[s.Name] = s
-	}
+	now := followed{servers: make(map[schema.ServerID]string), tools: make(map[toolName]followedTool), sets: c.Sets().states()}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	stands := c.standing.Load()
@@ -136,14 +146,14 @@ func (f *Follower) Next() []FleetChange {
 		was, known := before.sets[name]
 		switch {
 		case !known:
-			all = append(all, FleetChange{Type: SetAdded, Set: name, Actor: s.By})
-		case was.Revision != s.Revision:
-			all = append(all, FleetChange{Type: SetChanged, Set: name, Actor: s.By})
+			all = append(all, FleetChange{Type: SetAdded, Set: name.name, Tenant: name.tenant, Actor: s.by})
+		case was.revision != s.revision:
+			all = append(all, FleetChange{Type: SetChanged, Set: name.name, Tenant: name.tenant, Actor: s.by})
 		}
 	}
 	for name := range before.sets {
 		if _, known := now.sets[name]; !known {
-			all = append(all, FleetChange{Type: SetRemoved, Set: name})
+			all = append(all, FleetChange{Type: SetRemoved, Set: name.name, Tenant: name.tenant})
 		}
 	}
 	at := time.Now().UTC()
@@ -151,7 +161,7 @@ func (f *Follower) Next() []FleetChange {
 		all[i].At = at
 	}
 	slices.SortFunc(all, func(a, b FleetChange) int {
-		return cmp.Or(strings.Compare(a.Set, b.Set), strings.Compare(string(a.Server), string(b.Server)), strings.Compare(a.Tool, b.Tool), strings.Compare(string(a.Type), string(b.Type)))
+		return cmp.Or(strings.Compare(a.Set, b.Set), strings.Compare(string(a.Tenant), string(b.Tenant)), strings.Compare(string(a.Server), string(b.Server)), strings.Compare(a.Tool, b.Tool), strings.Compare(string(a.Type), string(b.Type)))
 	})
 	return all
 }

@@ -33,7 +33,8 @@ type Query struct {
 	// Offline says that tools which no worker can run now count as well.
 	Offline bool
 
-	seen *Seen // nil: everything is shown
+	tenant schema.TenantID // whose names of sets are meant
+	seen   *Seen           // nil: everything is shown
 }
 
 // Found is the answer to a [Query].
@@ -66,7 +67,7 @@ type FoundTool struct {
 func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
 	var names map[toolName]string
 	if q.Set != "" {
-		view, err := c.Sets().View(q.Set)
+		view, err := c.Sets().View(q.tenant, q.Set)
 		if err != nil {
 			return f, err
 		}

@@ -46,7 +46,7 @@ func TestASearchKnowsServersSwitchesAndBounds(t *testing.T) {
 	if _, err = c.Search(t.Context(), Query{Text: "file", Set: "none"}); schema.KindOf(err) != schema.KindNotFound {
 		t.Error("a set that is not there was searched")
 	}
-	if _, err := c.Sets().Put(t.Context(), toolset.Set{Name: "sky", Include: []toolset.Selector{{Tool: "weather"}}}, 0, "ops"); err != nil {
+	if _, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "sky", Include: []toolset.Selector{{Tool: "weather"}}}, 0, "ops"); err != nil {
 		t.Fatal(err)
 	}
 	if f, err = c.Search(t.Context(), Query{Text: "the weather in a file", Set: "sky"}); err != nil || !slices.Equal(foundNames(f), []string{"a/weather", "b/weather"}) || f.Callable != 2 || f.Tools[0].NameInSet != "a__weather" {

@@ -27,15 +27,16 @@ type Judge interface {
 // Seen is the catalog as one principal sees it: what is not shown to it is answered like what
 // is not there. It is safe for concurrent use.
 type Seen struct {
-	c     *Catalog
-	judge Judge // nil: everything is shown
-	of    *shown
+	c      *Catalog
+	tenant schema.TenantID // what names of sets mean
+	judge  Judge           // nil: everything is shown
+	of     *shown
 }
 
-// SeenBy returns the catalog as the principal of the judge sees it; nil: everything is shown,
-// and nothing is asked.
-func SeenBy(c *Catalog, j Judge) *Seen {
-	s := &Seen{c: c, judge: j}
+// SeenBy returns the catalog as the principal of the judge sees it, who is of the tenant; nil:
+// everything is shown but for the sets of other tenants, and nothing is asked.
+func SeenBy(c *Catalog, tenant schema.TenantID, j Judge) *Seen {
+	s := &Seen{c: c, tenant: tenant.OrDefault(), judge: j}
 	if j != nil {
 		s.of = c.seen.get(c, j)
 	}
@@ -163,15 +164,6 @@ func (s *Seen) Would(id schema.ServerID, tool string) bool {
 	return s.judge.Tool(id, tool)
 }
 
-// Changed reports whether a change is of what is shown, or would be if it were there yet. A set
-// that is gone is told only to those who see everything, for nobody can say any more what it had.
-func (s *Seen) Changed(change *FleetChange) bool {
-	if change.Set != "" {
-		return s.judge == nil || s.KnowsSet(change.Set) == nil
-	}
-	return s.Would(change.Server, change.Tool)
-}
-
 // unknown is the error for a server that is not shown.
 func (s *Seen) unknown(id schema.ServerID) error {
 	s.c.mu.RLock()
@@ -269,74 +261,9 @@ func (s *Seen) Search(ctx context.Context, q Query) (Found, error) {
 	if q.Server != "" && !s.Has(q.Server) {
 		return Found{}, s.unknown(q.Server)
 	}
+	q.tenant = s.tenant
 	if s.of != nil {
 		q.seen = s
 	}
 	return s.c.Search(ctx, q)
-}
-
-// SetView is [Sets.View], without the tools that are not shown. A set is not there of which
-// nothing is shown, or which has a tool of a server that the tenant does not see. How one selects
-// its tools is told only with all of them, and what it excludes only to those who see the whole.
-func (s *Seen) SetView(name string) (*SetView, error) {
-	view, err := s.c.Sets().View(name)
-	if s.of == nil {
-		return view, err
-	}
-	if err != nil && !s.Whole() || err == nil && slices.ContainsFunc(view.Tools, func(t SetTool) bool { return !s.judge.Server(t.Server) }) {
-		return nil, noSet(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := len(view.Tools)
-	view.Tools = slices.DeleteFunc(view.Tools, func(t SetTool) bool { return !s.HasTool(t.Server, t.Tool.Name) })
-	switch {
-	case len(view.Tools) == 0:
-		return nil, noSet(name)
-	case len(view.Tools) < all:
-		view.LeftOut, view.Include, view.Exclude = nil, view.Include[:0:0], nil
-	case !s.Whole():
-		view.LeftOut, view.Exclude = nil, nil
-	}
-	return view, nil
-}
-
-// SetTool is [Sets.Tool].
-func (s *Seen) SetTool(set, name string) (Tool, error) {
-	t, err := s.c.Sets().Tool(set, name)
-	if s.of == nil {
-		return t, err
-	}
-	if _, err := s.SetView(set); err != nil {
-		return Tool{}, err
-	}
-	if err == nil && !s.HasTool(t.Server, t.Name) {
-		return Tool{}, noSetTool(set, name)
-	}
-	return t, err
-}
-
-// KnowsSet returns the error of [Sets.Get], also for a set of which nothing is shown.
-func (s *Seen) KnowsSet(name string) error {
-	_, err := s.c.Sets().Get(name)
-	if err == nil && s.of != nil {
-		_, err = s.SetView(name)
-	}
-	return err
-}
-
-// Sets is [Sets.List].
-func (s *Seen) Sets() []Set {
-	all := s.c.Sets().List()
-	if s.of == nil {
-		return all
-	}
-	part := make([]Set, 0, len(all))
-	for _, one := range all {
-		if view, err := s.SetView(one.Name); err == nil {
-			part = append(part, view.Set)
-		}
-	}
-	return part
 }

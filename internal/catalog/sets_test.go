@@ -31,7 +31,7 @@ func knowsBoth(c *Catalog) func() bool {
 
 func setNames(t *testing.T, c *Catalog, set string) []string {
 	t.Helper()
-	view, err := c.Sets().View(set)
+	view, err := c.Sets().View("", set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,15 +48,15 @@ func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
 	one, two := open(t, srv), open(t, srv)
 	h.announceUntil(one, "the tools", knowsBoth(one))
 	h.announceUntil(two, "the tools", knowsBoth(two))
-	made, err := one.Sets().Put(t.Context(), toolset.Set{Name: "s", Include: []toolset.Selector{{ReadOnly: new(true), Tags: []string{"x"}}}}, 0, "ann")
+	made, err := one.Sets().Put(t.Context(), "", toolset.Set{Name: "s", Include: []toolset.Selector{{ReadOnly: new(true), Tags: []string{"x"}}}}, 0, "ann")
 	if err != nil || made.Revision == 0 || made.By != "ann" {
 		t.Fatal(made, err)
 	}
 	if got := setNames(t, one, "s"); !slices.Equal(got, []string{"a__read", "b__read"}) {
 		t.Error(got)
 	}
-	h.announceUntil(two, "the set at the other front door", func() bool { _, err := two.Sets().View("s"); return err == nil })
-	changed, err := two.Sets().Put(t.Context(), toolset.Set{Name: "s", Include: []toolset.Selector{{Server: "b"}}}, made.Revision, "bob")
+	h.announceUntil(two, "the set at the other front door", func() bool { _, err := two.Sets().View("", "s"); return err == nil })
+	changed, err := two.Sets().Put(t.Context(), "", toolset.Set{Name: "s", Include: []toolset.Selector{{Server: "b"}}}, made.Revision, "bob")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,16 +65,16 @@ func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
 	})
 	three := open(t, srv)
 	h.announceUntil(three, "the tools", knowsBoth(three))
-	if set, err := three.Sets().Get("s"); err != nil || set.Revision != changed.Revision {
+	if set, err := three.Sets().Owned("", "s"); err != nil || set.Revision != changed.Revision {
 		t.Error(set, err)
 	}
-	if err := one.Sets().Remove(t.Context(), "s", made.Revision); !errors.Is(err, ErrSetChanged) {
+	if err := one.Sets().Remove(t.Context(), "", "s", made.Revision); !errors.Is(err, ErrSetChanged) {
 		t.Error(err)
 	}
-	if err := one.Sets().Remove(t.Context(), "s", changed.Revision); err != nil {
+	if err := one.Sets().Remove(t.Context(), "", "s", changed.Revision); err != nil {
 		t.Error(err)
 	}
-	if _, err := one.Sets().Get("s"); schema.KindOf(err) != schema.KindNotFound {
+	if _, err := one.Sets().Owned("", "s"); schema.KindOf(err) != schema.KindNotFound {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
 func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Catalog{open(t, srv), open(t, srv)}
-	if _, err := doors[0].Sets().Put(t.Context(), toolset.Set{Name: "s", Include: []toolset.Selector{{}}}, 0, ""); err != nil {
+	if _, err := doors[0].Sets().Put(t.Context(), "", toolset.Set{Name: "s", Include: []toolset.Selector{{}}}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	const each = 10
@@ -93,10 +93,10 @@ func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 			wg.Go(func() {
 				mine := toolset.Selector{Server: string(rune('a' + n)), Tool: string(rune('a' + i))}
 				for {
-					set, err := c.Sets().Get("s")
+					set, err := c.Sets().Owned("", "s")
 					if err == nil {
 						set.Include = append(slices.Clone(set.Include), mine)
-						_, err = c.Sets().Put(t.Context(), set.Set, set.Revision, "")
+						_, err = c.Sets().Put(t.Context(), "", set.Set, set.Revision, "")
 					}
 					if err == nil {
 						return
@@ -110,7 +110,7 @@ func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	set, err := doors[0].Sets().Get("s")
+	set, err := doors[0].Sets().Owned("", "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 		t.Errorf("%d selectors", got)
 	}
 	for _, c := range doors { // the one that wrote last knows all
-		if set, err := c.Sets().Get("s"); err == nil && len(set.Include) == 1+2*each {
+		if set, err := c.Sets().Owned("", "s"); err == nil && len(set.Include) == 1+2*each {
 			return
 		}
 	}
@@ -136,33 +136,33 @@ func TestSetsOfTheConfigurationAreNotChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.announceUntil(c, "the tools", knowsBoth(c))
-	view, err := c.Sets().View("fixed")
+	view, err := c.Sets().View("", "fixed")
 	if err != nil || len(view.Tools) != 0 || len(view.LeftOut) != 1 {
 		t.Errorf("%+v, %v", view, err)
 	}
 	for name, err := range map[string]error{
 		"put": func() error {
-			_, err := c.Sets().Put(t.Context(), toolset.Set{Name: "fixed", Include: []toolset.Selector{{}}}, 0, "")
+			_, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "fixed", Include: []toolset.Selector{{}}}, 0, "")
 			return err
 		}(),
-		"remove": c.Sets().Remove(t.Context(), "fixed", 1),
+		"remove": c.Sets().Remove(t.Context(), "", "fixed", 1),
 	} {
 		if schema.KindOf(err) != schema.KindConflict {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// One that is named is not removed, and none that leads in a circle is stored.
-	inner, err := c.Sets().Put(t.Context(), toolset.Set{Name: "inner", Include: []toolset.Selector{{}}}, 0, "")
+	inner, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "inner", Include: []toolset.Selector{{}}}, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Sets().Put(t.Context(), toolset.Set{Name: "outer", Include: []toolset.Selector{{Set: "inner"}}}, 0, ""); err != nil {
+	if _, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "outer", Include: []toolset.Selector{{Set: "inner"}}}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Sets().Remove(t.Context(), "inner", inner.Revision); schema.KindOf(err) != schema.KindConflict {
+	if err := c.Sets().Remove(t.Context(), "", "inner", inner.Revision); schema.KindOf(err) != schema.KindConflict {
 		t.Error(err)
 	}
-	if _, err := c.Sets().Put(t.Context(), toolset.Set{Name: "inner", Include: []toolset.Selector{{Set: "outer"}}}, inner.Revision, ""); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "inner", Include: []toolset.Selector{{Set: "outer"}}}, inner.Revision, ""); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Error(err)
 	}
 }
@@ -199,10 +199,10 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 		}
 		h.announceUntil(other, "the same at the other front door", func() bool { return on(other) == want })
 	}
-	if _, err := c.Sets().Put(t.Context(), toolset.Set{Name: "reading", Include: []toolset.Selector{{ReadOnly: new(true)}}}, 0, ""); err != nil {
+	if _, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "reading", Include: []toolset.Selector{{ReadOnly: new(true)}}}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	h.announceUntil(other, "the set", func() bool { _, err := other.Sets().Get("reading"); return err == nil })
+	h.announceUntil(other, "the set", func() bool { _, err := other.Sets().Owned("", "reading"); return err == nil })
 	if _, fits, err := c.Switches().Many(t.Context(), "*", "del*", "", false, "no deletions", "ann"); err != nil || fits != 2 {
 		t.Fatal(fits, err)
 	}
@@ -222,7 +222,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 	if err != nil || f.Callable != 1 || len(f.Tools) != 1 {
 		t.Error(foundNames(f), f.Callable, err)
 	}
-	if err := c.Sets().Remove(t.Context(), "reading", 1); schema.KindOf(err) != schema.KindConflict {
+	if err := c.Sets().Remove(t.Context(), "", "reading", 1); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("a set by which tools are disabled was removed: %v", err)
 	}
 	if _, _, err := c.Switches().Many(t.Context(), "a", "read", "", true, "", ""); schema.KindOf(err) != schema.KindNotFound {
@@ -280,10 +280,10 @@ func TestChangesAreToldWithActorAndReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(FleetChange{Type: ToolDisabled, Server: "b", Tool: "delete", Actor: "ann", Reason: "closed"}, FleetChange{Type: ToolDisabled, Server: "b", Tool: "read", Actor: "ann", Reason: "closed"})
-	if _, err := c.Sets().Put(t.Context(), toolset.Set{Name: "s", Include: []toolset.Selector{{}}}, 0, "eve"); err != nil {
+	if _, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "s", Include: []toolset.Selector{{}}}, 0, "eve"); err != nil {
 		t.Fatal(err)
 	}
-	expect(FleetChange{Type: SetAdded, Set: "s", Actor: "eve"})
+	expect(FleetChange{Type: SetAdded, Set: "s", Tenant: schema.DefaultTenant, Actor: "eve"})
 	h.change(func(w *schema.Worker) {
 		w.Servers = slices.Clone(w.Servers)
 		for i := range w.Servers {

@@ -34,7 +34,7 @@ func (c *Catalog) Switch(ctx context.Context, id schema.ServerID, name string, e
 }
 
 // Many turns all tools off or on that fit: server and tool are patterns of names, ""
-// for every name, and set, unless it is "", limits them to the tools of a set. Tools that
+// for every name, and set, unless it is "", limits them to the tools of a set of the installation. Tools that
 // come later count too. Turning on undoes what was turned off with the same patterns and
 // set, and nothing else: a tool is on when no switch turns it off. It returns how many
 // tools fit now. Errors: KindNotFound for a set that is not there, or for a switch to turn
@@ -49,7 +49,7 @@ func (s Switches) Many(ctx context.Context, server schema.ServerID, tool, set st
 		return sw, 0, schema.Errorf(schema.KindNotFound, "No tools are disabled by exactly this server, tool and set. GET /tools/switches lists what is disabled.")
 	}
 	if set != "" && !enabled {
-		if _, err := c.Sets().Get(set); err != nil {
+		if _, err := c.Sets().Owned(schema.DefaultTenant, set); err != nil {
 			return sw, 0, err
 		}
 	}

@@ -36,9 +36,9 @@ func (t Tenants) Hidden(tenant schema.TenantID, id schema.ServerID) error {
 // Seen returns the catalog as the tenant sees it, whatever its principals may call.
 func (t Tenants) Seen(tenant schema.TenantID) *Seen {
 	if t.All(tenant) {
-		return SeenBy(t.c, nil)
+		return SeenBy(t.c, tenant, nil)
 	}
-	return SeenBy(t.c, tenantJudge{t, tenant})
+	return SeenBy(t.c, tenant, tenantJudge{t, tenant})
 }
 
 // tenantJudge is the [Judge] of a tenant that may be kept from servers.

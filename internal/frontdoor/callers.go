@@ -55,6 +55,6 @@ func (d *FrontDoor) ownLimits(p *schema.Principal) scope.Limits {
 }
 
 // inSet reports whether a set of tools has a tool.
-func (d *FrontDoor) inSet(set string, server schema.ServerID, tool string) bool {
-	return d.catalog.Sets().Has(set, server, tool)
+func (d *FrontDoor) inSet(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool {
+	return d.catalog.Sets().Has(tenant, set, server, tool)
 }

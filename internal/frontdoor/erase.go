@@ -6,6 +6,7 @@ import (
 
 	resttenants "github.com/callyard/callyard/internal/frontdoor/rest/tenants"
 	"github.com/callyard/callyard/internal/store/credentialtable"
+	"github.com/callyard/callyard/internal/store/settable"
 	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -30,6 +31,9 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 	done.Held, done.Permissions, done.Batches, done.Canceled = ended.Held, ended.Permissions, ended.Batches, ended.Canceled
 	if err != nil {
 		return done, err
+	}
+	if done.Sets, err = settable.RemoveTenant(ctx, d.o.Stored, tenant); err != nil {
+		return done, schema.Errorf(schema.KindUnavailable, "The sets of the tenant could not be removed; repeat the request. (%w)", err)
 	}
 	if done.Credentials, err = credentialtable.RemoveTenant(ctx, d.o.Stored, tenant); err != nil {
 		return done, schema.Errorf(schema.KindUnavailable, "The credentials of the tenant's people could not be removed; repeat the request. (%w)", err)

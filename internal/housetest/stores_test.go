@@ -15,14 +15,14 @@ import (
 // method that takes an id takes the tenant with it.
 var tenantStores = []string{
 	"internal/store/audit", "internal/store/journal", "internal/store/keytable", "internal/store/ledger",
-	"internal/store/outbox", "internal/store/sessiontable", "internal/calls/records",
+	"internal/store/outbox", "internal/store/sessiontable", "internal/store/settable", "internal/calls/records",
 }
 
 // platformStores hold what belongs to the platform. The comment of each package says so, in
 // these words.
 var platformStores = []string{
 	"internal/store/credentialtable", "internal/store/endtable", "internal/store/noticetable", "internal/store/oauthtable", "internal/store/pintable",
-	"internal/store/servertable", "internal/store/settable", "internal/store/slacktable", "internal/store/switchtable",
+	"internal/store/servertable", "internal/store/slacktable", "internal/store/switchtable",
 }
 
 const ofThePlatform = "of the platform"
@@ -31,7 +31,7 @@ const ofThePlatform = "of the platform"
 // are names of parameters that are ids, where they are plain strings.
 var (
 	idTypes      = []string{"schema.ApprovalID", "schema.BatchID", "schema.CallID", "Filter"}
-	idParameters = []string{"id", "key"}
+	idParameters = []string{"id", "key", "name"}
 	tenantTypes  = []string{"schema.TenantID", "schema.Tenants"}
 )
 

@@ -145,7 +145,7 @@ func checkSets(list []toolset.Set) (faults config.Collector) {
 		all[list[i].Name] = &list[i]
 	}
 	for i := range list {
-		if why := all.Check(list[i].Name); why != "" && len(faults) == 0 {
+		if why := all.Check(list[i].Name, nil); why != "" && len(faults) == 0 {
 			faults.Addf(fmt.Sprintf("sets[%d]", i), "cannot be composed. %s", why)
 		}
 	}

@@ -40,13 +40,14 @@ type Composition struct {
 }
 
 // Compose returns the tools of a set in its order. tools are all there are, sorted by
-// server and name. The work grows with the number of selectors times that of tools. The
-// error says why the set cannot be composed; see [All.Check].
-func (all All) Compose(name string, tools []*Tool) (*Composition, error) {
-	if why := all.Check(name); why != "" {
+// server and name; those of a set that outer finds are among them. The work grows with the
+// number of selectors times that of tools. The error says why the set cannot be composed; see
+// [All.Check].
+func (all All) Compose(name string, tools []*Tool, outer Outer) (*Composition, error) {
+	if why := all.Check(name, outer); why != "" {
 		return nil, errors.New(why)
 	}
-	c := composer{sets: all, tools: tools, made: make(map[string]*Composition)}
+	c := composer{sets: all, tools: tools, outer: outer, made: make(map[string]*Composition)}
 	return c.compose(name), nil
 }
 
@@ -54,6 +55,7 @@ func (all All) Compose(name string, tools []*Tool) (*Composition, error) {
 type composer struct {
 	sets  All
 	tools []*Tool
+	outer Outer
 	made  map[string]*Composition
 }
 
@@ -62,6 +64,10 @@ func (c *composer) compose(name string) *Composition {
 		return done
 	}
 	s := c.sets[name]
+	if s == nil {
+		c.made[name] = c.outer(name)
+		return c.made[name]
+	}
 	taken := make(map[*Tool]bool)
 	var members []Member
 	for i := range s.Include {

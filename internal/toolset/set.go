@@ -162,27 +162,48 @@ func (s *Set) uses() []string {
 // All are sets by name.
 type All map[string]*Set
 
-// Check returns why the set cannot be composed: it names a set that is not there, or
-// includes itself over others. "" means that it can.
-func (all All) Check(name string) string { return all.check(name, nil) }
+// Outer finds sets that others own, which those of an [All] may name as well: what a set of them
+// has, nil where there is none. A set of its own comes before one of these with the same name.
+type Outer func(name string) *Composition
 
-func (all All) check(name string, path []string) string {
+// Check returns why the set cannot be composed: it names a set that is not there, or
+// includes itself over others. "" means that it can. outer may be nil.
+func (all All) Check(name string, outer Outer) string {
+	return (&checker{all, outer, make(map[string]bool)}).check(name, nil)
+}
+
+// checker checks a set and those that it names, each once: the number of ways from one set to
+// another can double with each set between them.
+type checker struct {
+	sets  All
+	outer Outer
+	right map[string]bool
+}
+
+func (c *checker) check(name string, path []string) string {
 	if slices.Contains(path, name) {
 		return "The set includes itself: " + strings.Join(append(path, name), " → ") + "."
 	}
-	s := all[name]
+	if c.right[name] {
+		return ""
+	}
+	s := c.sets[name]
 	if s == nil {
 		if len(path) == 0 {
 			return fmt.Sprintf("There is no set %q.", name)
+		}
+		if c.outer != nil && c.outer(name) != nil {
+			return ""
 		}
 		return fmt.Sprintf("Set %q names the set %q, which does not exist.", path[len(path)-1], name)
 	}
 	path = append(path, name)
 	for _, inner := range s.uses() {
-		if why := all.check(inner, path); why != "" {
+		if why := c.check(inner, path); why != "" {
 			return why
 		}
 	}
+	c.right[name] = true
 	return ""
 }
 

@@ -72,7 +72,7 @@ func TestASetHasWhatItSelectsInItsOrder(t *testing.T) {
 		if f := c.set.Check(); len(f) > 0 {
 			t.Errorf("%s: %v", what, f)
 		}
-		made, err := sets(c.set).Compose("s", fleet())
+		made, err := sets(c.set).Compose("s", fleet(), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -90,7 +90,7 @@ func TestToolsOfOneNameAreSettledByThePolicy(t *testing.T) {
 		ConflictRename: {"files__search web__search read", ""},
 	} {
 		s := Set{Name: "s", Include: []Selector{{Tool: "search"}, {Tool: "read"}}, Names: &Naming{Prefix: new(""), Conflict: policy}}
-		made, err := sets(s).Compose("s", fleet())
+		made, err := sets(s).Compose("s", fleet(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestSetsOfSetsMergeNarrowAndRename(t *testing.T) {
 		"merged": "balance pay files__read files__search", "part": "balance files__read files__search",
 		"flat": "x__balance x__pay x__read x__search", "less": "files__read files__search",
 	} {
-		made, err := all.Compose(name, fleet())
+		made, err := all.Compose(name, fleet(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,9 +137,49 @@ func TestSetsOfSetsMergeNarrowAndRename(t *testing.T) {
 func TestSetsThatCannotBeComposedSayWhy(t *testing.T) {
 	all := sets(Set{Name: "a", Include: []Selector{{Set: "b"}}}, Set{Name: "b", Include: []Selector{{}}, Exclude: []Selector{{Set: "a"}}}, Set{Name: "c", Include: []Selector{{Set: "gone"}}})
 	for name, want := range map[string]string{"a": "a → b → a", "c": `names the set "gone"`, "d": `no set "d"`} {
-		if _, err := all.Compose(name, fleet()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := all.Compose(name, fleet(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestSetsOfOthersAreNamedAsTheyAre has a set of the same name as one that another owner's set
+// includes: what that one has does not change.
+func TestSetsOfOthersAreNamedAsTheyAre(t *testing.T) {
+	others := sets(Set{Name: "inner", Include: []Selector{{Server: "files", ReadOnly: yes()}}, Names: bare()}, Set{Name: "outer", Include: []Selector{{Set: "inner"}}})
+	tools := fleet()
+	find := func(name string) *Composition {
+		made, err := others.Compose(name, tools, nil)
+		if err != nil {
+			return nil
+		}
+		return made
+	}
+	own := sets(Set{Name: "inner", Include: []Selector{{Server: "shell"}}}, Set{Name: "both", Include: []Selector{{Set: "outer"}, {Set: "inner"}}}, Set{Name: "broken", Include: []Selector{{Set: "none"}}})
+	made, err := own.Compose("both", tools, find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names(made), " "); got != "read search shell__run" {
+		t.Error(got)
+	}
+	for name, want := range map[string]string{"broken": `names the set "none"`, "outer": `no set "outer"`} { // the others' own is not of these
+		if _, err := own.Compose(name, tools, find); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSetsThatNameEachOtherInManyWaysAreCheckedOnce has 2^60 ways from the first set to the last.
+func TestSetsThatNameEachOtherInManyWaysAreCheckedOnce(t *testing.T) {
+	all := make(All)
+	for i := range 60 {
+		next := fmt.Sprintf("s%d", i+1)
+		all[fmt.Sprintf("s%d", i)] = &Set{Name: fmt.Sprintf("s%d", i), Include: []Selector{{Set: next}, {Set: next, Tool: "read"}}}
+	}
+	all["s60"] = &Set{Name: "s60", Include: []Selector{{Server: "files"}}}
+	if made, err := all.Compose("s0", fleet(), nil); err != nil || len(made.Members) != 3 {
+		t.Error(made, err)
 	}
 }
 
@@ -165,11 +205,11 @@ func TestFaultsOfASetAreFound(t *testing.T) {
 // TestNamesDoNotDependOnWhatIsNotSelected is what callers rely on between two lists.
 func TestNamesDoNotDependOnWhatIsNotSelected(t *testing.T) {
 	s := sets(Set{Name: "s", Include: []Selector{{Server: "bank"}, {Server: "web"}}, Names: bare()})
-	a, err := s.Compose("s", fleet())
+	a, err := s.Compose("s", fleet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Compose("s", slices.DeleteFunc(fleet(), func(t *Tool) bool { return t.Server == "files" }))
+	b, err := s.Compose("s", slices.DeleteFunc(fleet(), func(t *Tool) bool { return t.Server == "files" }), nil)
 	if err != nil || !slices.Equal(names(a), names(b)) {
 		t.Errorf("%v, %v, %v", names(a), names(b), err)
 	}
@@ -187,7 +227,7 @@ func BenchmarkCompose5000(b *testing.B) {
 		Set{Name: "s", Include: []Selector{{Set: "a"}, {Tool: "*_00?"}}, Exclude: []Selector{{Tool: "*99"}}, Names: &Naming{Prefix: new(""), Conflict: ConflictRename}},
 	)
 	for b.Loop() {
-		if c, err := s.Compose("s", all); err != nil || len(c.Members) != 4950 {
+		if c, err := s.Compose("s", all, nil); err != nil || len(c.Members) != 4950 {
 			b.Fatal(len(c.Members), err)
 		}
 	}

@@ -139,6 +139,34 @@ func (b *Bucket) Under(ctx context.Context, prefix string) ([]string, error) {
 	return keys, err
 }
 
+// RemoveUnder removes the rows of a bucket whose keys begin with the tokens of prefix and a dot,
+// and returns their number. It may be repeated. Without the bucket there are none.
+func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (removed int, err error) {
+	b, err := FindBucket(ctx, c, spec)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	keys, err := b.Under(ctx, prefix)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		if _, _, err := b.Fresh(ctx, key); errors.Is(err, ErrNotFound) {
+			continue
+		} else if err != nil {
+			return removed, err
+		}
+		if err := b.Delete(ctx, key); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
 // All reads every row, by its key.
 func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 	all := map[string][]byte{}

@@ -268,6 +268,9 @@ type Change struct {
 // told as one.
 func (f *Fabric) Watch(each func(Change)) (stop func()) {
 	return f.door.Catalog().Watch(func(c catalog.FleetChange) {
+		if !c.Tenant.Is(schema.DefaultTenant) { // a set of another tenant
+			return
+		}
 		each(Change{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
 	})
 }

@@ -969,7 +969,7 @@ export interface paths {
         };
         /**
          * List the sets of tools
-         * @description Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+         * @description Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
          */
         get: operations["list-sets"];
         put?: never;
@@ -994,7 +994,7 @@ export interface paths {
         get: operations["get-set"];
         /**
          * Make or change a set of tools
-         * @description The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+         * @description The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
          */
         put: operations["put-set"];
         post?: never;
@@ -1088,7 +1088,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a tenant
-         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
          */
         delete: operations["erase-tenant"];
         options?: never;
@@ -2527,10 +2527,12 @@ export interface components {
             pins?: components["schemas"]["AcceptedDigest"][];
             /** @description The policy of the front door. An import compares it only: the policy is a file of each process. */
             policy?: components["schemas"]["PolicyText"];
-            /** @description The sets that were made over the API. */
+            /** @description The sets of the installation that were made over the API. */
             sets?: components["schemas"]["ToolSet"][];
             /** @description What is disabled. */
             switches?: components["schemas"]["DisabledTools"][];
+            /** @description The sets that tenants other than the default one made. A file of a version without them changes none. */
+            tenant_sets?: components["schemas"]["TenantSet"][];
         };
         Fleet: {
             /** Format: date-time */
@@ -3566,6 +3568,11 @@ export interface components {
              * @enum {string}
              */
             origin: "api" | "configuration";
+            /**
+             * @description The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
+             * @example default
+             */
+            tenant: string;
             /** @description The tools of the set now, in its order. */
             tools: components["schemas"]["SetTool"][];
         };
@@ -3593,6 +3600,11 @@ export interface components {
              * @enum {string}
              */
             origin: "api" | "configuration";
+            /**
+             * @description The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
+             * @example default
+             */
+            tenant: string;
         };
         SetList: {
             sets: components["schemas"]["SetItem"][];
@@ -3633,13 +3645,13 @@ export interface components {
             /** @description Why the import could not do it. */
             error?: string;
             /**
-             * @description The set, tool or key.
+             * @description The set, tool or key; a set of a tenant as TENANT/SET.
              * @example research
              */
             name: string;
             note?: string;
             /** @enum {string} */
-            part: "sets" | "switches" | "pins" | "policy" | "keys";
+            part: "sets" | "tenant_sets" | "switches" | "pins" | "policy" | "keys";
         };
         StateChanges: {
             /** @description What the import changes, or would change; empty: the file is the state. */
@@ -3730,7 +3742,7 @@ export interface components {
             retention_seconds?: number;
             servers: components["schemas"]["TenantServers"];
             /**
-             * @description The sets of tools that it sees now: those of which it sees every server.
+             * @description The sets of tools that it sees now: its own, and those of the installation of which it sees every server.
              * @example [
              *       "research"
              *     ]
@@ -3786,6 +3798,12 @@ export interface components {
              * @example 0
              */
             permissions: number;
+            /**
+             * Format: int64
+             * @description The sets of tools that were removed.
+             * @example 1
+             */
+            sets: number;
         };
         TenantInFlight: {
             /**
@@ -3871,6 +3889,11 @@ export interface components {
              * @example 4
              */
             seen: number;
+        };
+        TenantSet: {
+            set: components["schemas"]["ToolSet"];
+            /** @example billing */
+            tenant: string;
         };
         TenantUsage: {
             /**
@@ -7633,7 +7656,8 @@ export interface operations {
                      *       },
                      *       "etag": "\"13\"",
                      *       "name": "research",
-                     *       "origin": "api"
+                     *       "origin": "api",
+                     *       "tenant": "default"
                      *     }
                      */
                     "application/json": components["schemas"]["SetItem"];
@@ -8031,7 +8055,8 @@ export interface operations {
                      *       "held": 1,
                      *       "id": "billing",
                      *       "keys": 3,
-                     *       "permissions": 0
+                     *       "permissions": 0,
+                     *       "sets": 1
                      *     }
                      */
                     "application/json": components["schemas"]["TenantErasure"];

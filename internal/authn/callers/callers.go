@@ -31,7 +31,7 @@ type Options struct {
 	// end; "" until [Callers.Serve] says it.
 	Public string
 	// Member reports whether a set has a tool; without it no set has any.
-	Member func(set string, server schema.ServerID, tool string) bool
+	Member scope.Member
 	// Tenants are those whose credentials count; nil: all are.
 	Tenants *tenants.Book
 }

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Conn *bus.Conn
 	// Member reports whether a set has a tool; nil: no set has any.
-	Member func(set string, server schema.ServerID, tool string) bool
+	Member scope.Member
 	// Configured are the keys of the configuration, which are shown among the others; nil:
 	// there are none.
 	Configured func() []authn.Known
@@ -187,7 +187,7 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 		return last
 	}
 	e := &entry{revision: revision, principal: schema.Principal{Name: row.Name, Owner: row.Owner, Groups: row.Groups, Tenant: row.Tenant, Grant: &scope.Grant{
-		Scopes: k.sets.of(ScopesOf(row)), Tools: row.Tools, Member: k.o.Member, ID: identity + row.ID, Role: scope.Role(row.Role),
+		Scopes: scopesOf(k.sets.of(ScopesOf(row)), row), Tools: row.Tools, Member: k.o.Member, ID: identity + row.ID, Role: scope.Role(row.Role),
 	}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,6 +229,14 @@ func ScopesOf(row *keytable.Key) []string {
 		return scope.Role(row.Role).Scopes()
 	}
 	return row.Scopes
+}
+
+// scopesOf returns the scopes with the names of sets as the key uses them.
+func scopesOf(s scope.Set, row *keytable.Key) scope.Set {
+	if row.OwnSets {
+		return s.Naming(row.Tenant)
+	}
+	return s
 }
 
 // refresh asks the store for a key that is unknown here, or has another secret here. A key

@@ -59,12 +59,33 @@ type Wish struct {
 	Limits                scope.Limits
 	Tenant                schema.TenantID // empty: that of the maker
 	Expires               time.Time       // zero: after [Lasts]
+
+	ownSets bool // see [keytable.Key]
+}
+
+// nameSets decides what names of sets mean in the scopes of a key: to whoever gives them what they
+// mean in its tenant. Whoever is limited to sets itself gives them as it has them. Scopes that stay
+// keep what they mean, whoever changes the rest of the key.
+func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
+	if had != nil && w.Role == had.Role && slices.Equal(w.Scopes, had.Scopes) {
+		w.ownSets = had.ownSets
+		return
+	}
+	w.ownSets = false
+	if by.Tenant.Is(schema.DefaultTenant) || !by.Tenant.Is(w.Tenant) {
+		return
+	}
+	grant, limited := by.Grant.(*scope.Grant)
+	w.ownSets = !limited || grant.Scopes.NamesOwn() || grant.Scopes.CallsAll()
 }
 
 // scopes are those that the key is to have.
 func (w *Wish) scopes() scope.Set {
 	if w.Role != "" {
 		return scope.Of(w.Role.Scopes())
+	}
+	if w.ownSets {
+		return scope.Of(w.Scopes).Naming(w.Tenant)
 	}
 	return scope.Of(w.Scopes)
 }
@@ -161,6 +182,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if err := k.storable(); err != nil {
 		return Key{}, "", err
 	}
+	w.nameSets(by, nil)
 	if err := k.mayGive(by, &w, nil); err != nil {
 		return Key{}, "", err
 	}
@@ -222,13 +244,13 @@ func taken(name, id string) error {
 
 // into writes what is asked for into the row.
 func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
-	row.Role, row.Owner, row.Groups, row.Scopes, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.Tools, w.Note, keytable.LimitsOf(w.Limits), keytable.At(w.Expires)
+	row.Role, row.Owner, row.Groups, row.Scopes, row.OwnSets, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.ownSets, w.Tools, w.Note, keytable.LimitsOf(w.Limits), keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
 // wishOf is what a key is now.
 func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time()}
+	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time(), ownSets: row.OwnSets}
 }
 
 // Update changes a key that has the revision. change is given what it is and makes of it
@@ -243,6 +265,7 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
+		w.nameSets(by, &was)
 		if err := k.mayGive(by, &w, &was); err != nil {
 			return err
 		}

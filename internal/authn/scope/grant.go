@@ -17,7 +17,7 @@ type Grant struct {
 	// called. None: all that the scopes let call.
 	Tools []string
 	// Member reports whether a set has a tool; nil: no set has any.
-	Member func(set string, server schema.ServerID, tool string) bool
+	Member Member
 	// ID is told by Identity.
 	ID string
 	// Role is where the scopes come from; "" where they were listed.
@@ -85,7 +85,11 @@ func (g *Grant) Shows(server schema.ServerID, tool string) bool {
 
 // Key is the same for grants that show the same.
 func (g *Grant) Key() string {
-	return strings.Join(g.Scopes.List(), " ") + "\x00" + strings.Join(g.Tools, "\x00")
+	key := strings.Join(g.Scopes.List(), " ") + "\x00" + strings.Join(g.Tools, "\x00")
+	if len(g.Scopes.sets) > 0 {
+		key += "\x00@" + string(g.Scopes.of) // the same names may be of different sets
+	}
+	return key
 }
 
 // Identity is the issuer, subject and tenant of a token, and the id of a key.

@@ -57,6 +57,17 @@ type Set struct {
 	plain   []string
 	servers []schema.ServerID // of tools:call:SERVER
 	sets    []string          // of tools:call:@SET
+	of      schema.TenantID   // whose names the sets have; see Naming
+}
+
+// Member reports whether a set has a tool; the name of the set is as the tenant uses it.
+type Member func(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool
+
+// Naming returns the scopes with the names of sets as the tenant uses them: its own sets first.
+// Without it they name sets of the installation, which its operators alone change.
+func (s Set) Naming(tenant schema.TenantID) Set {
+	s.of = tenant.Stored()
+	return s
 }
 
 // Parse reads scopes. The error names the first one that is none.
@@ -120,7 +131,7 @@ func (s *Set) includes(one string) bool {
 		return false
 	}
 	set, isSet := strings.CutPrefix(name, setMark)
-	return slices.Contains(s.plain, CallTools) || isSet && slices.Contains(s.sets, set) || !isSet && slices.Contains(s.servers, schema.ServerID(name))
+	return s.CallsAll() || isSet && slices.Contains(s.sets, set) || !isSet && slices.Contains(s.servers, schema.ServerID(name))
 }
 
 // List returns the scopes as [Parse] reads them.
@@ -154,14 +165,24 @@ func (s *Set) Empty() bool { return len(s.plain)+len(s.servers)+len(s.sets) == 0
 
 // MayCall reports whether a tool may be called. member says whether a set has it; with an
 // empty tool, only scopes for all of the server count.
-func (s *Set) MayCall(server schema.ServerID, tool string, member func(set string, server schema.ServerID, tool string) bool) bool {
-	if slices.Contains(s.plain, CallTools) || slices.Contains(s.servers, server) {
+func (s *Set) MayCall(server schema.ServerID, tool string, member Member) bool {
+	if s.CallsAll() || slices.Contains(s.servers, server) {
 		return true
 	}
-	return tool != "" && member != nil && slices.ContainsFunc(s.sets, func(set string) bool { return member(set, server, tool) })
+	return tool != "" && member != nil && slices.ContainsFunc(s.sets, func(set string) bool { return member(s.of.OrDefault(), set, server, tool) })
 }
 
-// Within reports whether everything that s lets do, the other lets do as well.
+// NamesOwn reports whether names of sets are those of a tenant; see [Set.Naming].
+func (s *Set) NamesOwn() bool { return s.of != "" }
+
+// CallsAll reports whether all tools may be called.
+func (s *Set) CallsAll() bool { return slices.Contains(s.plain, CallTools) }
+
+// Within reports whether everything that s lets do, the other lets do as well. Sets of the same
+// name are the same for those only who use names alike.
 func (s *Set) Within(other *Set) bool {
+	if len(s.sets) > 0 && s.of != other.of && !other.CallsAll() {
+		return false
+	}
 	return !slices.ContainsFunc(s.List(), func(one string) bool { return !other.includes(one) })
 }

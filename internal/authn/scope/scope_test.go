@@ -32,7 +32,7 @@ func TestAScopeIncludesNarrowerOnesAndNoOthers(t *testing.T) {
 }
 
 func TestWhichToolMayBeCalled(t *testing.T) {
-	member := func(set string, server schema.ServerID, tool string) bool {
+	member := func(_ schema.TenantID, set string, server schema.ServerID, tool string) bool {
 		return set == "daily" && server == "mail" && tool == "read"
 	}
 	for _, c := range []struct {

@@ -12,6 +12,9 @@ import (
 type Need struct {
 	// Scopes are those of which one is enough.
 	Scopes []string
+	// InDefault are the scopes of which one is enough in the default tenant, in place of Scopes:
+	// what belongs to that tenant is the installation's.
+	InDefault []string
 	// DefaultTenant says that whoever asks must be of it, because the operation changes what
 	// all tenants share.
 	DefaultTenant bool
@@ -31,7 +34,9 @@ var (
 	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
 	// These concern only the tenant of whoever asks.
 	tenantAdmin = Need{Scopes: []string{Admin, AdminTenant}}
-	audits      = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
+	// The sets of the default tenant are the installation's.
+	ownSets = Need{Scopes: []string{Admin, AdminTenant}, InDefault: []string{Admin}}
+	audits  = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
 )
 
 // operations is what each operation of the REST API requires, by its id. Calls are judged
@@ -54,7 +59,8 @@ var operations = map[string]Need{
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
 	"get-usage": {Scopes: []string{ReadCalls, CallTools, AdminTenant}}, // of others only as in package usage
 
-	"put-set": admin, "remove-set": admin, "switch-tools": admin, "switch-tool": admin,
+	"put-set": ownSets, "remove-set": ownSets,
+	"switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "drain-worker": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
 	"list-audit":   audits,                       // of the own tenant

@@ -39,7 +39,9 @@ type exchange struct {
 
 // shown returns the catalog as it is shown to whoever asks, once that is known.
 func (x *exchange) shown() *catalog.Seen {
-	x.look.Do(func() { x.looked = catalog.SeenBy(x.ep.o.Catalog, calls.Judge(x.ep.o.Calls, &x.principal)) })
+	x.look.Do(func() {
+		x.looked = catalog.SeenBy(x.ep.o.Catalog, x.principal.Tenant, calls.Judge(x.ep.o.Calls, &x.principal))
+	})
 	return x.looked
 }
 

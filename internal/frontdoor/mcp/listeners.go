@@ -59,7 +59,7 @@ func (s *subscriptions) all() []*listener {
 // listsChanged has every listener look whether its lists changed.
 func (s *subscriptions) listsChanged() {
 	for _, e := range s.all() {
-		now := s.lists.part(e.at, catalog.SeenBy(s.lists.catalog, calls.Judge(s.calls, &e.who))).marks
+		now := s.lists.part(e.at, catalog.SeenBy(s.lists.catalog, e.who.Tenant, calls.Judge(s.calls, &e.who))).marks
 		e.mu.Lock()
 		was := e.seen
 		e.seen = now

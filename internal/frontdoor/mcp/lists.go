@@ -68,7 +68,8 @@ type view struct {
 type items struct{ tools, resources, templates, prompts []item }
 
 // place is a mount as a tenant sees it: names there do not depend on servers that are hidden
-// from the tenant. Tenants that see every server share the places of the empty one.
+// from the tenant, nor on sets of other tenants. Tenants that see every server share the places of
+// the empty one, but for those of sets: a name of a set may mean another one to each.
 type place struct {
 	tenant schema.TenantID
 	mount  string
@@ -76,9 +77,10 @@ type place struct {
 
 // place is where the client of a request is.
 func (ls *lists) place(x *exchange) place {
-	at := place{tenant: x.principal.Tenant.Stored(), mount: x.mount}
-	if catalog.TenantsOf(ls.catalog).All(at.tenant) {
-		at.tenant = ""
+	at := place{mount: x.mount}
+	tenant := x.principal.Tenant.OrDefault()
+	if _, set := setOf(x.mount); set && tenant != schema.DefaultTenant || !catalog.TenantsOf(ls.catalog).All(tenant) {
+		at.tenant = tenant
 	}
 	return at
 }
@@ -91,7 +93,7 @@ func (ls *lists) sees(at place, id schema.ServerID) bool {
 // shown is the catalog as it is seen there, before what the principal may call counts.
 func (ls *lists) shown(at place) *catalog.Seen {
 	if at.tenant == "" {
-		return catalog.SeenBy(ls.catalog, nil)
+		return catalog.SeenBy(ls.catalog, schema.DefaultTenant, nil)
 	}
 	return catalog.TenantsOf(ls.catalog).Seen(at.tenant)
 }

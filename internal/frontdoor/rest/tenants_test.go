@@ -104,7 +104,7 @@ func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
 		method, path, body string
 		own                bool // of a tenant, which may do it
 	}{
-		{"PATCH", "/tools", `{}`, false}, {"PUT", "/sets/x", `{}`, false}, {"POST", "/servers/demo/restart", `{}`, false},
+		{"PATCH", "/tools", `{}`, false}, {"PUT", "/sets/x", `{}`, true}, {"POST", "/servers/demo/restart", `{}`, false},
 		{"GET", "/keys", "", true}, {"GET", "/tools", "", true},
 	} {
 		for key, allowed := range map[string]bool{redKey: c.own, homeKey: true} {

@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -46,28 +45,6 @@ func FormerKey(server schema.ServerID, person string) string {
 // RemoveTenant removes the rows of the people of a tenant, and returns their number. It may be
 // repeated. Without the table there are none.
 func RemoveTenant(ctx context.Context, c *bus.Conn, tenant schema.TenantID) (removed int, err error) {
-	rows, err := bus.FindBucket(ctx, c, spec)
-	if errors.Is(err, bus.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	keys, err := rows.Under(ctx, bus.Token(tenant))
-	if err != nil {
-		return 0, err
-	}
-	for _, key := range keys {
-		if _, _, err := rows.Fresh(ctx, key); errors.Is(err, bus.ErrNotFound) {
-			continue
-		} else if err != nil {
-			return removed, err
-		}
-		// Whatever it is now: who renews it meanwhile finds it changed, and stores nothing.
-		if err := rows.Delete(ctx, key); err != nil {
-			return removed, err
-		}
-		removed++
-	}
-	return removed, nil
+	// Whatever a row is now: who renews it meanwhile finds it changed, and stores nothing.
+	return bus.RemoveUnder(ctx, c, spec, bus.Token(tenant))
 }

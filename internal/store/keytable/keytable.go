@@ -71,6 +71,10 @@ type Key struct {
 	// these patterns of SERVER/TOOL; none: it does not limit them.
 	Scopes []string `json:"scopes"`
 	Tools  []string `json:"tools,omitempty"`
+	// OwnSets says that Scopes name sets as the tenant of the key uses the names, its own sets
+	// first, because an administrator of that tenant gave them. Else they name sets of the
+	// installation, as keys do that an older version wrote.
+	OwnSets bool `json:"own_sets,omitempty"`
 	// Limits bound the calls of the key; nil: none. See LimitsOf.
 	Limits *scope.Limits `json:"limits,omitempty"`
 	Note   string        `json:"note,omitempty"`

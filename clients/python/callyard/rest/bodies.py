@@ -327,6 +327,13 @@ class DisabledToolsDict(TypedDict):
     """Whether server and tool are patterns."""
 
 
+class TenantSetDict(TypedDict):
+    """What TenantSet says."""
+
+    set: ToolSetDict
+    tenant: str
+
+
 class FabricStateDict(TypedDict):
     """What FabricState says."""
 
@@ -339,9 +346,11 @@ class FabricStateDict(TypedDict):
     policy: NotRequired[PolicyTextDict]
     """The policy of the front door. An import compares it only: the policy is a file of each process."""
     sets: NotRequired[Sequence[ToolSetDict]]
-    """The sets that were made over the API."""
+    """The sets of the installation that were made over the API."""
     switches: NotRequired[Sequence[DisabledToolsDict]]
     """What is disabled."""
+    tenant_sets: NotRequired[Sequence[TenantSetDict]]
+    """The sets that tenants other than the default one made. A file of a version without them changes none."""
 
 
 class WideSwitchRequestDict(TypedDict):

@@ -92,9 +92,9 @@ func (s *Shared) Begin(w http.ResponseWriter, id string) *Exchange {
 // Seen returns the catalog as it is shown to whoever asks: every list goes by it.
 func (x *Exchange) Seen(c *catalog.Catalog) *catalog.Seen {
 	if x.shared.Judge == nil {
-		return catalog.SeenBy(c, nil)
+		return catalog.SeenBy(c, x.Principal.Tenant, nil)
 	}
-	return catalog.SeenBy(c, x.shared.Judge(&x.Principal))
+	return catalog.SeenBy(c, x.Principal.Tenant, x.shared.Judge(&x.Principal))
 }
 
 // Operated returns the catalog for the lists by which operators look after servers: with the
@@ -222,8 +222,12 @@ func (x *Exchange) MayDo(operation string) error {
 // allow returns nil where the credential has what the operation needs, else the error to
 // answer with.
 func (x *Exchange) allow(need *scope.Need) error {
-	if !x.Principal.Has(need.Scopes...) {
-		header, err := x.shared.Callers.Insufficient("", need.Scopes...)
+	scopes := need.Scopes
+	if len(need.InDefault) > 0 && x.Principal.Tenant.Is(schema.DefaultTenant) {
+		scopes = need.InDefault
+	}
+	if !x.Principal.Has(scopes...) {
+		header, err := x.shared.Callers.Insufficient("", scopes...)
 		x.Set("Www-Authenticate", header)
 		return err
 	}

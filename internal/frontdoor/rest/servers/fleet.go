@@ -57,6 +57,7 @@ type FleetChange struct {
 	Server schema.ServerID `json:"server,omitempty" example:"files"`
 	Tool   string          `json:"tool,omitempty" example:"delete"`
 	Set    string          `json:"set,omitempty" doc:"The set of tools, for the types that begin with set."`
+	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant that owns the set; default for one of the installation." example:"default"`
 	Actor  string          `json:"actor,omitempty" doc:"Who enabled, disabled or stored it." example:"ops"`
 	Reason string          `json:"reason,omitempty" doc:"The reason that it is disabled or offline." example:"Read-only until Monday."`
 }
@@ -186,7 +187,7 @@ func (f *fleetHandlers) changes(x *httpapi.Exchange) func(out *sse.Writer) error
 			if !seen.Changed(&c) {
 				continue
 			}
-			data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Actor: c.Actor, Reason: c.Reason})
+			data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Tenant: c.Tenant, Actor: c.Actor, Reason: c.Reason})
 			err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
 		}
 		return err

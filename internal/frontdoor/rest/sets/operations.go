@@ -12,7 +12,7 @@ import (
 )
 
 func opList() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/sets", "list-sets", openapi.TagSets, "List the sets of tools", "Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/sets", "list-sets", openapi.TagSets, "List the sets of tools", "Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.", http.StatusBadRequest)
 }
 
 func opGet() huma.Operation {
@@ -22,7 +22,7 @@ func opGet() huma.Operation {
 
 func opPut(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPut, "/sets/{name}", "put-set", openapi.TagSets, "Make or change a set of tools",
-		"The set counts at every front door within a second, and after restarts. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.",
+		"The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.",
 		http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{setParam(), matchParam(), {
 		Name: "If-None-Match", In: "header", Description: "With *, the set is made only where there is none.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}}, Example: "*",
@@ -49,5 +49,5 @@ func exampleDefinition() map[string]any {
 }
 
 func exampleItem() map[string]any {
-	return map[string]any{"name": "research", "origin": "api", "etag": `"13"`, "by": "ops", "at": "2026-01-02T03:04:05Z", "definition": exampleDefinition()}
+	return map[string]any{"name": "research", "tenant": "default", "origin": "api", "etag": `"13"`, "by": "ops", "at": "2026-01-02T03:04:05Z", "definition": exampleDefinition()}
 }

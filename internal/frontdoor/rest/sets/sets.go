@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
@@ -26,12 +27,13 @@ const definitionMost = 256 << 10
 
 // SetItem is a set of tools.
 type SetItem struct {
-	Name       string      `json:"name" example:"research"`
-	Origin     string      `json:"origin" enum:"api,configuration" doc:"Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here."`
-	ETag       string      `json:"etag,omitempty" doc:"The state of the set, for If-Match; absent for a set of the configuration." example:"\"12\""`
-	By         string      `json:"by,omitempty" doc:"Who changed it last." example:"ops"`
-	At         *time.Time  `json:"at,omitempty" doc:"When it was changed last."`
-	Definition toolset.Set `json:"definition"`
+	Name       string          `json:"name" example:"research"`
+	Tenant     schema.TenantID `json:"tenant,omitempty" doc:"The tenant that owns the set; default for one of the installation, which other tenants see but do not change." example:"default"`
+	Origin     string          `json:"origin" enum:"api,configuration" doc:"Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here."`
+	ETag       string          `json:"etag,omitempty" doc:"The state of the set, for If-Match; absent for a set of the configuration." example:"\"12\""`
+	By         string          `json:"by,omitempty" doc:"Who changed it last." example:"ops"`
+	At         *time.Time      `json:"at,omitempty" doc:"When it was changed last."`
+	Definition toolset.Set     `json:"definition"`
 }
 
 // SetList is the answer to GET /sets.
@@ -103,13 +105,13 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
 	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
-		for _, s := range httpapi.Of(ctx).Operated(c).Sets() {
+		for _, s := range managed(httpapi.Of(ctx), c).Sets() {
 			list.Sets = append(list.Sets, itemOf(&s))
 		}
 		return list, nil
 	})
 	httpapi.Register(d, opGet(), func(ctx context.Context, in *setInput) (*setOutput, error) {
-		view, err := httpapi.Of(ctx).Operated(c).SetView(in.Name)
+		view, err := managed(httpapi.Of(ctx), c).SetView(in.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,8 +121,27 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	httpapi.Get(d, openapi.Answers(opRemove(), "The set was removed.", map[string]any{"status": "removed"}), h.remove)
 }
 
+// managed returns the catalog as those see it who manage the sets of a tenant: all that the tenant
+// sees, also what the policy denies to them, because they have to see what a set has.
+func managed(x *httpapi.Exchange, c *catalog.Catalog) *catalog.Seen {
+	if x.Principal.Has(scope.Admin, scope.AdminTenant) && !x.Principal.Tenant.Is(schema.DefaultTenant) {
+		return catalog.TenantsOf(c).Seen(x.Principal.Tenant)
+	}
+	return x.Operated(c)
+}
+
+// unlimited returns why a credential changes no set of its tenant: it is limited to some tools, and
+// a set can have others, which those then may call who are limited to the set.
+func unlimited(by *schema.Principal) error {
+	grant, ok := by.Grant.(interface{ Restricted() bool })
+	if ok && grant.Restricted() && !by.Tenant.Is(schema.DefaultTenant) {
+		return schema.Errorf(schema.KindForbidden, "Your credential is limited to some tools, and a set can have others. Change sets with a credential that has the scope tools:call.")
+	}
+	return nil
+}
+
 func itemOf(s *catalog.Set) SetItem {
-	item := SetItem{Name: s.Name, Origin: "api", ETag: tagOf(s), By: s.By, Definition: s.Set}
+	item := SetItem{Name: s.Name, Tenant: s.Tenant.OrDefault(), Origin: "api", ETag: tagOf(s), By: s.By, Definition: s.Set}
 	if s.Configured {
 		item.Origin = "configuration"
 	} else {
@@ -159,23 +180,27 @@ func tagOf(s *catalog.Set) string {
 
 // put is PUT /sets/{name}.
 func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err error) {
+	if err := unlimited(&x.Principal); err != nil {
+		return item, err
+	}
 	set, err := h.read(x, r)
 	if err != nil {
 		return item, err
 	}
+	tenant := x.Principal.Tenant
 	var before *catalog.Set // nil: there is none
-	if now, err := h.sets.Get(set.Name); err == nil {
+	if now, err := h.sets.Owned(tenant, set.Name); err == nil {
 		before = &now
 	}
 	revision, err := condition(set.Name, before, r.Header.Get("If-Match"), r.Header.Get("If-None-Match"))
 	if err != nil {
 		return item, err
 	}
-	stored, err := h.sets.Put(r.Context(), set, revision, x.Principal.Name)
+	stored, err := h.sets.Put(r.Context(), tenant, set, revision, x.Principal.Name)
 	if err != nil {
 		return item, changed(err, set.Name)
 	}
-	h.log.Info("a set of tools was stored", "set", set.Name, "by", x.Principal.Name, "id", x.ID)
+	h.log.Info("a set of tools was stored", "tenant", tenant.OrDefault(), "set", set.Name, "by", x.Principal.Name, "id", x.ID)
 	item = itemOf(&stored)
 	if before != nil {
 		x.Changes(&before.Set, &stored.Set)
@@ -255,20 +280,26 @@ func changed(err error, name string) error {
 
 // remove is DELETE /sets/{name}.
 func (h *handlers) remove(ctx context.Context, in *removeInput) (RemovedSet, error) {
-	name := in.Name
-	now, err := h.sets.Get(name)
+	x, name := httpapi.Of(ctx), in.Name
+	if err := unlimited(&x.Principal); err != nil {
+		return RemovedSet{}, err
+	}
+	tenant := x.Principal.Tenant
+	now, err := h.sets.Owned(tenant, name)
 	if err != nil {
+		if _, seen := managed(x, h.all).SetView(name); seen == nil {
+			err = schema.Errorf(schema.KindForbidden, "Set %q is the installation's; only the default tenant changes it.", name)
+		}
 		return RemovedSet{}, err
 	}
 	revision, err := condition(name, &now, in.Match, "")
 	if err != nil {
 		return RemovedSet{}, err
 	}
-	if err := h.sets.Remove(ctx, name, revision); err != nil {
+	if err := h.sets.Remove(ctx, tenant, name, revision); err != nil {
 		return RemovedSet{}, changed(err, name)
 	}
-	x := httpapi.Of(ctx)
-	h.log.Info("a set of tools was removed", "set", name, "by", x.Principal.Name, "id", x.ID)
+	h.log.Info("a set of tools was removed", "tenant", tenant.OrDefault(), "set", name, "by", x.Principal.Name, "id", x.ID)
 	return RemovedSet{Status: "removed"}, nil
 }
 

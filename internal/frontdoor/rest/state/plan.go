@@ -20,7 +20,10 @@ type step struct {
 // [handlers.now] returns them: a change is of the revision that the request was compared with.
 func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.Principal) (all []step) {
 	if file.Sets != nil {
-		all = append(all, h.planSets(file.Sets, sets, by.Name)...)
+		all = append(all, h.planSets(partSets, ofDefault(file.Sets), sets, by.Name)...)
+	}
+	if file.TenantSets != nil {
+		all = append(all, h.planSets(partTenantSets, file.TenantSets, sets, by.Name)...)
 	}
 	if file.Switches != nil {
 		all = append(all, h.planSwitches(file.Switches, now.Switches, by.Name)...)
@@ -37,18 +40,37 @@ func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.P
 	return all
 }
 
-func (h *handlers) planSets(file []toolset.Set, had []catalog.Set, by string) (all []step) {
+// ofDefault are sets of the installation.
+func ofDefault(sets []toolset.Set) []TenantSet {
+	all := make([]TenantSet, len(sets))
+	for i := range sets {
+		all[i] = TenantSet{schema.DefaultTenant, sets[i]}
+	}
+	return all
+}
+
+// planSets plans the sets of the installation, or those of all other tenants.
+func (h *handlers) planSets(part string, file []TenantSet, had []catalog.Set, by string) (all []step) {
 	sets := h.o.Catalog.Sets()
 	now := make(map[string]catalog.Set)
-	for _, set := range had {
-		now[set.Name] = set
+	name := func(tenant schema.TenantID, set string) string {
+		if part == partSets {
+			return set
+		}
+		return string(tenant) + "/" + set
 	}
-	for _, set := range file {
-		had, known := now[set.Name]
-		delete(now, set.Name)
-		s := step{StateChange: StateChange{Part: partSets, Name: set.Name, Action: add}}
+	for _, set := range had {
+		if set.Tenant.Is(schema.DefaultTenant) == (part == partSets) {
+			now[name(set.Tenant, set.Name)] = set
+		}
+	}
+	for _, one := range file {
+		at := name(one.Tenant, one.Set.Name)
+		had, known := now[at]
+		delete(now, at)
+		s := step{StateChange: StateChange{Part: part, Name: at, Action: add}}
 		switch {
-		case known && same(had.Set, set):
+		case known && same(had.Set, one.Set):
 			continue
 		case known && had.Configured:
 			s.Action, s.Note = skip, "A set of the configuration has this name."
@@ -57,15 +79,17 @@ func (h *handlers) planSets(file []toolset.Set, had []catalog.Set, by string) (a
 				s.Action = change
 			}
 			s.do = func(ctx context.Context) error {
-				_, err := sets.Put(ctx, set, had.Revision, by)
+				_, err := sets.Put(ctx, one.Tenant, one.Set, had.Revision, by)
 				return err
 			}
 		}
 		all = append(all, s)
 	}
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if set := now[name]; !set.Configured {
-			all = append(all, step{StateChange{Part: partSets, Name: name, Action: remove}, func(ctx context.Context) error { return sets.Remove(ctx, name, set.Revision) }})
+	for _, at := range slices.Sorted(maps.Keys(now)) {
+		if set := now[at]; !set.Configured {
+			all = append(all, step{StateChange{Part: part, Name: at, Action: remove}, func(ctx context.Context) error {
+				return sets.Remove(ctx, set.Tenant, set.Name, set.Revision)
+			}})
 		}
 	}
 	return all

@@ -20,12 +20,19 @@ const formatV1 = "callyard-state/1"
 // compared nor changed. An export has empty lists of sets and switches where there are none: to import
 // it undoes those that were made since.
 type FabricState struct {
-	Format   string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
-	Sets     []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets that were made over the API."`
-	Switches []DisabledTools  `json:"switches,omitzero" required:"false" nullable:"false" doc:"What is disabled."`
-	Pins     []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."`
-	Policy   *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import compares it only: the policy is a file of each process."`
-	Keys     []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`
+	Format     string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
+	Sets       []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets of the installation that were made over the API."`
+	TenantSets []TenantSet      `json:"tenant_sets,omitzero" required:"false" nullable:"false" doc:"The sets that tenants other than the default one made. A file of a version without them changes none."`
+	Switches   []DisabledTools  `json:"switches,omitzero" required:"false" nullable:"false" doc:"What is disabled."`
+	Pins       []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."`
+	Policy     *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import compares it only: the policy is a file of each process."`
+	Keys       []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`
+}
+
+// TenantSet is a set that a tenant made.
+type TenantSet struct {
+	Tenant schema.TenantID `json:"tenant" maxLength:"64" example:"billing"`
+	Set    toolset.Set     `json:"set"`
 }
 
 // DisabledTools is a tool that is disabled, or all tools that fit.
@@ -66,8 +73,8 @@ type ExportedKey struct {
 
 // StateChange is one difference between a file and the state.
 type StateChange struct {
-	Part   string `json:"part" enum:"sets,switches,pins,policy,keys"`
-	Name   string `json:"name" doc:"The set, tool or key." example:"research"`
+	Part   string `json:"part" enum:"sets,tenant_sets,switches,pins,policy,keys"`
+	Name   string `json:"name" doc:"The set, tool or key; a set of a tenant as TENANT/SET." example:"research"`
 	Action string `json:"action" enum:"add,change,remove,differs,skip" doc:"add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note."`
 	Note   string `json:"note,omitempty"`
 	Done   bool   `json:"done" doc:"The import did it."`
@@ -135,9 +142,9 @@ func sorted(all []StateChange) []StateChange {
 }
 
 const (
-	partSets, partSwitches, partPins, partPolicy, partKeys = "sets", "switches", "pins", "policy", "keys"
+	partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys = "sets", "tenant_sets", "switches", "pins", "policy", "keys"
 
 	add, change, remove, differs, skip = "add", "change", "remove", "differs", "skip"
 )
 
-var parts = []string{partSets, partSwitches, partPins, partPolicy, partKeys}
+var parts = []string{partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys}

@@ -52,10 +52,13 @@ func Register(d *httpapi.Document, o Options) {
 
 // now returns the state, and its sets with their revisions and those of the configuration.
 func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
-	s := &FabricState{Format: formatV1, Sets: []toolset.Set{}, Switches: []DisabledTools{}, Policy: &PolicyText{Version: "none"}}
-	sets := h.o.Catalog.Sets().List()
+	s := &FabricState{Format: formatV1, Sets: []toolset.Set{}, TenantSets: []TenantSet{}, Switches: []DisabledTools{}, Policy: &PolicyText{Version: "none"}}
+	sets := h.o.Catalog.Sets().List(schema.AllTenants())
 	for _, set := range sets {
-		if !set.Configured {
+		switch {
+		case !set.Tenant.Is(schema.DefaultTenant):
+			s.TenantSets = append(s.TenantSets, TenantSet{set.Tenant, set.Set})
+		case !set.Configured:
 			s.Sets = append(s.Sets, set.Set)
 		}
 	}
@@ -146,7 +149,7 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 	if err != nil {
 		return nil, err
 	}
-	if _, err := httpapi.ReadObject(body, fileMost, h.o.Depth, "format", partSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
+	if _, err := httpapi.ReadObject(body, fileMost, h.o.Depth, "format", partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
 		return nil, err
 	}
 	var file FabricState
@@ -158,9 +161,16 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 	if file.Format != formatV1 {
 		return nil, httpapi.BadMember("format", "%q", formatV1)
 	}
-	for i := range file.Sets {
-		if faults := file.Sets[i].Check(); len(faults) > 0 {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "The set %q is invalid: %s %s", problem.Printable(file.Sets[i].Name, 64), faults[0].Path, faults[0].Message)
+	sets := slices.Clone(file.Sets)
+	for i := range file.TenantSets {
+		if of := file.TenantSets[i].Tenant; !of.Valid() || of.Is(schema.DefaultTenant) {
+			return nil, httpapi.BadMember("tenant", "the id of a tenant other than %s", schema.DefaultTenant)
+		}
+		sets = append(sets, file.TenantSets[i].Set)
+	}
+	for i := range sets {
+		if faults := sets[i].Check(); len(faults) > 0 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "The set %q is invalid: %s %s", problem.Printable(sets[i].Name, 64), faults[0].Path, faults[0].Message)
 		}
 	}
 	for i := range file.Switches {

@@ -22,6 +22,7 @@ type TenantErasure struct {
 	Held        int             `json:"held" doc:"The held calls that were withdrawn." example:"1"`
 	Canceled    int             `json:"canceled" doc:"The single durable calls that were canceled." example:"0"`
 	Batches     int             `json:"batches" doc:"The batches that were deleted." example:"2"`
+	Sets        int             `json:"sets" doc:"The sets of tools that were removed." example:"1"`
 	Permissions int             `json:"permissions" doc:"The standing permissions that were removed." example:"0"`
 	Credentials int             `json:"credentials" doc:"The credentials of its people at MCP servers that were removed." example:"4"`
 	// Encrypted says whether what is left can be read.
@@ -36,9 +37,9 @@ type eraseInput struct {
 func opErase() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/tenants/{tenant}", "erase-tenant", openapi.TagTenants, "Erase a tenant",
 		"Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. "+
-			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.",
+			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
-	return openapi.Answers(op, "What was ended and removed.", map[string]any{"id": "billing", "keys": 3, "held": 1, "canceled": 0, "batches": 2, "permissions": 0, "credentials": 4, "encrypted": true})
+	return openapi.Answers(op, "What was ended and removed.", map[string]any{"id": "billing", "keys": 3, "held": 1, "canceled": 0, "batches": 2, "sets": 1, "permissions": 0, "credentials": 4, "encrypted": true})
 }
 
 // erase is DELETE /tenants/{tenant}.

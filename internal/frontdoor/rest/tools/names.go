@@ -178,6 +178,6 @@ func (n *names) fold() {
 
 // Find returns the tool that a model means by the name, of all that there are.
 func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
-	tool, _, _, err := (&names{catalog: catalog.SeenBy(c, nil)}).find(name)
+	tool, _, _, err := (&names{catalog: catalog.SeenBy(c, schema.DefaultTenant, nil)}).find(name)
 	return tool, err
 }

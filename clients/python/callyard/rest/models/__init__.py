@@ -245,6 +245,7 @@ from .tenant_list import TenantList
 from .tenant_policy import TenantPolicy
 from .tenant_receivers import TenantReceivers
 from .tenant_servers import TenantServers
+from .tenant_set import TenantSet
 from .tenant_usage import TenantUsage
 from .tool_call_item import ToolCallItem
 from .tool_call_item_arguments import ToolCallItemArguments
@@ -530,6 +531,7 @@ __all__ = (
     "TenantPolicy",
     "TenantReceivers",
     "TenantServers",
+    "TenantSet",
     "TenantUsage",
     "ToolCallItem",
     "ToolCallItemArguments",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..models.disabled_tools import DisabledTools
     from ..models.exported_key import ExportedKey
     from ..models.policy_text import PolicyText
+    from ..models.tenant_set import TenantSet
     from ..models.tool_set import ToolSet
 
 
@@ -32,8 +33,10 @@ class FabricState:
         pins (list[AcceptedDigest] | Unset): The accepted definitions of tools. An import accepts those that the servers
             offer now; it takes no acceptance back.
         policy (PolicyText | Unset):
-        sets (list[ToolSet] | Unset): The sets that were made over the API.
+        sets (list[ToolSet] | Unset): The sets of the installation that were made over the API.
         switches (list[DisabledTools] | Unset): What is disabled.
+        tenant_sets (list[TenantSet] | Unset): The sets that tenants other than the default one made. A file of a
+            version without them changes none.
     """
 
     format_: FabricStateFormat
@@ -42,6 +45,7 @@ class FabricState:
     policy: PolicyText | Unset = UNSET
     sets: list[ToolSet] | Unset = UNSET
     switches: list[DisabledTools] | Unset = UNSET
+    tenant_sets: list[TenantSet] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,6 +53,7 @@ class FabricState:
         from ..models.disabled_tools import DisabledTools  # noqa: PLC0415
         from ..models.exported_key import ExportedKey  # noqa: PLC0415
         from ..models.policy_text import PolicyText  # noqa: PLC0415
+        from ..models.tenant_set import TenantSet  # noqa: PLC0415
         from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         format_ = self.format_.value
@@ -85,6 +90,13 @@ class FabricState:
                 switches_item = switches_item_data.to_dict()
                 switches.append(switches_item)
 
+        tenant_sets: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.tenant_sets, Unset):
+            tenant_sets = []
+            for tenant_sets_item_data in self.tenant_sets:
+                tenant_sets_item = tenant_sets_item_data.to_dict()
+                tenant_sets.append(tenant_sets_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -102,6 +114,8 @@ class FabricState:
             field_dict["sets"] = sets
         if switches is not UNSET:
             field_dict["switches"] = switches
+        if tenant_sets is not UNSET:
+            field_dict["tenant_sets"] = tenant_sets
 
         return field_dict
 
@@ -111,6 +125,7 @@ class FabricState:
         from ..models.disabled_tools import DisabledTools  # noqa: PLC0415
         from ..models.exported_key import ExportedKey  # noqa: PLC0415
         from ..models.policy_text import PolicyText  # noqa: PLC0415
+        from ..models.tenant_set import TenantSet  # noqa: PLC0415
         from ..models.tool_set import ToolSet  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -159,6 +174,15 @@ class FabricState:
 
                 switches.append(switches_item)
 
+        _tenant_sets = d.pop("tenant_sets", UNSET)
+        tenant_sets: list[TenantSet] | Unset = UNSET
+        if _tenant_sets is not UNSET:
+            tenant_sets = []
+            for tenant_sets_item_data in _tenant_sets:
+                tenant_sets_item = TenantSet.from_dict(tenant_sets_item_data)
+
+                tenant_sets.append(tenant_sets_item)
+
         fabric_state = cls(
             format_=format_,
             keys=keys,
@@ -166,6 +190,7 @@ class FabricState:
             policy=policy,
             sets=sets,
             switches=switches,
+            tenant_sets=tenant_sets,
         )
 
         fabric_state.additional_properties = d

@@ -30,6 +30,8 @@ class SetDetail:
         name (str):
         origin (SetDetailOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
+        tenant (str): The tenant that owns the set; default for one of the installation, which other tenants see but do
+            not change.
         tools (list[SetTool]): The tools of the set now, in its order.
         at (datetime.datetime | Unset): When it was changed last.
         by (str | Unset): Who changed it last.
@@ -40,6 +42,7 @@ class SetDetail:
     definition: ToolSet
     name: str
     origin: SetDetailOrigin
+    tenant: str
     tools: list[SetTool]
     at: datetime.datetime | Unset = UNSET
     by: str | Unset = UNSET
@@ -57,6 +60,8 @@ class SetDetail:
         name = self.name
 
         origin = self.origin.value
+
+        tenant = self.tenant
 
         tools = []
         for tools_item_data in self.tools:
@@ -85,6 +90,7 @@ class SetDetail:
                 "definition": definition,
                 "name": name,
                 "origin": origin,
+                "tenant": tenant,
                 "tools": tools,
             }
         )
@@ -111,6 +117,8 @@ class SetDetail:
         name = d.pop("name")
 
         origin = SetDetailOrigin(d.pop("origin"))
+
+        tenant = d.pop("tenant")
 
         tools = []
         _tools = d.pop("tools")
@@ -143,6 +151,7 @@ class SetDetail:
             definition=definition,
             name=name,
             origin=origin,
+            tenant=tenant,
             tools=tools,
             at=at,
             by=by,

@@ -28,6 +28,8 @@ class SetItem:
         name (str):
         origin (SetItemOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
+        tenant (str): The tenant that owns the set; default for one of the installation, which other tenants see but do
+            not change.
         at (datetime.datetime | Unset): When it was changed last.
         by (str | Unset): Who changed it last.
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
@@ -36,6 +38,7 @@ class SetItem:
     definition: ToolSet
     name: str
     origin: SetItemOrigin
+    tenant: str
     at: datetime.datetime | Unset = UNSET
     by: str | Unset = UNSET
     etag: str | Unset = UNSET
@@ -49,6 +52,8 @@ class SetItem:
         name = self.name
 
         origin = self.origin.value
+
+        tenant = self.tenant
 
         at: str | Unset = UNSET
         if not isinstance(self.at, Unset):
@@ -65,6 +70,7 @@ class SetItem:
                 "definition": definition,
                 "name": name,
                 "origin": origin,
+                "tenant": tenant,
             }
         )
         if at is not UNSET:
@@ -87,6 +93,8 @@ class SetItem:
 
         origin = SetItemOrigin(d.pop("origin"))
 
+        tenant = d.pop("tenant")
+
         _at = d.pop("at", UNSET)
         at: datetime.datetime | Unset
         if isinstance(_at, Unset):
@@ -102,6 +110,7 @@ class SetItem:
             definition=definition,
             name=name,
             origin=origin,
+            tenant=tenant,
             at=at,
             by=by,
             etag=etag,

@@ -23,7 +23,7 @@ class StateChange:
         action (StateChangeAction): add, change, remove: what an import does; differs: it is compared only; skip: it
             cannot be done, for the reason in note.
         done (bool): The import did it.
-        name (str): The set, tool or key.
+        name (str): The set, tool or key; a set of a tenant as TENANT/SET.
         part (StateChangePart):
         error (str | Unset): Why the import could not do it.
         note (str | Unset):

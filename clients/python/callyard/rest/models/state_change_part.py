@@ -7,6 +7,7 @@ class StateChangePart(StrEnum):
     POLICY = "policy"
     SETS = "sets"
     SWITCHES = "switches"
+    TENANT_SETS = "tenant_sets"
 
     def __str__(self) -> str:
         return str(self.value)

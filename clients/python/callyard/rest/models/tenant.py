@@ -34,7 +34,8 @@ class Tenant:
         policy (TenantPolicy):
         receivers (TenantReceivers):
         servers (TenantServers):
-        sets (list[str]): The sets of tools that it sees now: those of which it sees every server.
+        sets (list[str]): The sets of tools that it sees now: its own, and those of the installation of which it sees
+            every server.
         in_flight (TenantInFlight | Unset):
         retention_seconds (int | Unset): How long payloads of its calls are kept after their end, where the platform
             would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.

@@ -25,6 +25,7 @@ class TenantErasure:
         id (str):
         keys (int): The API keys that were revoked.
         permissions (int): The standing permissions that were removed.
+        sets (int): The sets of tools that were removed.
     """
 
     batches: int
@@ -35,6 +36,7 @@ class TenantErasure:
     id: str
     keys: int
     permissions: int
+    sets: int
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,6 +56,8 @@ class TenantErasure:
 
         permissions = self.permissions
 
+        sets = self.sets
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -66,6 +70,7 @@ class TenantErasure:
                 "id": id,
                 "keys": keys,
                 "permissions": permissions,
+                "sets": sets,
             }
         )
 
@@ -90,6 +95,8 @@ class TenantErasure:
 
         permissions = d.pop("permissions")
 
+        sets = d.pop("sets")
+
         tenant_erasure = cls(
             batches=batches,
             canceled=canceled,
@@ -99,6 +106,7 @@ class TenantErasure:
             id=id,
             keys=keys,
             permissions=permissions,
+            sets=sets,
         )
 
         tenant_erasure.additional_properties = d

@@ -64,7 +64,9 @@ def sync_detailed(
 ) -> Response[Problem | SetList]:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
+    tenant sees its own sets and those of the installation that have no tool of a server which it does
+    not see.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -89,7 +91,9 @@ def sync(
 ) -> Problem | SetList | None:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
+    tenant sees its own sets and those of the installation that have no tool of a server which it does
+    not see.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -110,7 +114,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | SetList]:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
+    tenant sees its own sets and those of the installation that have no tool of a server which it does
+    not see.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,7 +139,9 @@ async def asyncio(
 ) -> Problem | SetList | None:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}.
+     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
+    tenant sees its own sets and those of the installation that have no tool of a server which it does
+    not see.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

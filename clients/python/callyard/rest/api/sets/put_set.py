@@ -122,8 +122,10 @@ def sync_detailed(
 ) -> Response[Problem | SetItem]:
     """Make or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. To change a set, send its
-    ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
+    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
+    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
+    changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -163,8 +165,10 @@ def sync(
 ) -> Problem | SetItem | None:
     """Make or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. To change a set, send its
-    ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
+    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
+    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
+    changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -199,8 +203,10 @@ async def asyncio_detailed(
 ) -> Response[Problem | SetItem]:
     """Make or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. To change a set, send its
-    ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
+    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
+    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
+    changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -238,8 +244,10 @@ async def asyncio(
 ) -> Problem | SetItem | None:
     """Make or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. To change a set, send its
-    ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
+    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
+    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
+    changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):

@@ -99,10 +99,10 @@ def sync_detailed(
      Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
     results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
-    and its standing permissions and the credentials of its people at MCP servers removed. Access that
-    its people gave to programs at the authorization server ends when an approver runs. Records of calls
-    without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the
-    answer is 409 and the data key stays.
+    and its sets of tools, its standing permissions and the credentials of its people at MCP servers
+    removed. Access that its people gave to programs at the authorization server ends when an approver
+    runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated.
+    If calls still run, the answer is 409 and the data key stays.
 
     Args:
         tenant (str): The id of a tenant.
@@ -139,10 +139,10 @@ def sync(
      Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
     results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
-    and its standing permissions and the credentials of its people at MCP servers removed. Access that
-    its people gave to programs at the authorization server ends when an approver runs. Records of calls
-    without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the
-    answer is 409 and the data key stays.
+    and its sets of tools, its standing permissions and the credentials of its people at MCP servers
+    removed. Access that its people gave to programs at the authorization server ends when an approver
+    runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated.
+    If calls still run, the answer is 409 and the data key stays.
 
     Args:
         tenant (str): The id of a tenant.
@@ -174,10 +174,10 @@ async def asyncio_detailed(
      Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
     results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
-    and its standing permissions and the credentials of its people at MCP servers removed. Access that
-    its people gave to programs at the authorization server ends when an approver runs. Records of calls
-    without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the
-    answer is 409 and the data key stays.
+    and its sets of tools, its standing permissions and the credentials of its people at MCP servers
+    removed. Access that its people gave to programs at the authorization server ends when an approver
+    runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated.
+    If calls still run, the answer is 409 and the data key stays.
 
     Args:
         tenant (str): The id of a tenant.
@@ -212,10 +212,10 @@ async def asyncio(
      Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
     results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
-    and its standing permissions and the credentials of its people at MCP servers removed. Access that
-    its people gave to programs at the authorization server ends when an approver runs. Records of calls
-    without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the
-    answer is 409 and the data key stays.
+    and its sets of tools, its standing permissions and the credentials of its people at MCP servers
+    removed. Access that its people gave to programs at the authorization server ends when an approver
+    runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated.
+    If calls still run, the answer is 409 and the data key stays.
 
     Args:
         tenant (str): The id of a tenant.
