@@ -4228,7 +4228,7 @@ type SetDetail struct {
 	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
 	//
 	// Examples: default
-	Tenant string `json:"tenant"`
+	Tenant *string `json:"tenant,omitempty"`
 
 	// Tools The tools of the set now, in its order.
 	Tools []SetTool `json:"tools"`
@@ -4262,7 +4262,7 @@ type SetItem struct {
 	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
 	//
 	// Examples: default
-	Tenant string `json:"tenant"`
+	Tenant *string `json:"tenant,omitempty"`
 }
 
 // SetItemOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
@@ -4416,8 +4416,13 @@ type Tenant struct {
 	// Keys The API keys of the tenant that were made with POST /keys.
 	//
 	// Examples: 3
-	Keys      int64           `json:"keys"`
-	Limits    TenantLimits    `json:"limits"`
+	Keys   int64        `json:"keys"`
+	Limits TenantLimits `json:"limits"`
+
+	// OwnSets Those of the sets that it owns; absent without one, and for the default tenant, whose sets are the installation's.
+	//
+	// Examples: ["month-end"]
+	OwnSets   []string        `json:"own_sets,omitempty"`
 	Policy    TenantPolicy    `json:"policy"`
 	Receivers TenantReceivers `json:"receivers"`
 

@@ -22,7 +22,9 @@ func openApart(t *testing.T, srv *bustest.Server) *Catalog {
 	t.Helper()
 	sees := map[schema.TenantID]schema.ServerID{"red": "a", "blue": "b"}
 	finding := Finding{
-		Sees:  func(tenant schema.TenantID, id schema.ServerID) bool { return tenant.Is(schema.DefaultTenant) || sees[tenant] == id },
+		Sees: func(tenant schema.TenantID, id schema.ServerID) bool {
+			return tenant.Is(schema.DefaultTenant) || sees[tenant] == id
+		},
 		Apart: func(tenant schema.TenantID) bool { return !tenant.Is(schema.DefaultTenant) },
 	}
 	conn, id, log := srv.Connect(t, "front"), schema.NewID("router"), slog.New(slog.DiscardHandler)

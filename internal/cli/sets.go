@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +17,13 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/toolset"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // setItem is a set as the commands read it.
 type setItem struct {
 	Name       string      `json:"name"`
+	Tenant     string      `json:"tenant"`
 	Origin     string      `json:"origin"`
 	ETag       string      `json:"etag"`
 	By         string      `json:"by"`
@@ -47,7 +50,8 @@ func setsCommand() *cobra.Command {
 		Use:   "sets",
 		Short: "List and change sets of tools",
 		Long: "sets lists the sets of tools: named selections over all servers, which MCP clients use at /mcp/@NAME. " +
-			"`sets show` lists the tools of one, `sets put` makes or changes one, `sets remove` removes one.",
+			"`sets show` lists the tools of one, `sets put` makes or changes one, `sets remove` removes one. " +
+			"With a key of a tenant other than default, these are the tenant's own sets; those of the installation are listed too.",
 		Example: "  callyard sets\n  callyard sets put reading --tools 'files/read_*' --tools 'web/search' --prefix ''\n  callyard sets put reading set.json\n  callyard sets show reading",
 		Args:    takes(0, 0),
 		RunE:    withClient(listSets),
@@ -74,8 +78,17 @@ func listSets(ctx context.Context, c *client, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return all.print(c, "sets", []string{"SET", "ORIGIN", "BY", "DESCRIPTION"}, func(s *setItem) []cell {
-		return cells(s.Name, s.Origin, s.By, topLine(s.Definition.Description))
+	header := []string{"SET", "ORIGIN", "BY", "DESCRIPTION"}
+	own := slices.ContainsFunc(all.items, func(s setItem) bool { return s.Tenant != "" && s.Tenant != string(schema.DefaultTenant) })
+	if own {
+		header = slices.Insert(header, 1, "TENANT")
+	}
+	return all.print(c, "sets", header, func(s *setItem) []cell {
+		row := cells(s.Name, s.Origin, s.By, topLine(s.Definition.Description))
+		if own {
+			row = slices.Insert(row, 1, cells(s.Tenant)...)
+		}
+		return row
 	}, "")
 }
 
@@ -114,6 +127,20 @@ func getSet(c *client, name string) request {
 	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.GetSet(ctx, name, edit...)
 	}
+}
+
+// setNow returns a set as the list has it, which is also told of one that cannot be used at the
+// moment; the error of GET /sets/{name} where there is none.
+func setNow(ctx context.Context, c *client, name string) (now setItem, err error) {
+	all, err := readSets(ctx, c)
+	if err != nil {
+		return now, err
+	}
+	if i := slices.IndexFunc(all.items, func(s setItem) bool { return s.Name == name }); i >= 0 {
+		return all.items[i], nil
+	}
+	_, err = c.report(ctx, getSet(c, name), &now)
+	return now, err
 }
 
 // setFlags say what a set is without a file.
@@ -181,9 +208,8 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 
 // putSet stores a set in place of the one that is there now, if any.
 func putSet(ctx context.Context, c *client, name string, definition []byte) error {
-	var now setItem
 	params := &callyard.PutSetParams{}
-	_, err := c.report(ctx, getSet(c, name), &now)
+	now, err := setNow(ctx, c, name)
 	var missing *exitError
 	switch {
 	case err == nil && now.ETag != "":
@@ -210,8 +236,8 @@ func putSet(ctx context.Context, c *client, name string, definition []byte) erro
 }
 
 func removeSet(ctx context.Context, c *client, args []string) error {
-	var now setItem
-	if _, err := c.report(ctx, getSet(c, args[0]), &now); err != nil {
+	now, err := setNow(ctx, c, args[0])
+	if err != nil {
 		return err
 	}
 	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {

@@ -19,6 +19,25 @@ func setsDoor(t *testing.T) *door {
 	})
 }
 
+// TestTheListNamesTheTenantWhereSetsAreOfSeveral is about a tenant that has a set of its own, one
+// that cannot be used at the moment.
+func TestTheListNamesTheTenantWhereSetsAreOfSeveral(t *testing.T) {
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{
+		"GET /sets":         jsonAnswer(`{"sets":[{"name":"mine","tenant":"red","origin":"api","etag":"\"7\"","definition":{"include":[{}]}},{"name":"all","tenant":"default","origin":"configuration","definition":{"include":[{}]}}]}`),
+		"GET /sets/mine":    problemAnswer(409, `{"status":409,"detail":"Set \"mine\" cannot be used."}`),
+		"DELETE /sets/mine": jsonAnswer(`{"status":"removed"}`),
+	})
+	for args, want := range map[string]string{"sets": "TENANT red default", "sets remove mine": "was removed"} {
+		stdout, stderr, code := typed(t, "", append(strings.Fields(args), "--url", d.URL)...)
+		for _, word := range strings.Fields(want) {
+			if code != exitOK || !strings.Contains(stdout, word) {
+				t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+			}
+		}
+	}
+}
+
 func TestSetsAreListedShownAndChanged(t *testing.T) {
 	plainEnvironment(t)
 	d := setsDoor(t)

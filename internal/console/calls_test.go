@@ -155,6 +155,18 @@ func TestSetsAreShownWithTheirTools(t *testing.T) {
 		"GET /sets/research": `{"name":"research","origin":"api","by":"ada","definition":{"name":"research","include":[]},"tools":[{"name":"read","server":"files","tool":"read_file","enabled":false,"reason":"Closed."}]}`,
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/sets").says(t, `href="/console/sets?name=research"`, "For &lt;b&gt;")
+	p := k.get("/console/sets")
+	p.says(t, `href="/console/sets?name=research"`, "For &lt;b&gt;")
+	p.hides(t, "Installation")
 	k.get("/console/sets?name=research").says(t, "read_file on files", "Closed.", "Disabled")
+}
+
+func TestSetsSayWhoseTheyAreToATenantThatHasItsOwn(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /sets":      `{"sets":[{"name":"all","tenant":"default","origin":"configuration","definition":{"include":[]}},{"name":"mine","tenant":"red","origin":"api","definition":{"include":[]}}]}`,
+		"GET /sets/mine": `{"name":"mine","tenant":"red","origin":"api","definition":{"include":[]},"tools":[]}`,
+	})
+	k := openDesk(t, d, nil)
+	k.get("/console/sets").says(t, `<span class="badge">Installation</span>`, `<span class="badge">red</span>`)
+	k.get("/console/sets?name=mine").says(t, "Of the tenant red.")
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,14 @@ func rules(ctx context.Context, c *Console, v Visit) (string, error) {
 type setsPage struct {
 	Sets []callyard.SetItem
 	Set  *callyard.SetDetail // the one that is shown; nil where it is the list
+}
+
+// Several reports whether sets are of a tenant and of the installation, so that the list says
+// whose each is.
+func (p setsPage) Several() bool {
+	return slices.ContainsFunc(p.Sets, func(s callyard.SetItem) bool {
+		return s.Tenant != nil && schema.TenantID(*s.Tenant) != schema.DefaultTenant
+	})
 }
 
 // setList shows the sets of tools, or one of them with its tools.

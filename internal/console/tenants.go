@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,7 @@ func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error
 type tenantPage struct {
 	tenantRow
 	Figures []figure
+	Linked  map[string]bool // the sets that whoever looks sees as well
 }
 
 // one is the page of one tenant.
@@ -93,7 +95,13 @@ func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error 
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := tenantPage{tenantRow: rowOfTenant(&t)}
+	page := tenantPage{tenantRow: rowOfTenant(&t), Linked: make(map[string]bool)}
+	if sets, err := c.sets(r.Context(), v); err == nil { // a set that the tenant owns is shown to nobody else
+		for _, s := range sets {
+			owner := deref(s.Tenant)
+			page.Linked[s.Name] = owner == t.ID || !slices.Contains(t.OwnSets, s.Name)
+		}
+	}
 	page.fill()
 	return c.render(w, v, http.StatusOK, "tenant", view{Title: "Tenant " + t.ID, Here: tenantsPath, Page: page})
 }

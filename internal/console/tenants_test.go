@@ -10,13 +10,14 @@ import (
 
 const (
 	homeTenant = `{"id":"default","servers":{"seen":5},"sets":[],"policy":{"own":false,"rules":0},"limits":{"weight":1},"receivers":{"hosts":[],"slack_channels":0},"keys":2,"held":0}`
-	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["reds"],"policy":{"own":true,"rules":1},"limits":{"weight":7,"nominal":40,"borrow":10},"in_flight":{"calls":52,"borrowed":12,"lent":3},"retention_seconds":129600,"receivers":{"hosts":["hooks.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":6,` +
+	redTenant  = `{"id":"red","servers":{"patterns":["ledger","red-*"],"seen":3},"sets":["mine","reds"],"own_sets":["mine"],"policy":{"own":true,"rules":1},"limits":{"weight":7,"nominal":40,"borrow":10},"in_flight":{"calls":52,"borrowed":12,"lent":3},"retention_seconds":129600,"receivers":{"hosts":["hooks.example.com"],"slack_channels":2},"keys":1,"held":4,"waiting":6,` +
 		`"usage":{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","complete":false,"calls":1234,"failed":30,"tool_errors":1,"denied":5,"expired":1,"unknown":1,"held":9,"unfinished":4}}`
 )
 
 func tenantsDesk(t *testing.T) (*desk, *door) {
 	t.Helper()
-	d := openDoor(t, map[string]string{"GET /tenants": `{"tenants":[` + homeTenant + `,` + redTenant + `]}`, "GET /tenants/red": redTenant, "GET /tenants/default": homeTenant})
+	d := openDoor(t, map[string]string{"GET /tenants": `{"tenants":[` + homeTenant + `,` + redTenant + `]}`, "GET /tenants/red": redTenant, "GET /tenants/default": homeTenant,
+		"GET /sets": `{"sets":[{"name":"mine","tenant":"default","origin":"api","definition":{"include":[]}},{"name":"reds","tenant":"default","origin":"api","definition":{"include":[]}}]}`})
 	return openDesk(t, d, nil), d
 }
 
@@ -29,7 +30,7 @@ func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
 	p.hides(t, `href="/console/tenant?id=default"`)
 	k.get("/console/tenants?q=nobody").says(t, "No tenants match")
 	p = k.get("/console/tenant?id=red")
-	p.says(t, "red-*", "3 of the fleet do now", `href="/console/sets?name=reds"`, "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
+	p.says(t, "red-*", "3 of the fleet do now", `href="/console/sets?name=reds"`, "<li><p>mine</p></li>", "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
 		`href="/console/usage?by=key&amp;period=24h&amp;tenant=red"`, `href="/console/calls?tenant=red"`, `href="/console/keys?tenant=red"`, `href="/console/audit?tenant=red"`)
 	p = k.get("/console/tenant?id=default")
 	p.hides(t, "In flight now")

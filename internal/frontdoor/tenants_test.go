@@ -27,8 +27,9 @@ import (
 // pair is an id of another tenant, and one in the same form that never was.
 type pair struct{ foreign, unknown string }
 
-// town is a front door for two tenants: the server vault, the set reds, a call, a batch and a
-// key are of the tenant red, and blue has none of them.
+// town is a front door for two tenants: the server vault, the sets reds and redown, a call, a batch
+// and a key are of the tenant red, and blue has none of them. reds is a set of the installation with
+// a tool of vault, redown one that red has made.
 type town struct {
 	*door
 	red   string            // a key of it
@@ -69,6 +70,9 @@ func openTown(t testing.TB) *town {
 		"/tenants/":     {"red", "tan"},
 		"/workers/":     {string(w.in.Catalog().Workers()[0].ID), "worker_" + never},
 		"/evaluations/": {"scored", "none"},
+	}
+	if status, _, answer := w.with(redKey, "PUT", "/sets/redown", `{"include":[{"server":"s"}]}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
 	}
 	w.words = map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "TENANT": w.ids["/tenants/"]}
 	return w
@@ -195,7 +199,7 @@ func (w *town) answers(what, key, method, path, body string, header []string, wo
 		got[i], _, _ = strings.Cut(got[i], `"request_id"`)
 		got[i] = strings.NewReplacer(back...).Replace(got[i])
 		got[i] = h.Get("Content-Type") + "\n" + volatile.ReplaceAllString(got[i], "…")
-		for _, secret := range []string{"vault", "reds", w.ids["/calls/"].foreign, w.ids["/batches/"].foreign, w.ids["/keys/"].foreign, "red/nightly"} {
+		for _, secret := range []string{"vault", "reds", "redown", w.ids["/calls/"].foreign, w.ids["/batches/"].foreign, w.ids["/keys/"].foreign, "red/nightly"} {
 			if strings.Contains(got[i], secret) {
 				w.t.Errorf("%s tells of %s: %s", what, secret, got[i])
 			}
@@ -218,6 +222,34 @@ func replaced(f *strings.Replacer, all []string) []string {
 func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 	w := openTown(t)
 	asked := 0
+	for _, set := range []string{"reds", "redown"} {
+		w.ids["/sets/"] = pair{set, "grey"}
+		w.words["SET"] = w.ids["/sets/"]
+		asked += w.askAll(set == "reds")
+	}
+	if asked < 3*60 {
+		t.Errorf("only %d requests were sent", asked)
+	}
+	// What is hidden is there: red sees it.
+	for _, path := range []string{"/servers/vault", "/sets/reds", "/sets/redown", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign, "/tenants/red"} {
+		if status, _, answer := w.with(w.red, "GET", path, ""); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	// A name that is hidden, or foreign, is free.
+	for _, set := range []string{"reds", "redown", "grey"} {
+		if status, _, answer := w.with(w.blues["all"], "PUT", "/sets/"+set, `{"include":[{"server":"s"}]}`, "If-None-Match", "*"); status != http.StatusOK {
+			t.Errorf("%s: %d %s", set, status, answer)
+		}
+	}
+	w.events()
+	w.batches()
+}
+
+// askAll asks the operations, all of them or those that name a set, and returns the number of requests.
+func (w *town) askAll(all bool) (asked int) {
+	t := w.t
+	t.Helper()
 	for _, op := range w.operations() {
 		for as, key := range w.blues {
 			what := op.id + " as " + as
@@ -227,7 +259,14 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 					t.Fatalf("%s (%s %s) is not in the table: say there how it names servers, sets and ids, if it does", op.id, op.method, op.path)
 				}
 				for _, row := range rows {
-					w.alike(what, key, op.method, op.path+row[0], row[1], nil, w.words)
+					if !all && !strings.Contains(row[0]+row[1], "SET") && op.id != "list-sets" {
+						continue
+					}
+					body := row[1]
+					if !all { // names of keys are free once
+						body = strings.Replace(body, `"blue/SERVER"`, `"blue/SET"`, 1)
+					}
+					w.alike(what, key, op.method, op.path+row[0], body, nil, w.words)
 					asked++
 				}
 				continue
@@ -237,6 +276,9 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 				t.Fatalf("%s is on something that the test does not have: %s", op.id, op.path)
 			}
 			prefix := slices.Sorted(maps.Keys(w.ids))[at]
+			if !all && prefix != "/sets/" {
+				continue
+			}
 			rest := op.path[strings.Index(op.path, "}")+1:]
 			path := prefix + "ID" + strings.NewReplacer("{tool}", "read", "{name}", "ask", "{uri}", "mem%3A1").Replace(rest)
 			body := bodies[op.id]
@@ -251,17 +293,7 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 			asked++
 		}
 	}
-	if asked < 3*60 {
-		t.Errorf("only %d requests were sent", asked)
-	}
-	// What is hidden is there: red sees it.
-	for _, path := range []string{"/servers/vault", "/sets/reds", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign, "/tenants/red"} {
-		if status, _, answer := w.with(w.red, "GET", path, ""); status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, status, answer)
-		}
-	}
-	w.events()
-	w.batches()
+	return asked
 }
 
 // batches compares how a line for a server goes that is hidden, and one for none: both wait,
@@ -329,6 +361,13 @@ func TestAnMCPClientOfAnotherTenantFindsNothing(t *testing.T) {
 			ask(key, mount, "resources/read", "callyard:SERVER:mem:1", `"uri":"callyard:SERVER:mem:1"`)
 			ask(key, mount, "prompts/get", "SERVER__ask", `"name":"SERVER__ask"`)
 			ask(key, mount, "completion/complete", "", `"ref":{"type":"ref/prompt","name":"SERVER__ask"},"argument":{"name":"a","value":""}`)
+			if mount == "/mcp/@SET" {
+				words["SET"] = pair{"redown", "grey"}
+				ask(key, mount, "tools/list", "", "")
+				ask(key, mount, "server/discover", "", "")
+				ask(key, mount, "tools/call", "s__read", `"name":"s__read","arguments":{}`)
+				words["SET"] = w.ids["/sets/"]
+			}
 			for _, method := range []string{mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask} {
 				ask(key, mount, method, "CALL", `"taskId":"CALL","inputResponses":{}`)
 			}

@@ -3572,7 +3572,7 @@ export interface components {
              * @description The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
              * @example default
              */
-            tenant: string;
+            tenant?: string;
             /** @description The tools of the set now, in its order. */
             tools: components["schemas"]["SetTool"][];
         };
@@ -3604,7 +3604,7 @@ export interface components {
              * @description The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
              * @example default
              */
-            tenant: string;
+            tenant?: string;
         };
         SetList: {
             sets: components["schemas"]["SetItem"][];
@@ -3731,6 +3731,13 @@ export interface components {
              */
             keys: number;
             limits: components["schemas"]["TenantLimits"];
+            /**
+             * @description Those of the sets that it owns; absent without one, and for the default tenant, whose sets are the installation's.
+             * @example [
+             *       "month-end"
+             *     ]
+             */
+            own_sets?: string[];
             policy: components["schemas"]["TenantPolicy"];
             /** @description Where people are told of approvals of the tenant, as the configuration of this front door has it. */
             receivers: components["schemas"]["TenantReceivers"];

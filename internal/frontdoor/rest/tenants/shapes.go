@@ -12,6 +12,7 @@ type Tenant struct {
 	ID        schema.TenantID `json:"id" example:"billing"`
 	Servers   TenantServers   `json:"servers"`
 	Sets      []string        `json:"sets" nullable:"false" doc:"The sets of tools that it sees now: its own, and those of the installation of which it sees every server." example:"[\"research\"]"`
+	OwnSets   []string        `json:"own_sets,omitempty" nullable:"false" doc:"Those of the sets that it owns; absent without one, and for the default tenant, whose sets are the installation's." example:"[\"month-end\"]"`
 	Policy    TenantPolicy    `json:"policy"`
 	Limits    TenantLimits    `json:"limits"`
 	InFlight  *TenantInFlight `json:"in_flight,omitempty" doc:"Its calls in flight, as the front doors counted them within the last second or so; absent if they are not limited."`

@@ -102,6 +102,9 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 		}
 		for _, set := range seen.Seen(id).Sets() {
 			t.Sets = append(t.Sets, set.Name)
+			if !set.Tenant.Is(schema.DefaultTenant) {
+				t.OwnSets = append(t.OwnSets, set.Name)
+			}
 		}
 		if h.o.Policy != nil {
 			if own := h.o.Policy.Of(id)[1]; own != nil {

@@ -30,24 +30,24 @@ class SetDetail:
         name (str):
         origin (SetDetailOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
-        tenant (str): The tenant that owns the set; default for one of the installation, which other tenants see but do
-            not change.
         tools (list[SetTool]): The tools of the set now, in its order.
         at (datetime.datetime | Unset): When it was changed last.
         by (str | Unset): Who changed it last.
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
         left_out (list[SetClash] | Unset): Names that several tools would have, with the tools that are left out for it.
+        tenant (str | Unset): The tenant that owns the set; default for one of the installation, which other tenants see
+            but do not change.
     """
 
     definition: ToolSet
     name: str
     origin: SetDetailOrigin
-    tenant: str
     tools: list[SetTool]
     at: datetime.datetime | Unset = UNSET
     by: str | Unset = UNSET
     etag: str | Unset = UNSET
     left_out: list[SetClash] | Unset = UNSET
+    tenant: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,8 +60,6 @@ class SetDetail:
         name = self.name
 
         origin = self.origin.value
-
-        tenant = self.tenant
 
         tools = []
         for tools_item_data in self.tools:
@@ -83,6 +81,8 @@ class SetDetail:
                 left_out_item = left_out_item_data.to_dict()
                 left_out.append(left_out_item)
 
+        tenant = self.tenant
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -90,7 +90,6 @@ class SetDetail:
                 "definition": definition,
                 "name": name,
                 "origin": origin,
-                "tenant": tenant,
                 "tools": tools,
             }
         )
@@ -102,6 +101,8 @@ class SetDetail:
             field_dict["etag"] = etag
         if left_out is not UNSET:
             field_dict["left_out"] = left_out
+        if tenant is not UNSET:
+            field_dict["tenant"] = tenant
 
         return field_dict
 
@@ -117,8 +118,6 @@ class SetDetail:
         name = d.pop("name")
 
         origin = SetDetailOrigin(d.pop("origin"))
-
-        tenant = d.pop("tenant")
 
         tools = []
         _tools = d.pop("tools")
@@ -147,16 +146,18 @@ class SetDetail:
 
                 left_out.append(left_out_item)
 
+        tenant = d.pop("tenant", UNSET)
+
         set_detail = cls(
             definition=definition,
             name=name,
             origin=origin,
-            tenant=tenant,
             tools=tools,
             at=at,
             by=by,
             etag=etag,
             left_out=left_out,
+            tenant=tenant,
         )
 
         set_detail.additional_properties = d

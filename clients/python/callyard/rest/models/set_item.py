@@ -28,20 +28,20 @@ class SetItem:
         name (str):
         origin (SetItemOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
             for one of front_door.sets, which cannot be changed here.
-        tenant (str): The tenant that owns the set; default for one of the installation, which other tenants see but do
-            not change.
         at (datetime.datetime | Unset): When it was changed last.
         by (str | Unset): Who changed it last.
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
+        tenant (str | Unset): The tenant that owns the set; default for one of the installation, which other tenants see
+            but do not change.
     """
 
     definition: ToolSet
     name: str
     origin: SetItemOrigin
-    tenant: str
     at: datetime.datetime | Unset = UNSET
     by: str | Unset = UNSET
     etag: str | Unset = UNSET
+    tenant: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,8 +53,6 @@ class SetItem:
 
         origin = self.origin.value
 
-        tenant = self.tenant
-
         at: str | Unset = UNSET
         if not isinstance(self.at, Unset):
             at = self.at.isoformat()
@@ -63,6 +61,8 @@ class SetItem:
 
         etag = self.etag
 
+        tenant = self.tenant
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -70,7 +70,6 @@ class SetItem:
                 "definition": definition,
                 "name": name,
                 "origin": origin,
-                "tenant": tenant,
             }
         )
         if at is not UNSET:
@@ -79,6 +78,8 @@ class SetItem:
             field_dict["by"] = by
         if etag is not UNSET:
             field_dict["etag"] = etag
+        if tenant is not UNSET:
+            field_dict["tenant"] = tenant
 
         return field_dict
 
@@ -93,8 +94,6 @@ class SetItem:
 
         origin = SetItemOrigin(d.pop("origin"))
 
-        tenant = d.pop("tenant")
-
         _at = d.pop("at", UNSET)
         at: datetime.datetime | Unset
         if isinstance(_at, Unset):
@@ -106,14 +105,16 @@ class SetItem:
 
         etag = d.pop("etag", UNSET)
 
+        tenant = d.pop("tenant", UNSET)
+
         set_item = cls(
             definition=definition,
             name=name,
             origin=origin,
-            tenant=tenant,
             at=at,
             by=by,
             etag=etag,
+            tenant=tenant,
         )
 
         set_item.additional_properties = d

@@ -37,8 +37,8 @@ class Tenant:
         sets (list[str]): The sets of tools that it sees now: its own, and those of the installation of which it sees
             every server.
         in_flight (TenantInFlight | Unset):
-        retention_seconds (int | Unset): How long payloads of its calls are kept after their end, where the platform
-            would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+        own_sets (list[str] | Unset): Those of the sets that it owns; absent without one, and for the default tenant,
+            whose sets are the installation's.
         usage (TenantUsage | Unset):
         waiting (int | Unset): The calls that wait for a slot of a server at this front door now; absent without the
             section tenants: then all share slots as if they were one tenant.
@@ -53,7 +53,7 @@ class Tenant:
     servers: TenantServers
     sets: list[str]
     in_flight: TenantInFlight | Unset = UNSET
-    retention_seconds: int | Unset = UNSET
+    own_sets: list[str] | Unset = UNSET
     usage: TenantUsage | Unset = UNSET
     waiting: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -86,7 +86,9 @@ class Tenant:
         if not isinstance(self.in_flight, Unset):
             in_flight = self.in_flight.to_dict()
 
-        retention_seconds = self.retention_seconds
+        own_sets: list[str] | Unset = UNSET
+        if not isinstance(self.own_sets, Unset):
+            own_sets = self.own_sets
 
         usage: dict[str, Any] | Unset = UNSET
         if not isinstance(self.usage, Unset):
@@ -110,8 +112,8 @@ class Tenant:
         )
         if in_flight is not UNSET:
             field_dict["in_flight"] = in_flight
-        if retention_seconds is not UNSET:
-            field_dict["retention_seconds"] = retention_seconds
+        if own_sets is not UNSET:
+            field_dict["own_sets"] = own_sets
         if usage is not UNSET:
             field_dict["usage"] = usage
         if waiting is not UNSET:
@@ -152,7 +154,7 @@ class Tenant:
         else:
             in_flight = TenantInFlight.from_dict(_in_flight)
 
-        retention_seconds = d.pop("retention_seconds", UNSET)
+        own_sets = cast(list[str], d.pop("own_sets", UNSET))
 
         _usage = d.pop("usage", UNSET)
         usage: TenantUsage | Unset
@@ -173,7 +175,7 @@ class Tenant:
             servers=servers,
             sets=sets,
             in_flight=in_flight,
-            retention_seconds=retention_seconds,
+            own_sets=own_sets,
             usage=usage,
             waiting=waiting,
         )
