@@ -18,7 +18,7 @@ import (
 )
 
 // openApart is open with tenants of which red sees server a, and blue server b.
-func openApart(t *testing.T, srv *bustest.Server) *Catalog {
+func openApart(t testing.TB, srv *bustest.Server) *Catalog {
 	t.Helper()
 	sees := map[schema.TenantID]schema.ServerID{"red": "a", "blue": "b"}
 	finding := Finding{

@@ -140,7 +140,7 @@ func (b *Bucket) Under(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // RemoveUnder removes the rows of a bucket whose keys begin with the tokens of prefix and a dot,
-// and returns their number. It may be repeated. Without the bucket there are none.
+// with all that its history has of them, and returns their number. It may be repeated. Without the bucket there are none.
 func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (removed int, err error) {
 	b, err := FindBucket(ctx, c, spec)
 	if errors.Is(err, ErrNotFound) {
@@ -159,8 +159,8 @@ func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (r
 		} else if err != nil {
 			return removed, err
 		}
-		if err := b.Delete(ctx, key); err != nil {
-			return removed, err
+		if err := b.kv.Purge(ctx, key); err != nil { // with the states before
+			return removed, fmt.Errorf("removing a row from the table of %s: %w", spec.What, err)
 		}
 		removed++
 	}

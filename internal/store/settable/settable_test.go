@@ -14,7 +14,8 @@ import (
 
 func TestASetOfAnotherTenantDoesNotExist(t *testing.T) {
 	ctx := t.Context()
-	conn := bustest.Start(t).Connect(t, "test")
+	srv := bustest.Start(t)
+	conn := srv.Connect(t, "test")
 	sets, err := Open(ctx, conn, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +45,26 @@ func TestASetOfAnotherTenantDoesNotExist(t *testing.T) {
 	if _, _, ok := sets.Get("green", "a.b"); ok || len(sets.All(schema.Tenants{})) != 0 || len(sets.All(schema.AllTenants())) != 3 {
 		t.Error("who asks for other tenants gets what is theirs")
 	}
+	for range 2 { // of which the first is of the past then
+		if revisions["red"], err = sets.Replace(ctx, Set{Tenant: "red", Name: "a.b", Definition: json.RawMessage(`{"name":"a.b"}`)}, revisions["red"]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	states := func() uint64 {
+		stream, err := bustest.JetStream(t, srv.URL).Stream(ctx, "KV_"+bus.BucketSets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.Msgs
+	}
+	before := states()
 	for _, want := range []int{1, 0} { // it may be repeated
 		if n, err := RemoveTenant(ctx, conn, "red"); n != want || err != nil {
 			t.Errorf("%d sets of red were removed, not %d: %v", n, want, err)
 		}
+	}
+	if gone := before - states(); gone != 3-1 { // the mark that it is gone is in their place
+		t.Errorf("%d states of the set of red are gone with it", gone)
 	}
 	again, err := Open(ctx, conn, nil)
 	if err != nil {
