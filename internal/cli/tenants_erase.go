@@ -17,7 +17,7 @@ func eraseTenantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "erase TENANT",
 		Short: "End what a tenant has, and destroy its data key",
-		Long: "erase deletes a tenant that is not in the configuration any more: its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, the credentials of its people at MCP servers removed, the access that they gave to programs ended, and its data key is destroyed, so that nobody can read its stored arguments and results any more. " +
+		Long: "erase deletes a tenant that is not in the configuration any more: its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, its sets of tools and the credentials of its people at MCP servers removed, the access that they gave to programs ended, and its data key is destroyed, so that nobody can read its stored arguments and results any more. " +
 			"This cannot be undone. If calls still run, it says so and keeps the data key; repeat it then. Records of calls without their payloads, usage and the audit record stay.",
 		Example: "  callyard tenants erase billing --confirm billing",
 		Args:    takes(1, 1),
@@ -37,8 +37,8 @@ func eraseTenantCommand() *cobra.Command {
 // erasedText says what was erased.
 func erasedText(done *callyard.TenantErasure) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "The tenant %s was erased: %d API keys revoked, %d held calls withdrawn, %d durable calls canceled, %d batches deleted, %d standing permissions and %d credentials at MCP servers removed.\n",
-		oneLine(done.ID), done.Keys, done.Held, done.Canceled, done.Batches, done.Permissions, done.Credentials)
+	fmt.Fprintf(&text, "The tenant %s was erased: %d API keys revoked, %d held calls withdrawn, %d durable calls canceled, %d batches deleted, %d sets of tools, %d standing permissions and %d credentials at MCP servers removed.\n",
+		oneLine(done.ID), done.Keys, done.Held, done.Canceled, done.Batches, done.Sets, done.Permissions, done.Credentials)
 	if done.Encrypted {
 		text.WriteString("Its data key is destroyed: nobody can read what it stored.\n")
 	} else {
