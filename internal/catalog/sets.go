@@ -17,11 +17,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostSets bounds the sets of the installation, mostOfTenant those of another tenant, which
-// tenants make by themselves.
+// mostSets bounds the sets of the installation, mostOfTenant those of another tenant, and
+// mostBytes what their definitions take together: tenants make them by themselves, and they are
+// in memory at every front door and in the file of the state.
 const (
 	mostSets     = 1000
 	mostOfTenant = 100
+	mostBytes    = 256 << 10
 )
 
 // ErrSetChanged means that a set is not as the caller saw it last.
@@ -207,20 +209,23 @@ func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, 
 	if all[set.Name] == nil && !tenant.Is(schema.DefaultTenant) && now.sees(tenant, set.Name) != nil {
 		return Set{}, schema.Errorf(schema.KindConflict, "The installation has a set %q; choose another name.", set.Name)
 	}
+	all[set.Name] = &set
 	most := mostSets
 	if !tenant.Is(schema.DefaultTenant) {
 		most = mostOfTenant
 	}
-	if len(all) >= most && all[set.Name] == nil {
-		return Set{}, schema.Errorf(schema.KindConflict, "There are %d sets, which is the limit; remove one first.", len(all))
+	if len(all) > most {
+		return Set{}, schema.Errorf(schema.KindConflict, "There are %d sets, which is the limit; remove one first.", most)
 	}
-	all[set.Name] = &set
 	if why := all.Check(set.Name, func(name string) *toolset.Composition { return now.sees(tenant, name) }); why != "" {
 		return Set{}, schema.Errorf(schema.KindInvalidRequest, "The set is invalid: %s", why)
 	}
 	definition, err := json.Marshal(set)
 	if err != nil {
 		return Set{}, schema.Errorf(schema.KindInternal, "The set cannot be encoded: %w", err)
+	}
+	if err := s.space(tenant, set.Name, len(definition)); err != nil {
+		return Set{}, err
 	}
 	table, row := s.c.sets.table, settable.Set{Tenant: tenant.Stored(), Name: set.Name, Definition: definition, By: by, At: time.Now().UTC()}
 	if revision == 0 {
@@ -232,6 +237,22 @@ func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, 
 		return Set{}, err
 	}
 	return readSet(&row, revision)
+}
+
+// space returns why the sets of a tenant other than the default one can take no more memory.
+func (s Sets) space(tenant schema.TenantID, name string, size int) error {
+	if tenant.Is(schema.DefaultTenant) {
+		return nil
+	}
+	for _, row := range s.c.sets.table.All(schema.OnlyTenant(tenant)) {
+		if row.Name != name {
+			size += len(row.Definition)
+		}
+	}
+	if size > mostBytes {
+		return schema.Errorf(schema.KindConflict, "The sets of the tenant would take %d bytes, more than %d; remove one, or select with patterns.", size, mostBytes)
+	}
+	return nil
 }
 
 // Remove removes a set of the tenant that has the revision. Errors: [ErrSetChanged] where it has

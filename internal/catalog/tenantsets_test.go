@@ -290,4 +290,18 @@ func TestATenantHasABoundedNumberOfSets(t *testing.T) {
 		t.Error(err)
 	}
 	mustPut(t, c, "blue", one("more", toolset.Selector{}))
+	big := toolset.Set{Name: "big", Include: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256), Exclude: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256)}
+	for i, want := range []schema.Kind{"", schema.KindConflict} { // each takes more than half; a change does not count what it replaces
+		big.Name = fmt.Sprintf("big%d", i)
+		made, err := c.Sets().Put(t.Context(), "blue", big, 0, "")
+		if schema.KindOf(err) != want && !(want == "" && err == nil) {
+			t.Errorf("%s: %v", big.Name, err)
+		}
+		if err == nil {
+			if _, err := c.Sets().Put(t.Context(), "blue", made.Set, made.Revision, ""); err != nil {
+				t.Errorf("changed: %v", err)
+			}
+			mustPut(t, c, "", big)
+		}
+	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Set is a named, ordered selection of tools.
 type Set struct {
-	// Name is the name in URLs, keys and policies.
+	// Name is the name in URLs and keys.
 	Name string `json:"name,omitempty" yaml:"name" doc:"The name of the set." example:"research"`
 	// Description says what the set is for.
 	Description string `json:"description,omitempty" yaml:"description" maxLength:"2000" doc:"What the set is for." example:"Find and read, change nothing."`
