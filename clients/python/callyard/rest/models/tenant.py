@@ -39,6 +39,8 @@ class Tenant:
         in_flight (TenantInFlight | Unset):
         own_sets (list[str] | Unset): Those of the sets that it owns; absent without one, and for the default tenant,
             whose sets are the installation's.
+        retention_seconds (int | Unset): How long payloads of its calls are kept after their end, where the platform
+            would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
         usage (TenantUsage | Unset):
         waiting (int | Unset): The calls that wait for a slot of a server at this front door now; absent without the
             section tenants: then all share slots as if they were one tenant.
@@ -54,6 +56,7 @@ class Tenant:
     sets: list[str]
     in_flight: TenantInFlight | Unset = UNSET
     own_sets: list[str] | Unset = UNSET
+    retention_seconds: int | Unset = UNSET
     usage: TenantUsage | Unset = UNSET
     waiting: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -90,6 +93,8 @@ class Tenant:
         if not isinstance(self.own_sets, Unset):
             own_sets = self.own_sets
 
+        retention_seconds = self.retention_seconds
+
         usage: dict[str, Any] | Unset = UNSET
         if not isinstance(self.usage, Unset):
             usage = self.usage.to_dict()
@@ -114,6 +119,8 @@ class Tenant:
             field_dict["in_flight"] = in_flight
         if own_sets is not UNSET:
             field_dict["own_sets"] = own_sets
+        if retention_seconds is not UNSET:
+            field_dict["retention_seconds"] = retention_seconds
         if usage is not UNSET:
             field_dict["usage"] = usage
         if waiting is not UNSET:
@@ -156,6 +163,8 @@ class Tenant:
 
         own_sets = cast(list[str], d.pop("own_sets", UNSET))
 
+        retention_seconds = d.pop("retention_seconds", UNSET)
+
         _usage = d.pop("usage", UNSET)
         usage: TenantUsage | Unset
         if isinstance(_usage, Unset):
@@ -176,6 +185,7 @@ class Tenant:
             sets=sets,
             in_flight=in_flight,
             own_sets=own_sets,
+            retention_seconds=retention_seconds,
             usage=usage,
             waiting=waiting,
         )
