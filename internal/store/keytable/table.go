@@ -2,6 +2,7 @@ package keytable
 
 import (
 	"context"
+	"slices"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -73,14 +74,7 @@ func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (k Key,
 
 // All returns every key of these tenants as this process knows it, in no order.
 func (t *Table) All(of schema.Tenants) []Key {
-	all := t.keys.All()
-	found := all[:0]
-	for i := range all {
-		if of.Include(all[i].Tenant) {
-			found = append(found, all[i])
-		}
-	}
-	return found
+	return slices.DeleteFunc(t.keys.All(), func(k Key) bool { return !of.Include(k.Tenant) })
 }
 
 // Some reports whether there are keys, or were, of any tenant.

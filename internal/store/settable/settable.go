@@ -11,6 +11,7 @@ package settable
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
@@ -102,14 +103,7 @@ func (t *Table) Get(tenant schema.TenantID, name string) (s Set, revision uint64
 
 // All returns every set of these tenants as this process knows it, in no order.
 func (t *Table) All(of schema.Tenants) []Set {
-	all := t.rows.All()
-	found := all[:0]
-	for i := range all {
-		if of.Include(all[i].Tenant) {
-			found = append(found, all[i])
-		}
-	}
-	return found
+	return slices.DeleteFunc(t.rows.All(), func(s Set) bool { return !of.Include(s.Tenant) })
 }
 
 // Create stores a set, of the tenant that it names, where there is none; [bus.ErrConflict] means
