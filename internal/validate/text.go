@@ -2,6 +2,7 @@ package validate
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -12,21 +13,25 @@ const (
 	eachHigh = 0x8080808080808080
 )
 
-// plain says that none of the eight bytes ends a run of plain text: no control
-// character, quote, backslash or byte of a longer UTF-8 sequence. Long strings
-// are most of the bytes of large arguments.
-func plain(eight uint64) bool {
+// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a
+// control character, quote, backslash or byte of a longer UTF-8 sequence. It may set that of
+// a plain byte as well, but only above one that is not. Long strings are most of the bytes
+// of large arguments.
+func unplain(eight uint64) uint64 {
 	quote := eight ^ (eachByte * '"')
 	slash := eight ^ (eachByte * '\\')
-	found := eight | (eight - eachByte*0x20) | (quote - eachByte) | (slash - eachByte)
-	return found&eachHigh == 0
+	return (eight | (eight - eachByte*0x20) | (quote - eachByte) | (slash - eachByte)) & eachHigh
 }
 
 // text reads a string; escaped says that it holds a backslash.
 func (s *scanner) text(i int) (end int, escaped bool) {
 	raw := s.raw
 	for i++; ; {
-		for len(raw)-i >= 8 && plain(binary.LittleEndian.Uint64(raw[i:])) {
+		for len(raw)-i >= 8 {
+			if found := unplain(binary.LittleEndian.Uint64(raw[i:])); found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				break
+			}
 			i += 8
 		}
 		if i >= len(raw) {

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 )
 
 // MaxNesting is how deep text may nest, the limit of encoding/json.
@@ -288,9 +289,12 @@ func (s *Scanner) str() (plain, ok bool) {
 	plain = true
 	text, i := s.text, s.at
 	for {
-		// Eight bytes at a time while none of them is a quote, a backslash or a
-		// control character.
-		for i+8 <= len(text) && !special(binary.LittleEndian.Uint64(text[i:])) {
+		// Eight bytes at a time, up to the first quote, backslash or control character.
+		for i+8 <= len(text) {
+			if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				break
+			}
 			i += 8
 		}
 		if i >= len(text) {
@@ -324,13 +328,13 @@ func (s *Scanner) str() (plain, ok bool) {
 	}
 }
 
-// special reports whether any byte of w is '"', '\\' or below 0x20. It may return true for
-// a harmless byte that follows a special one, but never false if there is a special one.
-func special(w uint64) bool {
+// special sets the highest bit of each byte of w that is '"', '\\' or below 0x20. It may set
+// that of a harmless byte as well, but only above one that is special.
+func special(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ (ones * '"')
 	slash := w ^ (ones * '\\')
-	return ((w-ones*0x20)&^w|(quote-ones)&^quote|(slash-ones)&^slash)&high != 0
+	return ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & high
 }
 
 func hex(c byte) bool {
