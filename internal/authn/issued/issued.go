@@ -283,7 +283,7 @@ func expired(row *keytable.Key) error {
 // Valid tells of the key with that name whether its calls may run; known is false where
 // there is none. The error is of KindUnauthenticated.
 func (k *Keys) Valid(name string) (known bool, err error) {
-	if k == nil || k.table() == nil {
+	if !k.Some() { // each call asks: no name is hashed for nothing
 		return false, nil
 	}
 	row, _, ok := k.table().Get(schema.AllTenants(), IDOf(name))
