@@ -9,8 +9,9 @@ import (
 
 const (
 	// heapGrows is how much a small heap grows before it is collected, in percent of
-	// what lives, and heapBudget the most that it grows by: with a batch of a million
-	// calls more lives, and five times that would be memory for nothing.
+	// what lives. It grows by at most heapBudget; by as much as lives where that is more, up
+	// to twice heapBudget: with a batch of a million calls more lives, and five times that
+	// would be memory for nothing.
 	heapGrows      = 400
 	heapGrowsLeast = 50
 	heapBudget     = 32 << 20
@@ -95,7 +96,8 @@ func percentFor(live, budget uint64) int {
 	if live == 0 {
 		return heapGrows
 	}
-	return int(min(max(budget*100/live, heapGrowsLeast), heapGrows))
+	growth := max(budget, min(live, 2*budget))
+	return int(min(max(growth*100/live, heapGrowsLeast), heapGrows))
 }
 
 // limitFor is the memory limit of a process of which that many bytes are in use.

@@ -28,7 +28,7 @@ func TestALargeHeapGrowsByLessThanASmallOne(t *testing.T) {
 	for _, c := range []struct {
 		live    uint64
 		percent int
-	}{{0, 400}, {4 * mib, 400}, {24 * mib, 400}, {96 * mib, 100}, {192 * mib, 50}, {1 << 40, 50}} {
+	}{{0, 400}, {4 * mib, 400}, {24 * mib, 400}, {96 * mib, 100}, {192 * mib, 100}, {256 * mib, 75}, {384 * mib, 50}, {1 << 40, 50}} {
 		if got := percentFor(c.live, 96*mib); got != c.percent {
 			t.Errorf("%d MiB grow by %d percent, want %d", c.live/mib, got, c.percent)
 		}
