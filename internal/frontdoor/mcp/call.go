@@ -33,21 +33,8 @@ type requests struct {
 
 // callTool is tools/call. Both eras, and both kinds of mount, come through here.
 func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
-	var name string
-	var arguments, responses, state []byte
-	named := false
-	each(x.msg.params, func(key string, value []byte) {
-		switch key {
-		case "name":
-			name, named = str(value)
-		case "arguments":
-			arguments = value
-		case "inputResponses":
-			responses = value
-		case "requestState":
-			state = value
-		}
-	})
+	arguments, responses, state := x.msg.param("arguments"), x.msg.param("inputResponses"), x.msg.param("requestState")
+	name, named := str(x.msg.param("name"))
 	if !named {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no tool name."}
 	}

@@ -29,7 +29,7 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 		x.res.noContent(http.StatusAccepted)
 	case !x.msg.request():
 		if x.msg.method == mcpwire.NotifyCancelled {
-			x.session.cancel(get(x.msg.params, "requestId"))
+			x.session.cancel(x.msg.param("requestId"))
 		}
 		x.res.noContent(http.StatusAccepted)
 	default:
@@ -85,11 +85,11 @@ func (ep *Endpoint) initialize(x *exchange) {
 		x.fail(e)
 		return
 	}
-	version := getString(x.msg.params, "protocolVersion")
+	version := x.msg.textParam("protocolVersion")
 	if !slices.Contains(mcpwire.Legacy(), version) {
 		version = mcpwire.LegacyNewest
 	}
-	capabilities := get(x.msg.params, "capabilities")
+	capabilities := x.msg.param("capabilities")
 	if !isObject(capabilities) {
 		capabilities = nil
 	}

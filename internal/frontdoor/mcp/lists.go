@@ -421,7 +421,7 @@ func (ls *lists) send(x *exchange) {
 		l = &v.prompts
 	}
 	n := 0
-	if cursor := getString(x.msg.params, "cursor"); cursor != "" {
+	if cursor := x.msg.textParam("cursor"); cursor != "" {
 		var ok bool
 		if n, ok = l.page[cursor]; !ok {
 			x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is invalid because the list changed; start again without a cursor."})

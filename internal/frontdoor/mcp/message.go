@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -17,6 +18,50 @@ const envelopeDepth = 3
 type message struct {
 	id, params, result, fault []byte
 	method                    string
+	members                   paramMembers
+}
+
+// paramMembers are the members of the params as they were met when the message was read, so
+// that each request is not walked through again for each of them: the first few, which are
+// all that a tool call has. more says that there are others.
+type paramMembers struct {
+	few  [5]paramMember
+	n    int
+	more bool
+}
+
+type paramMember struct {
+	name  string
+	value []byte
+}
+
+func (p *paramMembers) add(name string, value []byte) {
+	if p.n == len(p.few) {
+		p.more = true
+		return
+	}
+	p.few[p.n] = paramMember{name, value}
+	p.n++
+}
+
+// param returns a member of the params, nil where there is none. Names are unique, which
+// [readMessage] checked.
+func (m *message) param(name string) []byte {
+	for i := range m.members.n {
+		if m.members.few[i].name == name {
+			return m.members.few[i].value
+		}
+	}
+	if m.members.more {
+		return get(m.params, name)
+	}
+	return nil
+}
+
+// textParam is param for strings; "" for what is none.
+func (m *message) textParam(name string) string {
+	s, _ := str(m.param(name))
+	return s
 }
 
 // request says that the message wants an answer.
@@ -35,7 +80,14 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, invalid("Batches of messages are not supported; send each message separately.")
 	}
 	version := ""
-	ok := each(text, func(key string, value []byte) {
+	var s rawjson.Scanner
+	s.Reset(text)
+	ok := s.Object(func(key string) bool {
+		from := s.At()
+		if params := key == "params" && s.Peek() == '{'; params && !m.readParams(&s, text) || !params && !s.Value() {
+			return false
+		}
+		value := text[from:s.At()]
 		switch key {
 		case "jsonrpc":
 			version, _ = str(value)
@@ -50,7 +102,8 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		case "error":
 			m.fault = value
 		}
-	})
+		return true
+	}) && s.End()
 	switch {
 	case !ok || version != "2.0":
 		return m, invalid("The body is not a JSON-RPC 2.0 message.")
@@ -63,6 +116,17 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, invalid("The message is not a request, a notification or a response.")
 	}
 	return m, nil
+}
+
+func (m *message) readParams(s *rawjson.Scanner, text []byte) bool {
+	return s.Object(func(name string) bool {
+		from := s.At()
+		if !s.Value() {
+			return false
+		}
+		m.members.add(name, text[from:s.At()])
+		return true
+	})
 }
 
 // idMost bounds an id: it is sent back.
@@ -102,8 +166,8 @@ const (
 	tokenMost         = 1 << 10
 )
 
-func readMeta(params []byte) (m meta) {
-	if m.raw = get(params, "_meta"); !isObject(m.raw) {
+func readMeta(raw []byte) (m meta) {
+	if m.raw = raw; !isObject(m.raw) {
 		m.raw = nil
 		return m
 	}

@@ -150,7 +150,7 @@ func noLevel() *fault {
 
 // setLevel is logging/setLevel: it counts for the session.
 func (ep *Endpoint) setLevel(x *exchange) {
-	level := getString(x.msg.params, "level")
+	level := x.msg.textParam("level")
 	if !schema.IsLogLevel(level) {
 		x.fail(noLevel())
 		return

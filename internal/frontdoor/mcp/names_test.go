@@ -30,6 +30,7 @@ func FuzzMembers(f *testing.F) {
 func FuzzReadMessage(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"x"}}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"1","result":{}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params": { "a":1,"b":"x" , "c":null,"\u0064":[],"e":{},"f":6,"g":true}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, bad := readMessage(text, 1<<16, 64)
 		if bad != nil {
@@ -38,9 +39,21 @@ func FuzzReadMessage(f *testing.F) {
 		if m.method == "" && m.id == nil {
 			t.Errorf("%q is taken and is nothing", text)
 		}
-		about := readMeta(m.params)
+		about := readMeta(m.param("_meta"))
 		if raw := about.forwarded(about.capabilities, "info"); raw != nil && !json.Valid(raw) {
 			t.Errorf("%q is forwarded as %q", text, raw)
+		}
+		var params map[string]json.RawMessage
+		if m.params != nil && json.Unmarshal(m.params, &params) != nil {
+			t.Fatalf("%q has the params %q", text, m.params)
+		}
+		for name, want := range params {
+			if got := m.param(name); string(got) != string(want) {
+				t.Errorf("%q: the param %q is %q, want %q", text, name, got, want)
+			}
+		}
+		if _, there := params["absent"]; !there && m.param("absent") != nil {
+			t.Errorf("%q: the param that is absent is %q", text, m.param("absent"))
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 		x.fail(bad)
 		return
 	}
-	x.meta = readMeta(x.msg.params)
+	x.meta = readMeta(x.msg.param("_meta"))
 	x.meta.baggage = ep.o.Baggage
 	header := r.Header.Get(mcpwire.HeaderProtocolVersion)
 	x.modern = mcpwire.IsModern(header) || x.meta.version != "" && x.msg.method != mcpwire.MethodInitialize
@@ -167,7 +167,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		return mismatch("The header Mcp-Name cannot be decoded.")
 	case name == "":
 		return mismatch("The header Mcp-Name is missing.")
-	case name != getString(msg.params, member):
+	case name != msg.textParam(member):
 		return mismatch("The header Mcp-Name differs from the " + member + " of the request.")
 	}
 	return nil

@@ -50,7 +50,7 @@ func resourceURI(params []byte) (string, *fault) {
 
 // getPrompt is prompts/get.
 func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
-	name, ok := str(get(x.msg.params, "name"))
+	name, ok := str(x.msg.param("name"))
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no prompt name."}
 	}
@@ -68,7 +68,7 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 
 // complete is completion/complete: of an argument of a prompt or of a template.
 func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
-	ref := get(x.msg.params, "ref")
+	ref := x.msg.param("ref")
 	switch getString(ref, "type") {
 	case "ref/prompt":
 		to, ok := r.lists.prompt(x, getString(ref, "name"))

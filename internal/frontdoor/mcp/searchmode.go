@@ -60,7 +60,7 @@ func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 
 // sendSearchTools answers tools/list.
 func (ls *lists) sendSearchTools(x *exchange) {
-	if getString(x.msg.params, "cursor") != "" {
+	if x.msg.textParam("cursor") != "" {
 		x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is invalid: the list has one page."})
 		return
 	}

@@ -59,7 +59,7 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	if !x.res.streams {
 		return invalid("A subscription requires a client that reads events: send Accept: text/event-stream.")
 	}
-	given := get(x.msg.params, "notifications")
+	given := x.msg.param("notifications")
 	if !isObject(given) {
 		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no notifications object."}
 	}

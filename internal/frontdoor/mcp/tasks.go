@@ -63,7 +63,7 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if !x.tasks() {
 		return nil, tasksMissing("The request does not declare the Tasks extension in its client capabilities.")
 	}
-	id := schema.CallID(getString(x.msg.params, "taskId"))
+	id := schema.CallID(x.msg.textParam("taskId"))
 	switch x.msg.method {
 	case mcpwire.MethodGetTask:
 		about, e := ts.state(ctx, x, id, true)
@@ -171,7 +171,7 @@ func (t *taskView) encode(whole bool) []byte {
 func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
 	callID, token := callOf(id)
 	s, err := ts.calls.Get(ctx, callID, x.principal)
-	responses := get(x.msg.params, "inputResponses")
+	responses := x.msg.param("inputResponses")
 	answer := get(responses, approvalRequestID)
 	action := getString(answer, "action")
 	switch {
