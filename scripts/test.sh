@@ -287,14 +287,15 @@ test_module() {
   case $module in
   . | bench) cgo=1 race=(-race -exec "env CGO_ENABLED=0") ;; # what a test builds is built as everything else
   esac
-  CGO_ENABLED=$cgo go -C "$module" test -json -timeout 40m -p 2 "${race[@]}" "$@" "${packages[@]}" >>"$events"
+  CGO_ENABLED=$cgo go -C "$module" test -json -timeout 40m -p "$at_once" "${race[@]}" "$@" "${packages[@]}" >>"$events"
 }
 
-# lane runs the tests of some modules one after the other.
+# lane runs the tests of some modules one after the other, but for the packages that $elsewhere
+# deletes.
 lane() {
   local module failed=0
   for module in "$@"; do
-    packages_of "$module" "${asked[@]}" | go_list "$module" | sed '\#/e2e/rolling$#d' | test_module "$module" "${how[@]}" || failed=1
+    packages_of "$module" "${asked[@]}" | go_list "$module" | sed "$elsewhere" | test_module "$module" "${how[@]}" || failed=1
   done
   return $failed
 }
@@ -306,12 +307,26 @@ go_list() {
   [ ${#patterns[@]} -eq 0 ] || go -C "$1" list "${patterns[@]}"
 }
 
+# outside runs all tests outside of the main module and the bench. The package e2e takes longer
+# than all others together: most of its tests have a process of their own, and those that
+# $some_of_e2e matches run before the other packages, so that both end at about the same time.
+some_of_e2e='^Test[N-R]'
+outside() {
+  local at_once=1 elsewhere="$elsewhere;"'\#/e2e$#d' most failed=0
+  echo . | test_module e2e "${how[@]}" -skip "$some_of_e2e" &
+  most=$!
+  echo . | test_module e2e "${how[@]}" -run "$some_of_e2e" || failed=1
+  lane e2e deploy/checks e2e/models || failed=1
+  wait $most || failed=1
+  return $failed
+}
+
 # tests runs what was asked for, its events into the file $events. Tests of e2e wait for
 # processes most of the time, those of the main module seldom: they run side by side. The
 # rolling restarts (make rolling) keep two dozen processes and a cluster busy for minutes:
 # nothing else runs at the same time.
 tests() {
-  local asked=() how=("${fresh[@]}") outside argument failed=0
+  local asked=() how=("${fresh[@]}") at_once=2 elsewhere='\#/e2e/rolling$#d' background argument failed=0
   for argument in "$@"; do
     case $argument in
     ./*) asked+=("$argument") ;;
@@ -319,10 +334,10 @@ tests() {
     esac
   done
   [ ${#asked[@]} -gt 0 ] || asked=(./...)
-  lane e2e deploy/checks e2e/models &
-  outside=$!
+  if $everything; then outside & else lane e2e deploy/checks e2e/models & fi
+  background=$!
   lane . bench || failed=1
-  wait $outside || failed=1
+  wait $background || failed=1
   packages_of e2e "${asked[@]}" | go_list e2e | sed -n '\#/e2e/rolling$#p' | test_module e2e "${how[@]}" || failed=1
   return $failed
 }
@@ -356,11 +371,13 @@ if [ "${1-}" = --setup ]; then
 fi
 
 status=0
+everything=false
 fresh=()
 if [ "${CI-}" = true ]; then
   fresh=(-count=1)
 fi
 if [ $# -eq 0 ]; then
+  everything=true
   set -- ./...
   check_code || status=1
   fresh+=(-vet=off) # check_code looked, or the linters will
