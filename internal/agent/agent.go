@@ -148,25 +148,33 @@ type Agent struct {
 	Stream     bool
 	MaxOutput  int // tokens of one answer; 0: the provider's default
 
-	spent spent
+	spent  spent
+	unsent bool // the calls of the last answer were not sent: a budget is spent
 }
 
 // errLeft says that the session ends while a call is held.
 var errLeft = errors.New("a call is held")
 
 // Ask sends a prompt and runs the loop until the model answers, a budget is spent, or a call
-// stays held. With prompt "" it continues an interrupted session. The report is complete where
-// the error is nil.
+// stays held. With prompt "" it continues an interrupted session. Calls that were sent and have no
+// results are sent again before the prompt, with their key. The report is complete where the error
+// is nil.
 func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
+	a.spent.begin(a.Limits)
+	r := &Report{Session: a.Transcript.ID, Calls: []CallResult{}}
 	if prompt != "" {
-		if err := a.Transcript.append(entry{Type: entryUser, Text: prompt, Messages: []json.RawMessage{a.Wire.User(prompt)}}); err != nil {
+		if err := a.drop(); err != nil {
 			return nil, err
 		}
 	}
-	a.spent.begin(a.Limits)
-	r := &Report{Session: a.Transcript.ID, Calls: []CallResult{}}
-	last := a.Transcript.lastAnswer
 	for {
+		last := a.Transcript.lastAnswer
+		if prompt != "" && (last == nil || len(last.Calls) == 0) {
+			if err := a.Transcript.append(entry{Type: entryUser, Text: prompt, Messages: []json.RawMessage{a.Wire.User(prompt)}}); err != nil {
+				return nil, err
+			}
+			prompt, last = "", nil
+		}
 		if last == nil {
 			if why := a.spent.beforeStep(); why != "" {
 				return a.end(r, Budget, why), nil
@@ -186,8 +194,35 @@ func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 		case !more:
 			return r, nil
 		}
-		last = nil
 	}
+}
+
+// drop ends an answer whose calls will not be sent: a budget was spent, or the model was stopped
+// within it.
+func (a *Agent) drop() error {
+	e := a.Transcript.lastAnswer
+	if e == nil || !a.unsent && !truncated(e.Stop) {
+		return nil
+	}
+	a.unsent = false
+	return a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn, Messages: a.skipped(e)})
+}
+
+// skipped tells the model that the calls of an answer did not run: APIs refuse a conversation in
+// which a call has no result. Calls in a text need none.
+func (a *Agent) skipped(e *entry) []json.RawMessage {
+	if len(e.Calls) == 0 || e.inText() {
+		return nil
+	}
+	why := "This call did not run: the budget of the user's prompt was spent."
+	if truncated(e.Stop) {
+		why = "This call did not run: your answer was truncated."
+	}
+	messages := make([]json.RawMessage, 0, len(e.Calls))
+	for _, c := range e.Calls {
+		messages = append(messages, a.Wire.Result(c, why, true))
+	}
+	return a.Wire.Join(messages)
 }
 
 func (a *Agent) end(r *Report, stop Stop, reason string) *Report {
@@ -250,12 +285,14 @@ func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err e
 		} else {
 			a.end(r, Answered, "")
 		}
-		return false, a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn})
+		return false, a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn, Messages: a.skipped(e)})
 	}
 	if why := a.spent.beforeCalls(e.Calls); why != "" {
+		a.unsent = true
 		a.end(r, Budget, why)
 		return false, nil
 	}
+	a.unsent = false
 	a.Person.Calls(e.Calls)
 	results, err := a.run(ctx, e)
 	if results != nil {

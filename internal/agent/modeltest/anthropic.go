@@ -57,8 +57,8 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 		if i == 0 && m.Role != "user" {
 			return nil, errors.New("messages: first message must use the user role")
 		}
-		r.Results = nil
-		if m.Role == "assistant" {
+		if m.Role == "assistant" { // messages of the user that follow each other are one turn
+			r.Results = nil
 			r.Answers++
 		}
 		others := false

@@ -113,11 +113,11 @@ func (geminiWire) read(body []byte) (*Request, error) {
 		}
 		before = c.Role
 		if c.Role == "model" {
+			r.Results = nil
 			r.Answers++
 			r.sign(c.Parts)
 		}
 		answered := 0
-		r.Results = nil
 		for _, p := range c.Parts {
 			if p.Response != nil {
 				answered++

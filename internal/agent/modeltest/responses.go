@@ -66,7 +66,7 @@ func (responsesWire) read(body []byte) (*Request, error) {
 			}
 			reasoning = m.Encrypted
 		case m.Type == "message" || m.Role == "user":
-			if m.Role == "user" {
+			if m.Role != "user" {
 				r.Results = nil
 			}
 		default:
