@@ -84,9 +84,14 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 // has the session open.
 func OpenTranscript(path string) (*Transcript, error) {
 	t := &Transcript{path: path}
-	var text []byte
-	var err error
-	if t.file, text, err = jsonlog.Open(path, 0, 0); err != nil {
+	text, err := os.ReadFile(path)
+	if err == nil && !isTranscript(text) {
+		return nil, notTranscript(path) // opening it would remove its last line
+	}
+	if err == nil {
+		t.file, text, err = jsonlog.Open(path, 0, 0)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening the transcript: %w", err)
 	}
 	if err := t.load(text); err != nil {
@@ -107,9 +112,20 @@ func (t *Transcript) load(text []byte) error {
 		t.take(&e)
 	}
 	if t.ID == "" {
-		return fmt.Errorf("%s is not a transcript: it does not begin with a session", t.path)
+		return notTranscript(t.path)
 	}
 	return nil
+}
+
+// isTranscript says whether the text begins with the line of a session.
+func isTranscript(text []byte) bool {
+	line, _, _ := bytes.Cut(text, []byte{'\n'})
+	var e entry
+	return json.Unmarshal(line, &e) == nil && e.Type == entrySession && e.Session != ""
+}
+
+func notTranscript(path string) error {
+	return fmt.Errorf("%s is not a transcript: it does not begin with a session", path)
 }
 
 // take adds a line to what is known.
