@@ -53,6 +53,7 @@ type Transcript struct {
 
 	path       string
 	file       *jsonlog.File
+	unused     bool // this process made the file, and nothing was asked
 	messages   []json.RawMessage
 	turns      int
 	lastAnswer *entry // whose calls have no results yet
@@ -152,6 +153,7 @@ func (t *Transcript) append(e entry) error {
 		return fmt.Errorf("writing the transcript: %w", err)
 	}
 	t.take(&e)
+	t.unused = e.Type == entrySession
 	return nil
 }
 
@@ -179,14 +181,19 @@ func (t *Transcript) Fork() (*Transcript, error) {
 	if err := fork.file.Write(rest); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
 	}
+	fork.unused = false
 	if err := fork.Close(); err != nil {
 		return nil, err
 	}
 	return OpenTranscript(fork.path)
 }
 
-// Close unlocks the file.
+// Close unlocks the file, and removes it if the session is new and nothing was asked in it: no
+// command can continue it.
 func (t *Transcript) Close() error {
+	if t.unused {
+		_ = os.Remove(t.path) // a file that stays does no harm
+	}
 	if err := t.file.Close(); err != nil {
 		return fmt.Errorf("closing the transcript: %w", err)
 	}

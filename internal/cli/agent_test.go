@@ -189,6 +189,34 @@ func TestASessionOfTheAgentIsContinued(t *testing.T) {
 	}
 }
 
+// TestACommandThatAsksNothingLeavesNoSession runs commands with a fault: --continue must not find
+// a session of theirs, and the corrected command can use the same file.
+func TestACommandThatAsksNothingLeavesNoSession(t *testing.T) {
+	y := openYard(t)
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	file := filepath.Join(t.TempDir(), "t.jsonl")
+	for _, args := range [][]string{{"--model", "closedai:x", "x"}, {"--model", "closedai:x", "--transcript", file, "x"}, {"--model", "ollama:m"}, {"--model", "ollama:m", "--prices", "none.json", "x"}} {
+		root := rootCommand()
+		root.SetArgs(append([]string{"agent"}, args...))
+		root.SetOut(&bytes.Buffer{})
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		if err := root.ExecuteContext(t.Context()); exitCode(err) != exitUsage {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if files, err := filepath.Glob(filepath.Join(state, "callyard", "agent", "*")); err != nil || len(files) != 0 {
+		t.Errorf("there are %v, %v", files, err)
+	}
+	if out, notes, code, _ := y.agentRun(t, modeltest.Script{{Text: "Done."}}, "--transcript", file, "x"); code != 0 {
+		t.Errorf("exit %d: %s%s", code, out, notes)
+	}
+	if text, err := os.ReadFile(file); err != nil || len(text) == 0 {
+		t.Errorf("the session has no transcript: %v", err)
+	}
+}
+
 func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"PROVIDER:NAME":       {"-p", "x"},
