@@ -153,7 +153,10 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *agentPerson, c *client) error {
 	once := o.print || o.prompt != "" || !person.terminal
 	if o.prompt == "" && once && !a.Transcript.Interrupted() {
-		text, err := io.ReadAll(c.in)
+		text, err := untilInterrupt(ctx, func() ([]byte, error) { return io.ReadAll(c.in) })
+		if ctx.Err() != nil {
+			return o.interrupted(a)
+		}
 		if err != nil {
 			return fail(exitUsage, "The prompt cannot be read from standard input: %w", err)
 		}
@@ -170,7 +173,10 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 		return o.ask(ctx, a, person, o.prompt)
 	}
 	for {
-		prompt, err := person.prompt()
+		prompt, err := person.prompt(ctx)
+		if ctx.Err() != nil {
+			return o.interrupted(a)
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -190,6 +196,14 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 			return err
 		}
 	}
+}
+
+// interrupted is the error of a session that an interrupt ended while nothing was asked.
+func (o *agentOptions) interrupted(a *agent.Agent) error {
+	if len(a.Transcript.Messages()) == 0 {
+		return fail(exitInterrupted, "Interrupted.") // there is nothing to continue
+	}
+	return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", resumeWord(a.Transcript.Path()))
 }
 
 // ask runs one prompt and says how it went.
@@ -387,6 +401,26 @@ type agentModel struct {
 
 // Close closes the connections.
 func (m *agentModel) Close() { m.http.CloseIdleConnections() }
+
+// untilInterrupt reads standard input until the command is interrupted. No signal ends the read: it
+// continues in its goroutine until the process has ended.
+func untilInterrupt[T any](ctx context.Context, read func() (T, error)) (text T, err error) {
+	type input struct {
+		text T
+		err  error
+	}
+	done := make(chan input, 1)
+	go func() {
+		text, err := read()
+		done <- input{text, err}
+	}()
+	select {
+	case got := <-done:
+		return got.text, got.err
+	case <-ctx.Done():
+		return text, ctx.Err()
+	}
+}
 
 // isTerminal says whether a person types.
 func isTerminal(in io.Reader) bool {

@@ -51,11 +51,11 @@ func (p *agentPerson) event(kind string, members map[string]any) {
 }
 
 // prompt reads what a person types.
-func (p *agentPerson) prompt() (string, error) {
+func (p *agentPerson) prompt(ctx context.Context) (string, error) {
 	if err := p.c.note.text("> "); err != nil {
 		return "", err
 	}
-	return p.lines.read()
+	return untilInterrupt(ctx, p.lines.read)
 }
 
 // Text is [agent.Person].
@@ -162,7 +162,7 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 		if err := p.c.note.text(choice); err != nil {
 			return agent.Leave, "", err
 		}
-		line, err := p.lines.read()
+		line, err := untilInterrupt(ctx, p.lines.read)
 		if ctx.Err() != nil {
 			return agent.Leave, "", ctx.Err()
 		}

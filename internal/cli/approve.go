@@ -123,7 +123,7 @@ func confirmed(ctx context.Context, c *client, question, no string) error {
 	if err := c.note.text("\n" + question + " [y/N] "); err != nil {
 		return err
 	}
-	line, err := bufio.NewReader(c.in).ReadString('\n')
+	line, err := untilInterrupt(ctx, func() (string, error) { return bufio.NewReader(c.in).ReadString('\n') })
 	if ctx.Err() != nil {
 		return fail(exitInterrupted, "Interrupted.")
 	}
