@@ -212,7 +212,7 @@ func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPer
 	if err != nil {
 		return agentFault(ctx, err, resumeWord(a.Transcript.Path()))
 	}
-	if err := person.report(report); err != nil {
+	if err := person.report(report, resumeWord(a.Transcript.Path())); err != nil {
 		return err
 	}
 	return exitOf(report)

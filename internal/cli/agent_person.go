@@ -211,8 +211,8 @@ func (p *agentPerson) card(h agent.Held) string {
 	return b.String()
 }
 
-// report prints how a prompt ended.
-func (p *agentPerson) report(r *agent.Report) error {
+// report prints how a prompt ended. session is what --resume takes for the session.
+func (p *agentPerson) report(r *agent.Report, session string) error {
 	p.endLine()
 	if p.events != nil {
 		p.event("report", map[string]any{"report": r})
@@ -229,7 +229,7 @@ func (p *agentPerson) report(r *agent.Report) error {
 	case agent.HeldCall:
 		for _, c := range r.Calls {
 			if c.State == "held" {
-				p.say(fmt.Sprintf("The call %s of %s is held. Continue with `callyard agent --resume %s` when it is decided.\n", c.CallID, oneLine(c.Name), r.Session))
+				p.say(fmt.Sprintf("The call %s of %s is held. Continue with `callyard agent --resume %s` when it is decided.\n", c.CallID, oneLine(c.Name), session))
 			}
 		}
 	case agent.Budget:

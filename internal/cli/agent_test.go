@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -186,6 +187,26 @@ func TestASessionOfTheAgentIsContinued(t *testing.T) {
 	}
 	if out, err := run("--resume", strings.TrimSuffix(filepath.Base(files[0]), ".jsonl"), "--fork", "Or so."); err != nil || out != "Second.\n" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestAHeldCallSaysHowToContinue leaves a call held: the command that the agent names must find
+// the session, also where its transcript is not in the usual folder.
+func TestAHeldCallSaysHowToContinue(t *testing.T) {
+	y := openYard(t)
+	api := httptest.NewServer(modeltest.New(modeltest.Script{calls("delete a"), {Text: "Done."}}))
+	defer api.Close()
+	var stdout, stderr bytes.Buffer
+	c := &client{in: strings.NewReader("Delete it.\nq\n"), out: screen{w: &stdout}, note: screen{w: &stderr}}
+	if err := y.converseAs(t.Context(), t, c, api.URL); exitCode(err) != exitHeld {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	named := regexp.MustCompile("`callyard agent --resume (.+)` when").FindStringSubmatch(stderr.String())
+	if named == nil {
+		t.Fatal(stderr.String())
+	}
+	if _, err := os.Stat(named[1]); err != nil {
+		t.Errorf("there is no session %s: %v", named[1], err)
 	}
 }
 
