@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
@@ -159,6 +160,16 @@ func (t *Transcript) append(e entry) error {
 
 // Messages returns the conversation so far.
 func (t *Transcript) Messages() []json.RawMessage { return t.messages }
+
+// Format returns that of the conversation so far; "" while there is none, or where the session
+// does not name its model.
+func (t *Transcript) Format() format.Format {
+	spec, err := model.ParseSpec(t.Model)
+	if err != nil || len(t.messages) == 0 {
+		return ""
+	}
+	return spec.Format()
+}
 
 // Interrupted says whether the session stopped before the model had answered.
 func (t *Transcript) Interrupted() bool { return t.lastAnswer != nil || t.waiting }

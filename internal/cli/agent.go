@@ -135,11 +135,15 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 		return err
 	}
 	defer func() { _ = transcript.Close() }() // every line is synced
-	client, err := o.openModel(cmp.Or(o.model, os.Getenv("CALLYARD_MODEL"), transcript.Model))
+	// A new transcript has the model of CALLYARD_MODEL.
+	client, err := o.openModel(cmp.Or(o.model, transcript.Model))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if f := transcript.Format(); f != "" && f != client.Wire.Format() {
+		return fail(exitUsage, "The session is in the format of %s, which %s does not have: continue it with a model of the same API.", transcript.Model, client.Spec)
+	}
 	person := newAgentPerson(c, o)
 	a := &agent.Agent{
 		Model: client, Wire: client.Wire, Loose: client.Loose, Plain: o.plain, Fabric: &agentFabric{c: c, format: string(client.Wire.Format()), servers: o.servers}, Person: person,

@@ -190,6 +190,45 @@ func TestASessionOfTheAgentIsContinued(t *testing.T) {
 	}
 }
 
+// TestASessionKeepsItsModel continues a session while CALLYARD_MODEL names a model of another API,
+// which does not understand its messages.
+func TestASessionKeepsItsModel(t *testing.T) {
+	y := openYard(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	server := modeltest.New(modeltest.Script{calls("read a"), {Text: "First."}, {Text: "Second."}, {Text: "Third."}})
+	api := httptest.NewServer(server)
+	defer api.Close()
+	run := func(args ...string) (string, error) {
+		var stdout bytes.Buffer
+		root := rootCommand()
+		root.SetArgs(append([]string{"agent", "--url", y.url, "--base-url", api.URL, "-p"}, args...))
+		root.SetOut(&stdout)
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		err := root.ExecuteContext(t.Context())
+		return stdout.String(), err
+	}
+	t.Setenv("CALLYARD_MODEL", "anthropic:test")
+	if out, err := run("Begin."); err != nil || out != "First.\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	t.Setenv("CALLYARD_MODEL", "openai:test")
+	if out, err := run("--continue", "Go on."); err != nil || out != "Second.\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := run("--continue", "--model", "openai:test", "Go on."); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "a model of the same API") {
+		t.Errorf("another API: %q, %v", out, err)
+	}
+	if out, err := run("--continue", "--model", "anthropic:other", "Go on."); err != nil || out != "Third.\n" {
+		t.Errorf("another model: %q, %v", out, err)
+	}
+	for _, r := range server.Asked() {
+		if r.Wire != "anthropic" {
+			t.Errorf("the API of %s was asked", r.Wire)
+		}
+	}
+}
+
 // TestAHeldCallSaysHowToContinue leaves a call held: the command that the agent names must find
 // the session, also where its transcript is not in the usual folder.
 func TestAHeldCallSaysHowToContinue(t *testing.T) {

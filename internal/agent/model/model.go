@@ -131,6 +131,16 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{name, model}, nil
 }
 
+// Format returns that of the provider's API; "" for a provider that is not known.
+func (s Spec) Format() format.Format {
+	for _, p := range providers() {
+		if p.name == s.Provider {
+			return p.wire.Format()
+		}
+	}
+	return ""
+}
+
 func (s Spec) String() string { return s.Provider + ":" + s.Name }
 
 // baseURL checks the address of an API.
