@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -274,6 +275,10 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	if o.fork && o.resume == "" && !o.resumeLast {
 		return fail(exitUsage, "--fork needs --resume or --continue.")
 	}
+	l := &o.limits
+	if min(float64(l.Steps), float64(l.Calls), float64(l.Tokens), l.Cost, float64(l.Repeats), float64(l.Time)) < 0 {
+		return fail(exitUsage, "A budget must not be negative: 0 sets no limit.")
+	}
 	if o.limits.Cost > 0 && o.prices == "" {
 		return fail(exitUsage, "--max-cost needs --prices: no prices are built in.")
 	}
@@ -386,12 +391,20 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 		return nil, fail(exitUsage, "The prices cannot be read: %w", err)
 	}
 	var prices map[string]agent.Prices
-	if err := json.Unmarshal(text, &prices); err != nil {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields() // a price that is not read would count as 0, and --max-cost limit nothing
+	if err = in.Decode(&prices); err == nil && in.More() {
+		err = errors.New("there is more than one value")
+	}
+	if err != nil {
 		return nil, fail(exitUsage, "The prices in %s cannot be read: %w", o.prices, err)
 	}
 	p, ok := prices[spec.String()]
 	if !ok {
 		return nil, fail(exitUsage, "%s has no prices of %s.", o.prices, spec)
+	}
+	if min(p.Input, p.Cached, p.Output) < 0 {
+		return nil, fail(exitUsage, "%s has a negative price of %s.", o.prices, spec)
 	}
 	o.limits.Prices = &p
 	return m, nil

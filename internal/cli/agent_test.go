@@ -278,6 +278,13 @@ func TestACommandThatAsksNothingLeavesNoSession(t *testing.T) {
 }
 
 func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
+	prices := func(text string) string {
+		path := filepath.Join(t.TempDir(), "prices.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	for want, args := range map[string][]string{
 		"PROVIDER:NAME":       {"-p", "x"},
 		"closedai":            {"--model", "closedai:x", "x"},
@@ -289,6 +296,11 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"session to continue": {"--model", "ollama:m", "--continue", "x"},
 		"exclude each other":  {"--resume", "a", "--continue"},
 		"is for new sessions": {"--resume", "a", "--transcript", "b.jsonl"},
+		"not be negative":     {"--model", "ollama:m", "--max-steps", "-1", "x"},
+		"0 sets no limit":     {"--model", "ollama:m", "--time", "-1s", "x"},
+		"no prices of":        {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
+		`unknown field "in"`:  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"in": 1, "output": 1}}`), "x"},
+		"a negative price of": {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},
 		"pattern":             {"--model", "ollama:m", "--tools", "[", "x"},
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
