@@ -24,6 +24,7 @@ type agentPerson struct {
 	confirm  string
 	midLine  bool // the answer's text has not ended its line
 	events   *json.Encoder
+	fault    error // of the first output that could not be written
 }
 
 func newAgentPerson(c *client, o *agentOptions) *agentPerson {
@@ -47,8 +48,13 @@ func (p *agentPerson) event(kind string, members map[string]any) {
 		return
 	}
 	members["type"] = kind
-	_ = p.events.Encode(members) // who reads has left
+	if err := p.events.Encode(members); err != nil {
+		p.wrote(fmt.Errorf("writing the output: %w", err))
+	}
 }
+
+// wrote notes that output could not be written. The session continues: its calls may have run.
+func (p *agentPerson) wrote(err error) { p.fault = cmp.Or(p.fault, err) }
 
 // prompt reads what a person types.
 func (p *agentPerson) prompt(ctx context.Context) (string, error) {
@@ -64,7 +70,7 @@ func (p *agentPerson) Text(piece string) {
 	if p.o.output != "text" || piece == "" {
 		return
 	}
-	_ = p.c.out.text(visible(piece)) // the report has the whole text
+	p.wrote(p.c.out.text(visible(piece)))
 	p.midLine = !strings.HasSuffix(piece, "\n")
 }
 
@@ -77,7 +83,7 @@ func (p *agentPerson) Restart() {
 
 func (p *agentPerson) endLine() {
 	if p.midLine {
-		_ = p.c.out.text("\n")
+		p.wrote(p.c.out.text("\n"))
 		p.midLine = false
 	}
 }
@@ -216,7 +222,7 @@ func (p *agentPerson) report(r *agent.Report, session string) error {
 	p.endLine()
 	if p.events != nil {
 		p.event("report", map[string]any{"report": r})
-		return nil
+		return p.fault
 	}
 	if p.o.output == "json" {
 		body, err := json.Marshal(r)
@@ -237,5 +243,5 @@ func (p *agentPerson) report(r *agent.Report, session string) error {
 	case agent.Truncated:
 		p.say("The model stopped without an answer (" + oneLine(r.Reason) + ").\n")
 	}
-	return nil
+	return p.fault
 }

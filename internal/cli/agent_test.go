@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/callyard/callyard/internal/agent/modeltest"
@@ -246,6 +247,28 @@ func TestAHeldCallSaysHowToContinue(t *testing.T) {
 	}
 	if _, err := os.Stat(named[1]); err != nil {
 		t.Errorf("there is no session %s: %v", named[1], err)
+	}
+}
+
+// fullDisk takes no byte.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestAnAnswerThatIsNotWrittenIsNoSuccess writes the answer to a full disk, in each form of output.
+func TestAnAnswerThatIsNotWrittenIsNoSuccess(t *testing.T) {
+	y := openYard(t)
+	for _, output := range []string{"text", "json", "stream-json"} {
+		api := httptest.NewServer(modeltest.New(modeltest.Script{calls("read a"), {Text: "Done."}}))
+		root := rootCommand()
+		root.SetArgs([]string{"agent", "--url", y.url, "--model", "anthropic:test", "--base-url", api.URL, "--transcript", filepath.Join(t.TempDir(), "t.jsonl"), "--output", output, "x"})
+		root.SetOut(fullDisk{})
+		root.SetErr(&bytes.Buffer{})
+		root.SetIn(strings.NewReader(""))
+		if err := root.ExecuteContext(t.Context()); !errors.Is(err, syscall.ENOSPC) || exitCode(err) == exitOK {
+			t.Errorf("%s: %v", output, err)
+		}
+		api.Close()
 	}
 }
 
