@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -121,7 +122,7 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if err := out.table(header, rows); err != nil {
 		return err
 	}
-	return out.text("\n" + otherFigures(r) + "Report: " + dir + "/" + stage.ReportFile + "\n")
+	return out.text("\n" + otherFigures(r) + "Report: " + filepath.Join(dir, stage.ReportFile) + "\n")
 }
 
 func levelRows(r *report.Report) (rows [][]cell) {

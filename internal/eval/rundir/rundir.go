@@ -127,6 +127,12 @@ func Ask(ctx context.Context, o Options, model ask.Options) (*ask.Outcome, error
 
 func (o *Options) samples() ([]stage.Sample, error) {
 	path := filepath.Join(o.Dir, stage.SamplesFile)
+	switch {
+	case o.Part.Limit < 0:
+		return nil, errors.New("--limit must not be negative")
+	case o.Data == "" && (o.Part.Limit > 0 || len(o.Part.Sets) > 0):
+		return nil, fmt.Errorf("--set and --limit choose samples of a data set: name it with --data, or leave them out to take all samples in %s", o.Dir)
+	}
 	if o.Data == "" {
 		samples, err := stage.ReadSamples(path)
 		if errors.Is(err, fs.ErrNotExist) {
