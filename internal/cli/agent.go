@@ -435,7 +435,7 @@ func untilInterrupt[T any](ctx context.Context, read func() (T, error)) (text T,
 	case got := <-done:
 		return got.text, got.err
 	case <-ctx.Done():
-		return text, ctx.Err()
+		return text, fail(exitInterrupted, "Interrupted.")
 	}
 }
 

@@ -34,7 +34,7 @@ func callCommand() *cobra.Command {
 			if timeout < 0 {
 				return fail(exitUsage, "--timeout must not be negative: use a duration such as 30s, or omit it to use the server's timeout.")
 			}
-			arguments, err := callArguments(args[2:], c.in)
+			arguments, err := untilInterrupt(ctx, func() ([]byte, error) { return callArguments(args[2:], c.in) })
 			if err != nil {
 				return err
 			}

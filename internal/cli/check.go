@@ -51,7 +51,7 @@ func checkCommand() *cobra.Command {
 	cmd.Flags().StringVar(&file, "require", "", "file with the tools, one a line")
 	cmd.Flags().BoolVar(&pinned, "pinned", false, "also require that the servers are pinned and the definitions accepted")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
-		names, err := requiredTools(file, cmd.InOrStdin())
+		names, err := untilInterrupt(ctx, func() ([]string, error) { return requiredTools(file, c.in) })
 		if err != nil {
 			return err
 		}

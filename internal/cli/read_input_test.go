@@ -102,3 +102,27 @@ func (y *yard) converseAs(ctx context.Context, t *testing.T, c *client, api stri
 		Model: m, Wire: m.Wire, Fabric: &agentFabric{c: c, format: string(m.Wire.Format())}, Person: person, Tools: &agent.Tools{}, Transcript: transcript, System: agentSystem, Stream: true,
 	}, person, c)
 }
+
+// TestAnInterruptEndsACommandThatReadsStandardInput interrupts commands with "-" before anything
+// comes.
+func TestAnInterruptEndsACommandThatReadsStandardInput(t *testing.T) {
+	plainEnvironment(t)
+	for _, args := range [][]string{
+		{"call", "demo", "add", "-"}, {"check", "--require", "-"}, {"sets", "put", "mine", "-"}, {"servers", "add", "mine", "--entry", "-"}, {"state", "import", "-"},
+		{"tools", "convert", "--from", "openai", "--to", "anthropic", "-"},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		in := &silentInput{waiting: interrupt, left: make(chan struct{})}
+		root := rootCommand()
+		root.SetArgs(args)
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		root.SetIn(in)
+		err := root.ExecuteContext(ctx)
+		close(in.left)
+		interrupt()
+		if exitCode(err) != exitInterrupted || err.Error() != "Interrupted." {
+			t.Errorf("%v: %v (%d)", args, err, exitCode(err))
+		}
+	}
+}

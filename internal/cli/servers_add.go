@@ -53,7 +53,7 @@ func addServerCommand() *cobra.Command {
 		if given := howMany(entry.Command != "", entry.URL != "", file != ""); given != 1 {
 			return fail(exitUsage, "Pass one of: a command after --, --server-url, or --entry.")
 		}
-		body, err := entry.body(env, file, c.in)
+		body, err := untilInterrupt(ctx, func() ([]byte, error) { return entry.body(env, file, c.in) })
 		if err != nil {
 			return err
 		}

@@ -167,7 +167,7 @@ func putSetCommand() *cobra.Command {
 	flags.StringVar(&f.conflict, "conflict", "error", "tools that would have the same name: error, prefer or rename")
 	offer(cmd, "conflict", "error", "prefer", "rename")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
-		definition, err := f.definition(c.in, args[1:], flags.Changed)
+		definition, err := untilInterrupt(ctx, func() ([]byte, error) { return f.definition(c.in, args[1:], flags.Changed) })
 		if err != nil {
 			return err
 		}

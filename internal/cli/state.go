@@ -43,9 +43,12 @@ func importState(ctx context.Context, c *client, path string, apply bool) error 
 	var file []byte
 	var err error
 	if path == "-" {
-		file, err = io.ReadAll(c.in)
+		file, err = untilInterrupt(ctx, func() ([]byte, error) { return io.ReadAll(c.in) })
 	} else {
 		file, err = os.ReadFile(path)
+	}
+	if ctx.Err() != nil {
+		return fail(exitInterrupted, "Interrupted.")
 	}
 	if err != nil {
 		return fail(exitUsage, "reading the file: %w", err)

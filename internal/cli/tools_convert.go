@@ -48,7 +48,7 @@ func convertToolsCommand() *cobra.Command {
 			if err != nil {
 				return fail(exitUsage, "--to: %w", err)
 			}
-			input, err := convertInput(cmd.InOrStdin(), args)
+			input, err := untilInterrupt(cmd.Context(), func() ([]byte, error) { return convertInput(cmd.InOrStdin(), args) })
 			if err != nil {
 				return err
 			}
