@@ -467,6 +467,35 @@ func TestPresenceIsHeard(t *testing.T) {
 	}
 }
 
+func TestAWorkerWhoseFailedServersWroteMuchIsHeardOf(t *testing.T) {
+	servers(t, func(t *testing.T, s place) {
+		c, other := s.Connect(t, "router"), s.Connect(t, "worker")
+		workers := make(chan *schema.Worker, 1)
+		w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(*schema.FrontDoor) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		if err := c.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const wrote = 8 << 10 // bytes that are kept of each
+		said := &schema.Worker{ID: "w.1"}
+		for i := range other.MaxPayload()/wrote + 1 {
+			said.Servers = append(said.Servers, schema.Server{ID: schema.ServerID(fmt.Sprint(i)), Error: "it exited", StderrTail: strings.Repeat("e", wrote)})
+		}
+		if err := other.Announce(said); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-workers; len(got.Servers) != len(said.Servers) || got.Servers[0].Error != "it exited" {
+			t.Errorf("heard of %d servers, not %d", len(got.Servers), len(said.Servers))
+		}
+		if said.Servers[0].StderrTail == "" {
+			t.Error("the report of the worker itself was changed")
+		}
+	})
+}
+
 func TestAnUnreachableServerIsNamedWithTheFix(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 
@@ -18,6 +19,17 @@ func (c *Conn) Announce(w *schema.Worker) error {
 	body, err := json.Marshal(&said)
 	if err != nil {
 		return fmt.Errorf("encoding the announcement: %w", err)
+	}
+	if len(body) > c.MaxPayload() {
+		// A worker that is not heard of has no servers at all. What failed servers wrote is
+		// the large part, and the only one that can be missed.
+		said.Servers = slices.Clone(said.Servers)
+		for i := range said.Servers {
+			said.Servers[i].StderrTail = ""
+		}
+		if body, err = json.Marshal(&said); err != nil {
+			return fmt.Errorf("encoding the announcement: %w", err)
+		}
 	}
 	if err := c.nc.Publish(subjectWorker+Token(w.ID), body); err != nil {
 		return fmt.Errorf("announcing the worker: %w", err)
