@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -12,6 +13,19 @@ import (
 // any more, before its calls are refused: with their pauses about four seconds, in which
 // most servers have been restarted.
 const refusedTries = 40
+
+// mostSaid bounds, in bytes, each text of a server in the announcement of its worker. One
+// that exceeds max_payload is not sent, and the worker with all its servers would be taken
+// for disconnected.
+const mostSaid = 1 << 10
+
+// bounded cuts a text at mostSaid, between characters.
+func bounded(text string) string {
+	if len(text) <= mostSaid {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
+}
 
 // startFailed notes a failed start and returns how long to wait.
 func (k *keeper) startFailed(err error) time.Duration {
@@ -33,7 +47,7 @@ func (k *keeper) startFailed(err error) time.Duration {
 	k.fails++
 	n := k.fails
 	if len(p.live) == 0 {
-		p.state, p.fault, p.tail = state, fault, tail
+		p.state, p.fault, p.tail = state, bounded(fault), tail
 	}
 	var waiting []*Running
 	if p.broken() {
@@ -88,7 +102,7 @@ func (k *keeper) sessionLost(s *session) time.Duration {
 	}
 	var waiting []*Running
 	if len(p.live) == 0 {
-		p.state, p.fault, p.tail = schema.StateStarting, fmt.Sprintf("The session with the server %q was lost: %v.", p.cfg.Spec.ID, why), tail
+		p.state, p.fault, p.tail = schema.StateStarting, bounded(fmt.Sprintf("The session with the server %q was lost: %v.", p.cfg.Spec.ID, why)), tail
 		if p.broken() {
 			p.state = schema.StateError
 			waiting, p.queue = p.queue, nil

@@ -123,11 +123,11 @@ func (k *keeper) join(s *session) {
 // caller holds p.mu.
 func (p *Pool) greeted(s *session) {
 	p.state, p.fault, p.tail = schema.StateInitialized, "", ""
-	p.protocol = s.about.ProtocolVersion
+	p.protocol = bounded(s.about.ProtocolVersion)
 	if info := s.about.ServerInfo; info != nil {
-		p.title, p.server = info.Title, info.Version
+		p.title, p.server = bounded(info.Title), bounded(info.Version)
 		if p.title == "" {
-			p.title = info.Name
+			p.title = bounded(info.Name)
 		}
 	}
 }

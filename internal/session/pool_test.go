@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -203,6 +204,24 @@ func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
 	wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false)
 	if d := time.Since(began); d > 10*time.Second {
 		t.Errorf("with the breaker open a call took %v to fail", d)
+	}
+}
+
+func TestTextsOfAServerInTheAnnouncementAreBounded(t *testing.T) {
+	t.Parallel()
+	for mode, state := range map[string]schema.InitializationState{"wordy": schema.StateError, "named": schema.StateInitialized} {
+		t.Run(mode, func(t *testing.T) {
+			p := open(t, Config{Spec: scripted(mode)})
+			s := p.until(string(state), func(s schema.Server) bool { return s.State == state })
+			for _, text := range []string{s.Error, s.Title, s.Version, s.Protocol} {
+				if len(text) > 2<<10 || !utf8.ValidString(text) {
+					t.Errorf("a text of %d bytes, valid UTF-8 %v", len(text), utf8.ValidString(text))
+				}
+			}
+			if mode == "wordy" && !strings.Contains(s.Error, "no licence") {
+				t.Errorf("got %q", s.Error)
+			}
+		})
 	}
 }
 

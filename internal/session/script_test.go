@@ -148,7 +148,15 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
 		}
 	case m.Method == "initialize":
-		if s.mode == "half" {
+		switch s.mode {
+		case "half":
+			return
+		case "wordy":
+			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no licence %s"}}`, m.ID, strings.Repeat("é", 1<<20))
+			return
+		case "named":
+			name := strings.Repeat("é", 1<<20)
+			s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"`+name+`","version":"`+name+`"}}`)
 			return
 		}
 		s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","title":"A script","version":"1.2"}}`)

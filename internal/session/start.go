@@ -289,12 +289,12 @@ func (s *session) close() {
 	}
 }
 
-// plain returns the words of an error without the server's address, which may
+// plain returns the words of an error, bounded, without the server's address, which may
 // hold a secret.
 func (p *Pool) plain(err error) string {
 	text := plainError(err).Error()
 	if p.cfg.Spec.URL != "" {
 		text = strings.ReplaceAll(text, p.cfg.Spec.URL, "its address")
 	}
-	return text
+	return bounded(text)
 }
