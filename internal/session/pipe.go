@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -270,7 +271,9 @@ func (l *pipeLink) read() {
 	for {
 		line, err := in.Next()
 		if err == nil {
-			if len(line) > 0 {
+			// A message that the process left unfinished is no answer: how the process
+			// ended says what became of the call.
+			if len(line) > 0 && !(in.Cut() && !json.Valid(line)) {
 				l.s.receive(line)
 			}
 			continue

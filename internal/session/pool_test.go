@@ -188,6 +188,18 @@ func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatTheProcessLeftUnfinishedIsAnUnknownOutcome(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	e := wantKind(t, p.call("halfanswer", "{}"), schema.KindOutcomeUnknown, true)
+	if !strings.Contains(e.Detail, "exited with code 7") {
+		t.Errorf("got %q", e.Detail)
+	}
+	// Only the line feed is missing.
+	if o := must(t, p.call("noend", "{}")); string(o.Body) != `{"content":[]}` {
+		t.Errorf("got %s", o.Body)
+	}
+}
+
 func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("exits")})

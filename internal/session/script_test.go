@@ -245,6 +245,12 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		}()
 	case "crash":
 		os.Exit(7)
+	case "halfanswer":
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"ty`, m.ID)
+		os.Exit(7)
+	case "noend":
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, m.ID)
+		os.Exit(7)
 	case "pid":
 		s.result(m.ID, fmt.Sprintf(`{"pid":%d}`, os.Getpid()))
 	case "huge":
