@@ -173,11 +173,16 @@ func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, erro
 			continue
 		}
 		var fault *schema.Error
-		if !l.must && errors.As(errs[i], &fault) && fault.RPC != nil {
+		if errors.As(errs[i], &fault) && fault.RPC != nil && !l.must {
 			if fault.RPC.Code != -32601 { // some declare resources and have no templates
 				s.pool.log.Warn("the server did not return one of its lists", "method", l.method, "code", fault.RPC.Code)
 			}
 			continue
+		}
+		if fault != nil && fault.RPC != nil {
+			// Its sentence is about a call, and without the message of the server. Nobody's
+			// arguments are in that: the request has none.
+			return nil, fmt.Errorf("reading %s: the server answered with the JSON-RPC error %d: %s", l.method, fault.RPC.Code, fault.RPC.Message)
 		}
 		return nil, fmt.Errorf("reading %s: %w", l.method, errs[i])
 	}

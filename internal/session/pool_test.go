@@ -219,6 +219,15 @@ func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfAServerThatCannotListItsToolsSaysWhatTheServerSaid(t *testing.T) {
+	t.Parallel()
+	p := open(t, Config{Spec: scripted("listless")})
+	s := p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })
+	if want := `The server "scripted" did not start: reading tools/list: the server answered with the JSON-RPC error -32603: the database is down.`; s.Error != want {
+		t.Errorf("got  %s\nwant %s", s.Error, want)
+	}
+}
+
 func TestTextsOfAServerInTheAnnouncementAreBounded(t *testing.T) {
 	t.Parallel()
 	for mode, state := range map[string]schema.InitializationState{"wordy": schema.StateError, "named": schema.StateInitialized} {

@@ -160,6 +160,8 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 			return
 		}
 		s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","title":"A script","version":"1.2"}}`)
+	case m.Method == "tools/list" && s.mode == "listless":
+		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the database is down"}}`, m.ID)
 	case m.Method == "tools/list":
 		s.list(m)
 	case m.Method == "tools/call":
