@@ -119,7 +119,7 @@ func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool)
 // succeed. wrap says that the answer is given as {"result": …}, because an output
 // schema must be of an object.
 func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
-	if c.at.Responses == nil {
+	if c.at.Responses == nil || c.method == http.MethodHead { // an answer to HEAD has no body
 		return nil, false
 	}
 	var plain any

@@ -126,6 +126,25 @@ func TestALargeSchemaIsCutTheSameEachTimeAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestAToolOfHEADPromisesNoOutput(t *testing.T) {
+	const answer = `"responses":{"200":{"description":"ok","content":{"application/json":{"schema":{"type":"object"}}}}}`
+	s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{BaseURL: "https://h.invalid", Document: write(t,
+		`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"head":{"operationId":"head",`+answer+`},"get":{"operationId":"get",`+answer+`}}}}`)}})
+	offer, err := s.Offer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range offer.Tools {
+		var d struct{ OutputSchema json.RawMessage }
+		if err := json.Unmarshal(tool.Raw, &d); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := d.OutputSchema != nil, tool.Name == "get"; got != want {
+			t.Errorf("%s has an outputSchema: %v, want %v: an answer to HEAD has no body", tool.Name, got, want)
+		}
+	}
+}
+
 func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
 	offer := func(include, exclude []config.Selector) []string {
 		s := open(t, Config{ID: "pets", OpenAPI: config.OpenAPI{
