@@ -41,7 +41,7 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	case err != nil && strings.Contains(err.Error(), "disallowed external reference"):
 		return nil, errors.New("it refers to another document, and other documents are not fetched; bundle them into one.")
 	case err != nil:
-		return nil, fmt.Errorf("%s; check it with a linter.", brief(err))
+		return nil, fmt.Errorf("%s; check it with a linter.", brief(unreadable(text, err)))
 	}
 	d := &document{model: model}
 	switch v := model.OpenAPI; {
@@ -73,6 +73,24 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 		d.doubt = brief(err)
 	}
 	return d, nil
+}
+
+// unreadable is the part of the loader's error that is about the format of text: the
+// loader tries JSON and YAML, and returns the faults of both.
+func unreadable(text []byte, err error) error {
+	asJSON, asYAML, both := strings.Cut(err.Error(), ", yaml error: ")
+	if !both {
+		return err
+	}
+	fault := asYAML
+	if start := bytes.TrimSpace(text); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		fault = strings.TrimPrefix(asJSON, "failed to unmarshal data: json error: ")
+	}
+	for _, said := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ", "json: ", "yaml: "} {
+		fault = strings.TrimPrefix(fault, said)
+	}
+	// The reader of YAML lists its faults below a headline.
+	return errors.New(strings.TrimPrefix(fault, "unmarshal errors:\n"))
 }
 
 // brief is the first line of an error, bounded.
