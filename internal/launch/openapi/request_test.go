@@ -86,6 +86,52 @@ func TestEveryStyleIsWrittenAsTheSpecificationShows(t *testing.T) {
 	}
 }
 
+func TestAValueThatHoldsTheSeparatorOfItsStyleIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		in, style string
+		explode   bool
+		value     string
+	}{
+		{"query", "spaceDelimited", false, `["a b"]`},
+		{"query", "pipeDelimited", false, `["a|b","c"]`},
+		{"query", "pipeDelimited", false, `{"a|b":"c"}`},
+		{"path", "label", true, `["a.b"]`},
+		{"path", "label", true, `{"a.b":"c"}`},
+		{"header", "simple", false, `["a,b"]`},
+		{"header", "simple", false, `{"k":"a,b"}`},
+		{"header", "simple", true, `{"a=b":"c"}`},
+	} {
+		p := &param{key: "color", name: "color", in: c.in}
+		if why := p.setStyle(c.style, &c.explode); why != "" {
+			t.Fatal(why)
+		}
+		v, err := read(json.RawMessage(c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got any
+		switch c.in {
+		case "path":
+			got, err = p.path(v)
+		case "header":
+			got, err = p.header(v)
+		default:
+			got, err = p.fields(v, escapePart, func(string) bool { return true })
+		}
+		if err == nil || !strings.Contains(err.Error(), "separator") {
+			t.Errorf("%s %s explode=%v %s: got %q, %v; want a refusal", c.in, c.style, c.explode, c.value, got, err)
+		}
+	}
+	p := &param{key: "color", name: "color", in: "query", style: "form", reserved: true}
+	v, err := read(json.RawMessage(`["a,b"]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.fields(v, escapeLoosely, func(string) bool { return true }); err == nil {
+		t.Errorf("reserved characters that stay: got %q, want a refusal", got)
+	}
+}
+
 func TestARequestArrivesAsItsArgumentsSay(t *testing.T) {
 	srv := newService(t)
 	s := petstore(t, srv)

@@ -90,24 +90,33 @@ func (p *param) flat(v value) (names, texts []string, err error) {
 }
 
 // joined writes an array as a,b and an object as k,v,k,v, or k=v,k=v where equals
-// says so.
-func joined(names, texts []string, between string, equals bool, escape func(string) string) string {
+// says so. It refuses a text that holds the separator after it was escaped: the service
+// would read two values.
+func (p *param) joined(names, texts []string, between string, equals bool, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for i, text := range texts {
 		if i > 0 {
 			b.WriteString(between)
 		}
+		text = escape(text)
 		if names != nil {
-			b.WriteString(escape(names[i]))
+			name := escape(names[i])
+			if strings.Contains(name, between) || equals && strings.Contains(name, "=") {
+				return "", p.refused("has a name that contains the separator of its style; remove it.")
+			}
+			b.WriteString(name)
 			if equals {
 				b.WriteByte('=')
 			} else {
 				b.WriteString(between)
 			}
 		}
-		b.WriteString(escape(text))
+		if strings.Contains(text, between) {
+			return "", p.refused("has a value that contains the separator of its style, so the service would read two values; remove it.")
+		}
+		b.WriteString(text)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // path writes a path parameter.
@@ -138,20 +147,24 @@ func (p *param) path(v value) (string, error) {
 	if len(texts) == 0 {
 		return "", p.refused("is empty, which would change the path; set a value.")
 	}
+	before, between, equals := "", ",", false
 	switch {
 	case p.style == "label" && p.explode:
-		return "." + joined(names, texts, ".", true, escapePart), nil
+		before, between, equals = ".", ".", true
 	case p.style == "label":
-		return "." + joined(names, texts, ",", false, escapePart), nil
+		before = "."
 	case p.style == "matrix" && p.explode && names != nil:
-		return ";" + joined(names, texts, ";", true, escapePart), nil
+		before, between, equals = ";", ";", true
 	case p.style == "matrix" && p.explode:
-		name := ";" + escapePart(p.name) + "="
-		return name + joined(nil, texts, name, false, escapePart), nil
+		before = ";" + escapePart(p.name) + "="
+		between = before
 	case p.style == "matrix":
-		return ";" + escapePart(p.name) + "=" + joined(names, texts, ",", false, escapePart), nil
+		before = ";" + escapePart(p.name) + "="
+	default:
+		equals = p.explode
 	}
-	return joined(names, texts, ",", p.explode, escapePart), nil
+	text, err := p.joined(names, texts, between, equals, escapePart)
+	return before + text, err
 }
 
 // header writes a header parameter.
@@ -165,7 +178,9 @@ func (p *param) header(v value) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text = joined(names, texts, ",", p.explode, func(s string) string { return s })
+		if text, err = p.joined(names, texts, ",", p.explode, func(s string) string { return s }); err != nil {
+			return "", err
+		}
 	default:
 		var err error
 		if text, err = p.scalar(v); err != nil {
@@ -217,7 +232,8 @@ func (p *param) fields(v value, escape func(string) string, allow func(name stri
 	if between == "" {
 		between = ","
 	}
-	return []string{name + "=" + joined(names, texts, between, false, escape)}, nil
+	text, err := p.joined(names, texts, between, false, escape)
+	return []string{name + "=" + text}, err
 }
 
 // deep writes an object as name[a][b]=value.
