@@ -328,6 +328,33 @@ func TestAnUnreachableServerDidNotStartTheCall(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfARemoteServerNamesItsAnswerAndTheFix(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		kind   string
+		want   string
+	}{
+		"credentials": {http.StatusUnauthorized, "text/plain", "it answered with HTTP 401 Unauthorized; check the credentials in its entry."},
+		"address":     {http.StatusNotFound, "text/plain", "it answered with HTTP 404 Not Found; check its address."},
+		"broken":      {http.StatusBadGateway, "text/html", "it answered with HTTP 502 Bad Gateway."},
+		"page":        {http.StatusOK, "text/html; charset=utf-8", "it answered with a web page, not with MCP; check its address."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, "<html>")
+			}))
+			defer srv.Close()
+			p := open(t, Config{Spec: launch.Spec{ID: "remote", Type: "http", URL: srv.URL}})
+			s := p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })
+			if want := `The server "remote" did not start: ` + c.want; s.Error != want {
+				t.Errorf("got  %s\nwant %s", s.Error, want)
+			}
+		})
+	}
+}
+
 func TestARemoteServerThatGoesAwayAndComesBack(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	var down atomic.Bool

@@ -207,13 +207,18 @@ func (o opening) overEvents(ctx context.Context) error {
 func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
 	s := o.s
 	shake := func(ctx context.Context, guess era) error {
+		client, answered := noted(s.pool.client)
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
-			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameHeadroom,
+			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: client, MaxEventSize: s.pool.cfg.MaxResult + frameHeadroom,
 			DisableStandaloneSSE: true, // the session reads it itself, see remoteLink.listen
 		}}
 		err := o.handshake(ctx, t, guess)
+		fault := answered.fault.Load()
 		if err != nil && t.conn != nil {
 			_ = t.conn.Close() // it is given up
+		}
+		if err != nil && fault != nil {
+			return errors.New(*fault)
 		}
 		return err
 	}
