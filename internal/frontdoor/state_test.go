@@ -174,3 +174,50 @@ func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
 		}
 	}
 }
+
+// A set of a tenant that the section tenants does not name is of no use to anybody: no credential
+// of that tenant counts, and no list of tenants has it. A front door without the section has no
+// list of them, and imports such sets.
+func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
+	const file = `{"format":"callyard-state/1","sets":[{"name":"ours","include":[{}]}],"tenant_sets":[{"tenant":"red","set":{"name":"own","include":[{}]}},{"tenant":"nobody","set":{"name":"own","include":[{}]}}]}`
+	for section, want := range map[bool]string{
+		true:  "sets ours add done\ntenant_sets nobody/own skip\ntenant_sets red/own add done\n",
+		false: "sets ours add done\ntenant_sets nobody/own add done\ntenant_sets red/own add done\n",
+	} {
+		e := openEstate(t, section)
+		dry := e.importState(file, "?dry_run=true", 200)
+		if got := dry.told(); got != strings.ReplaceAll(want, " done", "") {
+			t.Errorf("section %t: it would change\n%s", section, got)
+		}
+		if section && !strings.Contains(dry.Changes[1].Note, "section tenants") {
+			t.Errorf("the note does not say what to do: %q", dry.Changes[1].Note)
+		}
+		if done := e.importState(file, "", 200, "If-Match", dry.ETag); done.told() != want || done.Failed != 0 {
+			t.Errorf("section %t: it changed\n%s%+v", section, done.told(), done)
+		}
+		if got := e.must(200, e.key, "GET", "/state", ""); strings.Contains(got, `"tenant":"nobody"`) == section {
+			t.Errorf("section %t: %s", section, got)
+		}
+	}
+}
+
+// The scopes of a key with a role are those of the role, as GET /keys has them.
+func TestAnExportHasTheScopesOfKeysWithARole(t *testing.T) {
+	e := openEstate(t, true)
+	made := e.newKey(e.key, `{"name":"red/reader","tenant":"red","role":"auditor"}`)
+	type list struct {
+		Keys []struct {
+			ID     string
+			Scopes []string
+		}
+	}
+	var state, keys list
+	for path, to := range map[string]*list{"/state": &state, "/keys": &keys} {
+		if err := json.Unmarshal([]byte(e.must(200, e.key, "GET", path, "")), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := fmt.Sprint(state), fmt.Sprint(keys); got != want || !strings.Contains(got, "{"+made.ID+" [tools:read calls:read:all]}") {
+		t.Errorf("the state has the keys\n%s, not\n%s", got, want)
+	}
+}

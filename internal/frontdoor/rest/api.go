@@ -173,7 +173,7 @@ func New(o Options) (*API, error) {
 	sets.Register(a.doc, o.Catalog, o.Calls.Limits().ArgumentDepth, o.Log)
 	keys.Register(a.doc, o.Issued, o.Calls.Limits().ArgumentDepth, o.Log)
 	state.Register(a.doc, state.Options{
-		Catalog: o.Catalog, Keys: o.Issued, Policy: o.Policy, AcceptGroups: o.AcceptGroups, Accepted: o.Accepted, Depth: o.Calls.Limits().ArgumentDepth, Log: o.Log,
+		Catalog: o.Catalog, Keys: o.Issued, Tenants: o.Tenants, Policy: o.Policy, AcceptGroups: o.AcceptGroups, Accepted: o.Accepted, Depth: o.Calls.Limits().ArgumentDepth, Log: o.Log,
 	})
 	auditlog.Register(a.doc, o.Audit)
 	restcalls.Register(a.doc, a.runner, o.Calls)

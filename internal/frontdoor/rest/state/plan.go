@@ -74,6 +74,8 @@ func (h *handlers) planSets(part string, file []TenantSet, had []catalog.Set, by
 			continue
 		case known && had.Configured:
 			s.Action, s.Note = skip, "A set of the configuration has this name."
+		case h.o.Tenants.Check(one.Tenant) != nil: // nobody could use the set or see it
+			s.Action, s.Note = skip, "The tenant is not configured here. Add it to the section tenants, restart the front doors, and import the file again."
 		default:
 			if known {
 				s.Action = change

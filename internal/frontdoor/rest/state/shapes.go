@@ -100,7 +100,7 @@ func tagOf(s *FabricState) string {
 
 // keyOf is what a file has of a key.
 func keyOf(k *issued.Key) ExportedKey {
-	out := ExportedKey{ID: k.ID, Name: k.Name, Owner: k.Owner, Tenant: k.Tenant, Groups: k.Groups, Scopes: slices.Concat([]string{}, k.Scopes), Tools: k.Tools, Note: k.Note, Origin: "api"}
+	out := ExportedKey{ID: k.ID, Name: k.Name, Owner: k.Owner, Tenant: k.Tenant, Groups: k.Groups, Scopes: append([]string{}, issued.ScopesOf(&k.Key)...), Tools: k.Tools, Note: k.Note, Origin: "api"}
 	if k.Configured {
 		out.Origin = "configuration"
 	}

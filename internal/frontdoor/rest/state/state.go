@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -32,6 +33,8 @@ const (
 type Options struct {
 	Catalog *catalog.Catalog
 	Keys    *issued.Keys // nil: there are none
+	// Tenants is the section tenants; nil: there is none, and sets of every tenant are imported.
+	Tenants *tenants.Book
 	// Policy returns the version and the text of the policy; nil: there is none.
 	Policy func() (version, text string)
 	// AcceptGroups and Accepted are as for the operations on accepted definitions.
