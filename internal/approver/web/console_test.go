@@ -82,6 +82,9 @@ func TestTheConsoleIsForItsGroupsAndTakesTheKeyOfThePerson(t *testing.T) {
 			t.Errorf("%s for a person of no group: %d", path, got.status)
 		}
 	}
+	if got := f.do(ada, "GET", "/console", ""); strings.Contains(got.body, `href="/console"`) || !strings.Contains(got.body, "Back to pending requests") {
+		t.Errorf("the refusal leads back to what it refuses: %s", got.body)
+	}
 	if got := f.do(ada, "GET", "/", ""); strings.Contains(got.body, "/console") {
 		t.Error("the navigation leads to a console that the person may not see")
 	}

@@ -144,7 +144,7 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 		v = s.access.visit(w, r)
 	}
 	to, name := "/", "Back to pending requests"
-	if ofConsole(r.URL.Path) {
+	if ofConsole(r.URL.Path) && s.o.seesConsole(v) {
 		to, name = console.Root, "Back to the overview"
 	}
 	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name}}
