@@ -10,6 +10,7 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // figure is a number of the overview. Each has one source: the sum of what the front doors count,
@@ -26,6 +27,7 @@ type overviewPage struct {
 	Figures []figure
 	Doors   int    // the number of front doors whose calls the figures have
 	Silent  int    // the number of front doors whose calls they lack
+	Refused string // why the key may not see the figures of the fabric; empty where it may
 	Over    string // how long the rates are taken over; empty while nothing is known
 	Trouble []callyard.ServerItem
 	Changed []callyard.ServerItem // servers with definitions that nobody accepted
@@ -56,11 +58,15 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
+	page := overviewPage{Servers: len(servers), Now: c.o.Now()}
 	m, err := c.measure(r.Context(), v)
-	if err != nil {
+	switch {
+	case schema.KindOf(err) == schema.KindForbidden: // of a tenant that does not see every server
+		page.Refused = schema.AsError(err).Detail
+	case err != nil:
 		return c.orKey(w, r, err)
 	}
-	page := overviewPage{Servers: len(servers), Doors: len(m.doors), Silent: m.silent, Now: c.o.Now()}
+	page.Doors, page.Silent = len(m.doors), m.silent
 	for _, s := range servers {
 		if inTrouble(s) {
 			page.Trouble = append(page.Trouble, s)
@@ -70,11 +76,16 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 		}
 	}
 	slices.SortFunc(page.Trouble, func(a, b callyard.ServerItem) int { return cmp.Compare(a.ID, b.ID) })
+	trouble := troubleOf(len(page.Trouble), len(servers))
+	if page.Refused != "" {
+		page.Figures = []figure{trouble}
+		return c.render(w, v, http.StatusOK, "overview", view{Title: "Overview", Here: Root, Live: true, Page: page})
+	}
 	rates := c.meter.rates()
 	if rates.Over > 0 {
 		page.Over = fmt.Sprintf("%d s", int(rates.Over.Seconds()+0.5))
 	}
-	page.Figures = append(ratesOf(rates), statesOf(&m, len(page.Trouble), len(servers))...)
+	page.Figures = append(ratesOf(rates), statesOf(&m, trouble)...)
 	return c.render(w, v, http.StatusOK, "overview", view{Title: "Overview", Here: Root, Live: true, Page: page})
 }
 
@@ -106,8 +117,17 @@ func ratesOf(r rates) []figure {
 	return []figure{calls, errors, p50, p99}
 }
 
+// troubleOf returns the figure of the servers in trouble.
+func troubleOf(trouble, servers int) figure {
+	bad := figure{Label: "Servers in trouble", Value: ui.Number(trouble), Note: "of " + ui.Number(servers), To: Root + "/servers?state=trouble"}
+	if trouble > 0 {
+		bad.Tone = "danger"
+	}
+	return bad
+}
+
 // statesOf returns the figures of now.
-func statesOf(m *measured, trouble, servers int) []figure {
+func statesOf(m *measured, trouble figure) []figure {
 	held := figure{Label: "Held for approval", Value: ui.Number(m.fabric.Approvals), To: "/"}
 	if m.fabric.Approvals > 0 {
 		held.Tone = "warning"
@@ -127,9 +147,5 @@ func statesOf(m *measured, trouble, servers int) []figure {
 	if n := m.fabric.Disagreements; n > 0 {
 		workers.Note = ui.Number(n) + " differences in configuration"
 	}
-	bad := figure{Label: "Servers in trouble", Value: ui.Number(trouble), Note: "of " + ui.Number(servers), To: Root + "/servers?state=trouble"}
-	if trouble > 0 {
-		bad.Tone = "danger"
-	}
-	return []figure{flight, held, workers, bad, {Label: "Open batches", Value: ui.Number(m.fabric.Batches), To: Root + "/batches"}}
+	return []figure{flight, held, workers, trouble, {Label: "Open batches", Value: ui.Number(m.fabric.Batches), To: Root + "/batches"}}
 }

@@ -25,6 +25,7 @@ type policyPage struct {
 	Checked  bool
 	TooMany  bool
 	Versions []inForce
+	Refused  string // why the key may not see the versions; empty where it may
 	Rules    string // the text of the policy in force; empty where there is none, or the key may not see it
 	Draft    draftView
 	Test     testView
@@ -60,7 +61,10 @@ func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) err
 			return client.GetConfiguration(ctx)
 		})
 	})
-	if err != nil {
+	switch {
+	case schema.KindOf(err) == schema.KindForbidden: // of a tenant that does not see every server
+		page.Refused = schema.AsError(err).Detail
+	case err != nil:
 		return err
 	}
 	for _, p := range status.Processes {

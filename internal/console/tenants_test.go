@@ -43,6 +43,28 @@ func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
 	}
 }
 
+// The front door tells a tenant that does not see every server nothing of the fabric as a whole.
+// The first page and the page of the policy have the rest.
+func TestPagesOfTheFabricShowATenantWhatItMaySee(t *testing.T) {
+	const refusal = "This tells of the servers of all tenants."
+	d := openDoor(t, map[string]string{
+		"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`, "GET /front-doors": "!forbidden " + refusal, "GET /configuration": "!forbidden " + refusal, "GET /state": "!forbidden " + refusal,
+		"GET /preflight": `{"ready":false,"tools":[{"server":"a","tool":"x","state":"denied","ready":false,"pinned":false,"risk":"medium","decision":"hold","reason":"No one may."}]}`,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console")
+	if got := figureOf(t, p, "Servers in trouble"); p.status != http.StatusOK || got != "1" {
+		t.Errorf("%d, servers in trouble: %s", p.status, got)
+	}
+	p.says(t, refusal, "The process ended with status 3.")
+	p.hides(t, "Calls per second", "Workers", "Figures of the fabric")
+	if p = k.get("/console/policy?tools=a%2Fx"); p.status != http.StatusOK {
+		t.Errorf("the policy: %d", p.status)
+	}
+	p.says(t, refusal, "No one may.", "Try a draft")
+	p.hides(t, "No process reports a policy file")
+}
+
 func TestTenantsAreShownOnlyToThoseWhoMaySeeThem(t *testing.T) {
 	k, d := tenantsDesk(t)
 	d.answers["GET /tenants"], d.answers["GET /tenants/red"] = "!forbidden You may not.", "!forbidden You may not."
