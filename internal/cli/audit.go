@@ -118,9 +118,9 @@ func showReport(out screen, report *audit.Report) error {
 			fmt.Fprintf(out.w, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
 		}
 		if report.OK() {
-			fmt.Fprintf(out.w, "The audit log is intact: %d records of %d writers.\n", report.Records, report.Writers)
+			fmt.Fprintf(out.w, "The audit log is intact: %s of %s.\n", count(int(report.Records), "record"), count(int(report.Writers), "writer"))
 		} else {
-			fmt.Fprintf(out.w, "%d faults in %d records of %d writers.\n", report.Count, report.Records, report.Writers)
+			fmt.Fprintf(out.w, "%s in %s of %s.\n", count(int(report.Count), "fault"), count(int(report.Records), "record"), count(int(report.Writers), "writer"))
 		}
 	}
 	if !report.OK() {

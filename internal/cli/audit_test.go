@@ -25,7 +25,7 @@ func TestTheAuditRecordIsReadOverAFrontDoor(t *testing.T) {
 		t.Errorf("%d %q %q", code, out, note)
 	}
 	answers["GET /audit/verification"] = jsonAnswer(`{"intact":false,"complete":true,"heads_compared":true,"records":12,"writers":2,"fault_count":1,"faults":[{"writer":"w","seq":4,"kind":"gap","what":"record 4 follows record 2"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`)
-	if out, _, code = root("audit", "verify"); code != exitUnmet || !strings.Contains(out, "GAP: record 4 follows record 2, record 4 of w") {
+	if out, _, code = root("audit", "verify"); code != exitUnmet || !strings.Contains(out, "GAP: record 4 follows record 2, record 4 of w") || !strings.Contains(out, "1 fault in 12 records of 2 writers.") {
 		t.Errorf("%d %q", code, out)
 	}
 }

@@ -59,11 +59,14 @@ func serverWords(s *callyard.ServerItem) string {
 	return text + ", " + count(int(s.WorkerCount), "worker") + prefixed(": ", deref(s.Error))
 }
 
-func count(n int, noun string) string {
+func count(n int, noun string) string { return countOf(n, noun, noun+"s") }
+
+// countOf is [count] for a noun whose plural has more than an s.
+func countOf(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // find returns the first item that fits, nil without one.

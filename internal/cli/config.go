@@ -72,7 +72,7 @@ func checkConfig(cmd *cobra.Command) error {
 	for _, doubt := range p.Doubts {
 		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is valid: %d servers.\n", len(served))
+	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is valid: %s.\n", count(len(served), "server"))
 	return nil
 }
 

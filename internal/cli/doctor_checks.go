@@ -205,7 +205,7 @@ func (x *examination) approvals(ctx context.Context) {
 	if late > shownMost {
 		x.fault("approvals", fmt.Sprintf("%d more have been waiting longer than %s", late-shownMost, age(x.o.held)), "callyard approvals lists them")
 	}
-	x.ok(at, fmt.Sprintf("%d approvals are pending", waiting))
+	x.ok(at, countOf(waiting, "approval is pending", "approvals are pending"))
 }
 
 // noApprover is for an approver that gave no list. Without one named, there may be

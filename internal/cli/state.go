@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -100,5 +99,5 @@ func showChanges(c *client, changes *callyard.StateChanges) error {
 	if changes.DryRun {
 		return c.note.text("Nothing was changed; --apply imports the file.\n")
 	}
-	return c.note.text(fmt.Sprintf("%d changes could not be done.\n", changes.Failed))
+	return c.note.text(count(int(changes.Failed), "change") + " could not be done.\n")
 }

@@ -100,7 +100,7 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 			policy = fmt.Sprintf("that of the platform, and its own (rules: %d)", t.Policy.Rules)
 		}
 		rows := [][]cell{
-			cells("tenant", t.ID), cells("servers", cmp.Or(strings.Join(t.Servers.Patterns, " "), "all")), cells("sees now", whole(t.Servers.Seen)+" servers"), cells("sets", strings.Join(t.Sets, " ")),
+			cells("tenant", t.ID), cells("servers", cmp.Or(strings.Join(t.Servers.Patterns, " "), "all")), cells("sees now", count(int(t.Servers.Seen), "server")), cells("sets", strings.Join(t.Sets, " ")),
 			cells("policy", policy), cells("weight", whole(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", whole(t.Keys)+" made at run time"),
 			cells("held now", whole(t.Held)),
 		}
@@ -117,7 +117,7 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 			rows = append(rows, cells("waiting", whole(*t.Waiting)))
 		}
 		if u := t.Usage; u != nil {
-			rows = append(rows, cells("calls 24h", fmt.Sprintf("%d: %d failed, %d denied, %d expired, %d unknown, %d not ended; %d tool errors, %d held", u.Calls, u.Failed, u.Denied, u.Expired, u.Unknown, u.Unfinished, u.ToolErrors, u.Held)))
+			rows = append(rows, cells("calls 24h", fmt.Sprintf("%d: %d failed, %d denied, %d expired, %d unknown, %d not ended; %s, %d held", u.Calls, u.Failed, u.Denied, u.Expired, u.Unknown, u.Unfinished, count(int(u.ToolErrors), "tool error"), u.Held)))
 			if err := c.noteCounted(u.Complete); err != nil {
 				return err
 			}

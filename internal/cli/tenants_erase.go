@@ -37,8 +37,9 @@ func eraseTenantCommand() *cobra.Command {
 // erasedText says what was erased.
 func erasedText(done *callyard.TenantErasure) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "The tenant %s was erased: %d API keys revoked, %d held calls withdrawn, %d durable calls canceled, %d batches deleted, %d sets of tools, %d standing permissions and %d credentials at MCP servers removed.\n",
-		oneLine(done.ID), done.Keys, done.Held, done.Canceled, done.Batches, done.Sets, done.Permissions, done.Credentials)
+	fmt.Fprintf(&text, "The tenant %s was erased: %s revoked, %s withdrawn, %s canceled, %s deleted, %s, %s and %s at MCP servers removed.\n",
+		oneLine(done.ID), count(int(done.Keys), "API key"), count(int(done.Held), "held call"), count(int(done.Canceled), "durable call"), countOf(int(done.Batches), "batch", "batches"),
+		countOf(int(done.Sets), "set of tools", "sets of tools"), count(int(done.Permissions), "standing permission"), count(int(done.Credentials), "credential"))
 	if done.Encrypted {
 		text.WriteString("Its data key is destroyed: nobody can read what it stored.\n")
 	} else {

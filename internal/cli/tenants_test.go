@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 const (
@@ -59,7 +61,7 @@ calls in flight  40 of its own, 10 borrowed at most
 in flight now    52, 10 of them borrowed; 0 lent to others
 retention        36h after the end of a call
 waiting          0
-calls 24h        120: 7 failed, 5 denied, 0 expired, 0 unknown, 4 not ended; 1 tool errors, 9 held
+calls 24h        120: 7 failed, 5 denied, 0 expired, 0 unknown, 4 not ended; 1 tool error, 9 held
 `
 	if code != exitOK || !strings.Contains(note, "not counted yet") || out != strings.TrimPrefix(want, "\n") {
 		t.Errorf("%d %s\n%s", code, note, out)
@@ -97,6 +99,17 @@ func TestTenantsFitNarrowTerminals(t *testing.T) {
 			if n := columnsOf(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("a line of %d columns on a terminal of %d:\n%s", n, width, b.String())
 			}
+		}
+	}
+}
+
+func TestWhatWasErasedIsCounted(t *testing.T) {
+	for want, done := range map[string]callyard.TenantErasure{
+		"The tenant red was erased: 1 API key revoked, 1 held call withdrawn, 1 durable call canceled, 1 batch deleted, 1 set of tools, 1 standing permission and 1 credential at MCP servers removed.\n":         {ID: "red", Keys: 1, Held: 1, Canceled: 1, Batches: 1, Sets: 1, Permissions: 1, Credentials: 1},
+		"The tenant red was erased: 2 API keys revoked, 0 held calls withdrawn, 3 durable calls canceled, 4 batches deleted, 5 sets of tools, 0 standing permissions and 6 credentials at MCP servers removed.\n": {ID: "red", Keys: 2, Canceled: 3, Batches: 4, Sets: 5, Credentials: 6},
+	} {
+		if got := erasedText(&done); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func ratesOf(r rates) []figure {
 		errors.Tone = "danger"
 	}
 	if r.ToolError > 0 {
-		errors.Note += ", and " + significant(r.ToolError) + " tool errors"
+		errors.Note += ", and tool errors: " + significant(r.ToolError)
 	}
 	for f, s := range map[*figure]float64{&p50: r.P50, &p99: r.P99} {
 		if f.Value = seconds(s); s < 0 {
@@ -138,14 +138,14 @@ func statesOf(m *measured, trouble figure) []figure {
 	inFlight, waiting := m.flying()
 	flight := figure{Label: "In flight", Value: ui.Number(inFlight), To: Root + "/calls?state=running"}
 	if waiting > 0 {
-		flight.Note = ui.Number(waiting) + " wait for a slot"
+		flight.Note = "waiting for a slot: " + ui.Number(waiting)
 	}
 	workers := figure{Label: "Workers", Value: ui.Number(m.fabric.Workers), To: Root + "/fleet"}
 	if m.fabric.Workers == 0 {
 		workers.Tone = "danger"
 	}
 	if n := m.fabric.Disagreements; n > 0 {
-		workers.Note = ui.Number(n) + " differences in configuration"
+		workers.Note = "differences in configuration: " + ui.Number(n)
 	}
 	return []figure{flight, held, workers, trouble, {Label: "Open batches", Value: ui.Number(m.fabric.Batches), To: Root + "/batches"}}
 }

@@ -73,7 +73,7 @@ func TestTheOverviewShowsWhatTheFrontDoorSays(t *testing.T) {
 			t.Errorf("%s is %q, want %q", label, got, want)
 		}
 	}
-	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "3 differences in configuration", "1 wait for a slot")
+	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "differences in configuration: 3", "waiting for a slot: 1")
 
 	// Ten seconds and 200 calls later.
 	d.mu.Lock()

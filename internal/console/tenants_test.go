@@ -30,7 +30,7 @@ func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
 	p.hides(t, `href="/console/tenant?id=default"`)
 	k.get("/console/tenants?q=nobody").says(t, "No tenants match")
 	p = k.get("/console/tenant?id=red")
-	p.says(t, "red-*", "3 of the fleet do now", `href="/console/sets?name=reds"`, "<li><p>mine</p></li>", "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
+	p.says(t, "red-*", ": 3 of the fleet now", `href="/console/sets?name=reds"`, "<li><p>mine</p></li>", "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
 		`href="/console/usage?by=key&amp;period=24h&amp;tenant=red"`, `href="/console/calls?tenant=red"`, `href="/console/keys?tenant=red"`, `href="/console/audit?tenant=red"`)
 	p = k.get("/console/tenant?id=default")
 	p.hides(t, "In flight now")
