@@ -24,7 +24,7 @@ func (d *FrontDoor) openTokens() (err error) {
 // request.
 func (d *FrontDoor) openCallers(ctx context.Context) {
 	c := d.o.Config
-	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Log: d.o.Log})
+	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Tenants: d.o.Tenants, Log: d.o.Log})
 	if d.tokens.Configured() {
 		d.ended = ended.Open(ctx, d.o.Stored, d.o.Log)
 	}

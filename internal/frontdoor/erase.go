@@ -3,7 +3,9 @@ package frontdoor
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/callyard/callyard/internal/authn/issued"
 	resttenants "github.com/callyard/callyard/internal/frontdoor/rest/tenants"
 	"github.com/callyard/callyard/internal/store/credentialtable"
 	"github.com/callyard/callyard/internal/store/settable"
@@ -15,13 +17,13 @@ import (
 // comes, what is there ends, and only then what it stored cannot be read any more.
 func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenant schema.TenantID) (done resttenants.TenantErasure, err error) {
 	done = resttenants.TenantErasure{ID: tenant, Encrypted: d.o.DataKeys != nil}
-	for _, key := range d.issued.List(by) {
-		if !key.Tenant.Is(tenant) {
-			continue
-		}
+	keys := slices.DeleteFunc(d.issued.List(by), func(key issued.Key) bool { return !key.Tenant.Is(tenant) })
+	for _, key := range keys { // all of them before the first one is revoked: a refusal changes nothing
 		if key.Configured {
 			return done, schema.Errorf(schema.KindConflict, "The API key %q of the configuration is of tenant %q. Remove it there, have the front doors read the file, and repeat the request.", key.Name, tenant)
 		}
+	}
+	for _, key := range keys {
 		if err := d.issued.Revoke(ctx, by, key.ID, key.Revision); err != nil {
 			return done, err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
@@ -159,5 +160,40 @@ func TestTheStreamOfARevokedKeyEnds(t *testing.T) {
 		}
 	case <-time.After(3 * time.Second):
 		t.Error("it continues")
+	}
+}
+
+// No credential of a tenant that the section tenants does not name counts, so a key of it would be
+// refused wherever it is used.
+func TestNoKeyIsMadeForATenantThatIsNotConfigured(t *testing.T) {
+	e := openEstate(t, true)
+	const body = `{"name":"nobody/k","tenant":"nobody","role":"developer"}`
+	if got := e.must(400, e.key, "POST", "/keys", body); !strings.Contains(got, `"pointer":"/tenant"`) || !strings.Contains(got, "section tenants") {
+		t.Error(got)
+	}
+	// Another tenant does not learn which ones there are.
+	for _, tenant := range []string{"nobody", "blue"} {
+		if got := e.must(403, e.keys["red-admin"], "POST", "/keys", strings.ReplaceAll(body, "nobody", tenant)); strings.Contains(got, "section") {
+			t.Error(got)
+		}
+	}
+	open := openEstate(t, false)
+	open.must(201, open.key, "POST", "/keys", body)
+}
+
+// A refusal to erase a tenant revokes none of its keys.
+func TestATenantThatCannotBeErasedKeepsItsKeys(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(openHouse(t, srv).let)
+	var o frontdoor.Options
+	_, hash := authn.Generate()
+	o.Config.Keys = []authn.Key{{Name: "zed", Tenant: "green", Hash: hash}}
+	d := openDoor(t, srv, o)
+	made := d.newKey(d.key, `{"name":"green/a","tenant":"green","role":"developer"}`)
+	if status, _, answer := d.with(d.key, "DELETE", "/tenants/green?confirm=green", ""); status != http.StatusConflict || !strings.Contains(answer, "zed") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, _, answer := d.with(d.key, "GET", "/keys/"+made.ID, ""); status != http.StatusOK {
+		t.Errorf("the key after a refusal: %d %s", status, answer)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/store/keytable"
+	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -31,7 +32,9 @@ type Options struct {
 	Configured func() []authn.Known
 	// Reserved says why no key can have a name, "" where one can; nil: all names are free.
 	Reserved func(name string) string
-	Log      *slog.Logger
+	// Tenants is the section tenants; nil: there is none, and keys of every tenant are made.
+	Tenants *tenants.Book
+	Log     *slog.Logger
 }
 
 const (

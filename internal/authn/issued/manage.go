@@ -186,6 +186,9 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if err := k.mayGive(by, &w, nil); err != nil {
 		return Key{}, "", err
 	}
+	if k.o.Tenants.Check(w.Tenant) != nil { // the key would be refused wherever it is used
+		return Key{}, "", invalid([]schema.Fault{{Pointer: "/tenant", Message: "is not in the section tenants of the configuration; add it there and restart the front doors"}})
+	}
 	id := IDOf(w.Name)
 	if _, there := k.find(schema.AllTenants(), id); there {
 		return Key{}, "", taken(w.Name, id)

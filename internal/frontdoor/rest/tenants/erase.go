@@ -53,7 +53,7 @@ func (h *handlers) erase(ctx context.Context, in *eraseInput) (TenantErasure, er
 	case id.Is(schema.DefaultTenant):
 		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The default tenant operates the installation and cannot be erased.")
 	case h.o.Book.Configured(id):
-		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The section tenants of the configuration has this tenant. Remove it there and from the keys of the configuration, have the front doors read the file, and repeat the request.")
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The section tenants of the configuration has this tenant. Remove it there and from the keys of the configuration, restart the front doors, and repeat the request.")
 	case h.o.Erase == nil:
 		return TenantErasure{}, schema.Errorf(schema.KindUnavailable, "Tenants cannot be erased at this front door.")
 	}
