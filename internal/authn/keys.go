@@ -236,7 +236,7 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	if err != nil {
 		return schema.Principal{}, err
 	}
-	refusal := "The API key is unknown. Check that it is complete and belongs to this front door."
+	refusal := "The API key is unknown. Check that it is complete and meant for this address: front doors, approvers and workers have keys of their own."
 	if len(credential) <= maxCredential {
 		sum := sha256.Sum256([]byte(credential))
 		e := k.table.Load().bySum[sum]

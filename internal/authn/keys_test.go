@@ -96,7 +96,7 @@ func TestEveryOtherCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 		{"basic", request("Authorization", "Basic "+key), "must be Bearer"},
 		{"bearer without key", request("Authorization", "Bearer"), "must be Bearer"},
 		{"empty header", request("X-API-Key", " "), "is empty"},
-		{"unknown", request("X-API-Key", other), "is unknown"},
+		{"unknown", request("X-API-Key", other), "front doors, approvers and workers have keys of their own"},
 		{"unknown of another form", request("X-API-Key", "sk-secret-value"), "is unknown"},
 		{"cut", request("X-API-Key", key[:30]), "damaged"},
 		{"expired", request("X-API-Key", expired), "expired on"},
