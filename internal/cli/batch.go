@@ -75,6 +75,9 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 	if o.expires < 0 || o.expires%time.Second != 0 || o.giveUp < 0 {
 		return run, fail(exitUsage, "--expires must be a whole number of seconds, such as 90s or 2h, and --give-up must not be negative.")
 	}
+	if o.cancel && o.restart {
+		return run, fail(exitUsage, "--cancel and --new cannot be combined: cancel the batch first, then start a new one.")
+	}
 	labels := make(map[string]string, len(o.labels))
 	for _, l := range o.labels {
 		name, value, ok := strings.Cut(l, "=")

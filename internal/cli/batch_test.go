@@ -153,6 +153,8 @@ func TestWhatCannotBeginSaysWhy(t *testing.T) {
 		{in + "|--expires|1ms", exitUsage, "--expires"},
 		{in + "|--out|-", exitUsage, "--out"},
 		{in + "|--cancel", exitUsage, "no batch to cancel"},
+		{in + "|--cancel|--new", exitUsage, "--cancel and --new cannot be combined"},
+		{in + "|--new|--out|" + in, exitUsage, "is the file with the calls"},
 		{in + "|--url|" + nowhere.URL, exitUnreachable, "callyard up"},
 	} {
 		_, stderr, code := typed(t, "", append([]string{"batch", "--url", d.URL}, strings.Split(c.args, "|")...)...)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -65,6 +66,13 @@ type piece struct {
 func openInput(o *Options) (*input, error) {
 	in := &input{name: o.Name}
 	if o.Pipe != nil {
+		if f, ok := o.Pipe.(interface{ Stat() (fs.FileInfo, error) }); ok {
+			if info, err := f.Stat(); err == nil {
+				if err := o.wouldOverwrite(info); err != nil {
+					return nil, err
+				}
+			}
+		}
 		return in, in.usePipe(o.Pipe)
 	}
 	f, err := os.Open(o.Calls)
@@ -79,6 +87,12 @@ func openInput(o *Options) (*input, error) {
 		return in, in.usePipe(f)
 	}
 	if err == nil {
+		if err := o.wouldOverwrite(info); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	if err == nil {
 		in.file, in.mark.Size = f, info.Size()
 		err = in.digest(io.NewSectionReader(f, 0, digestedMost))
 	}
@@ -87,6 +101,17 @@ func openInput(o *Options) (*input, error) {
 		return nil, fault(BadCalls, in.name, "%s cannot be read: %w", in.name, err)
 	}
 	return in, nil
+}
+
+// wouldOverwrite returns an error if the results or the state are written to the file with the calls,
+// by whatever path: a run that starts again would empty it.
+func (o *Options) wouldOverwrite(calls fs.FileInfo) error {
+	for _, path := range []string{o.Results, statePath(o.Results)} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && os.SameFile(info, calls) {
+			return fault(BadResults, path, "%s is the file with the calls: use another file for the results.", path)
+		}
+	}
+	return nil
 }
 
 func (in *input) usePipe(from io.Reader) error {

@@ -50,7 +50,7 @@ type Options struct {
 	// later run without it.
 	UploadOnly bool
 	// Cancel cancels the batch that the state names, then reads its results. Calls and
-	// Pipe are not read.
+	// Pipe are not read, and Restart does not count.
 	Cancel bool
 	// Restart makes a new batch even where the results and the state of another one are
 	// there, and replaces them.
@@ -203,7 +203,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	if err := j.settle(ctx, found && !j.o.Restart); err != nil {
+	if err := j.settle(ctx, found && (!j.o.Restart || j.o.Cancel)); err != nil {
 		return nil, err
 	}
 	if err := j.work(ctx); err != nil {

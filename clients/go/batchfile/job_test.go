@@ -277,6 +277,50 @@ func TestOnlyTheSameInputGoesOn(t *testing.T) {
 	}
 }
 
+func TestResultsNeverReplaceTheCalls(t *testing.T) {
+	d := batchfiletest.Open(t)
+	text := batchfiletest.CallLines(3)
+	in, out := callsFile(t, text)
+	link := filepath.Join(filepath.Dir(in), "link")
+	if err := os.Link(in, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(in, statePath(out)); err != nil {
+		t.Fatal(err)
+	}
+	piped, err := os.Open(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer piped.Close()
+	for name, o := range map[string]Options{
+		"the same path": {Calls: in, Results: in}, "started again": {Calls: in, Results: in, Restart: true}, "another path": {Calls: in, Results: link, Restart: true},
+		"the path of the state": {Calls: in, Results: out, Restart: true}, "a pipe": {Pipe: piped, Results: in, Restart: true},
+	} {
+		if err := run(t, d, o); !isFault(err, BadResults) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if kept, err := os.ReadFile(in); err != nil || string(kept) != text {
+		t.Errorf("the calls are %q, %v", kept, err)
+	}
+	if d.Batches() != 0 {
+		t.Errorf("there are %d batches", d.Batches())
+	}
+}
+
+func TestACancellationMakesNoBatch(t *testing.T) {
+	d := batchfiletest.Open(t)
+	in, out := callsFile(t, batchfiletest.CallLines(3))
+	if err := run(t, d, Options{Calls: in, Results: out}); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t, d, Options{Calls: in, Results: out, Cancel: true, Restart: true}); err != nil {
+		t.Fatal(err)
+	}
+	d.WantResults(t, out, "batch_1", 3)
+}
+
 func TestABusyFrontDoorIsGivenUpAfterAWhile(t *testing.T) {
 	d := batchfiletest.Open(t)
 	in, out := callsFile(t, batchfiletest.CallLines(3))
