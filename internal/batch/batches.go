@@ -141,9 +141,13 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	return m, nil
 }
 
-// List returns a page of the principal's batches, the newest first.
-func (b *Batches) List(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string) {
-	return b.o.Store.List(schema.OnlyTenant(who.Tenant), journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
+// List returns a page of the principal's batches, the newest first, and the cursor of the next page.
+func (b *Batches) List(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string, error) {
+	if cursor != "" && !journal.IsCursor(cursor) {
+		return nil, "", schema.Errorf(schema.KindInvalidRequest, "This cursor is invalid; start again without a cursor.")
+	}
+	page, next := b.o.Store.List(schema.OnlyTenant(who.Tenant), journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
+	return page, next, nil
 }
 
 // Cancel lets nothing more of a batch start; what runs may finish. A batch that has

@@ -128,7 +128,7 @@ func TestPrincipalsOfOneNameInTwoTenantsShareNoBatches(t *testing.T) {
 			t.Fatalf("the key of %q is that of another tenant: %t, %v", tenant, replayed, err)
 		}
 		made[m.ID] = true
-		if page, _ := f.api.o.Batches.List(who, nil, 10, ""); len(page) != 1 || page[0].ID != m.ID {
+		if page, _, err := f.api.o.Batches.List(who, nil, 10, ""); err != nil || len(page) != 1 || page[0].ID != m.ID {
 			t.Errorf("the list of %q has %d batches", tenant, len(page))
 		}
 		for id := range made {

@@ -166,7 +166,19 @@ func byAge(a, b *Manifest) int {
 
 // place is where a journal stands in that order, whatever its id is.
 func place(m *Manifest) string {
-	return m.Created.UTC().Format("20060102150405.000000000") + string(m.ID)
+	return m.Created.UTC().Format(placeTime) + string(m.ID)
+}
+
+// placeTime is the form of the time in a place.
+const placeTime = "20060102150405.000000000"
+
+// IsCursor says whether the text can be a cursor of [Store.List].
+func IsCursor(text string) bool {
+	if len(text) <= len(placeTime) {
+		return false
+	}
+	_, err := time.Parse(placeTime, text[:len(placeTime)])
+	return err == nil
 }
 
 // EachOpen calls f with every journal of these tenants that has not ended, in this process's

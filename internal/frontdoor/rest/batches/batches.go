@@ -340,7 +340,10 @@ func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) 
 			states = append(states, batch.Sealed)
 		}
 	}
-	page, next := b.batches.List(httpapi.Of(ctx).Principal, states, cmp.Or(in.Limit, httpapi.PageLimit), in.Cursor)
+	page, next, err := b.batches.List(httpapi.Of(ctx).Principal, states, cmp.Or(in.Limit, httpapi.PageLimit), in.Cursor)
+	if err != nil {
+		return nil, err
+	}
 	return &BatchList{Batches: b.items(httpapi.Of(ctx).Principal.Tenant, page...), Next: next}, nil
 }
 

@@ -1,0 +1,47 @@
+package frontdoor_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+func TestTheListOfBatchesTakesNoOtherCursor(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{})
+	var made, seen []string
+	for range 3 {
+		status, header, answer := d.do("POST", "/batches", batchOf(1, "read", true))
+		if status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		made = append(made, strings.TrimPrefix(header.Get("Location"), "/batches/"))
+	}
+	for _, cursor := range []string{"zz", "1", "1p-1", "20261127023725.445802817", "2026112702372x.445802817batch_06b2t8m3c0w3v2q5n7k9a1d4fz"} {
+		if status, _, answer := d.do("GET", "/batches?cursor="+cursor, ""); status != http.StatusBadRequest || !strings.Contains(answer, "cursor is invalid") {
+			t.Errorf("%q: %d %s", cursor, status, answer)
+		}
+	}
+	for cursor := ""; len(seen) < len(made); {
+		status, _, answer := d.do("GET", "/batches?limit=1&cursor="+url.QueryEscape(cursor), "")
+		var page struct {
+			Batches []struct{ ID string }
+			Next    string
+		}
+		if err := json.Unmarshal([]byte(answer), &page); err != nil || status != http.StatusOK || len(page.Batches) != 1 {
+			t.Fatalf("%d %s, %v", status, answer, err)
+		}
+		seen, cursor = append(seen, page.Batches[0].ID), page.Next
+	}
+	if slices.Reverse(seen); !slices.Equal(seen, made) {
+		t.Errorf("%v, not %v", seen, made)
+	}
+}
