@@ -128,14 +128,23 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	if err != nil {
 		return nil, err
 	}
-	if m.State == journal.Receiving {
-		m = m.Clone()
-		if m.Calls, err = b.o.Store.Accepted(ctx, who.Tenant, id); err != nil {
+	return b.current(ctx, m)
+}
+
+// current returns the manifest with the numbers of this moment.
+func (b *Batches) current(ctx context.Context, m *journal.Manifest) (*journal.Manifest, error) {
+	if m.State == journal.Ended {
+		return m, nil
+	}
+	m = m.Clone()
+	if m.Sealed.IsZero() { // also while an open batch is being canceled
+		stored, err := b.o.Store.Accepted(ctx, m.Principal.Tenant, m.ID)
+		if err != nil {
 			return nil, err
 		}
+		m.Calls = max(m.Calls, stored)
 	}
-	if j := b.jobs.find(id); j != nil && m.State != journal.Ended {
-		m = m.Clone()
+	if j := b.jobs.find(m.ID); j != nil {
 		m.Counts = j.l.owned.Progress().Counts() // newer than what was written
 	}
 	return m, nil
@@ -164,7 +173,11 @@ func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Princip
 	if _, err := b.Get(ctx, id, who); err != nil {
 		return nil, err
 	}
-	return b.end(ctx, who.Tenant, id, reason)
+	m, err := b.end(ctx, who.Tenant, id, reason)
+	if err != nil {
+		return nil, err
+	}
+	return b.current(ctx, m)
 }
 
 // ResultBody returns the bytes that the tool of a call of the tenant's batch answered,

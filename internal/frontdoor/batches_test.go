@@ -8,9 +8,41 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
+
+// TestABatchIsCountedAsItIs has an open batch of which two calls have ended and one runs.
+func TestABatchIsCountedAsItIs(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{})
+	says := func(status int, _ http.Header, answer string) func(state string) bool {
+		t.Helper()
+		if status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+		return func(state string) bool {
+			return strings.Contains(answer, `"state":"`+state+`","`) && strings.Contains(answer, `"calls":3,"counts":{"waiting":1,"held":0,"succeeded":2,`)
+		}
+	}
+	for act, state := range map[string]string{"/seal": "running", "/cancel": "canceling"} {
+		status, header, answer := d.do("POST", "/batches?open=true", batchOf(2, "read", true)+`{"server":"s","tool":"slow"}`+"\n")
+		if status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		path := header.Get("Location")
+		confirmtest.Wait(t, func() bool { return says(d.do("GET", path, ""))("receiving") })
+		if !says(d.do("POST", path+act, ""))(state) {
+			t.Errorf("the answer to %s has other numbers", act)
+		}
+		if !says(d.do("GET", path, ""))(state) {
+			t.Errorf("after %s the batch has other numbers", act)
+		}
+	}
+}
 
 func TestTheListOfBatchesTakesNoOtherCursor(t *testing.T) {
 	srv := bustest.Start(t)

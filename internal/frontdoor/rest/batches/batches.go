@@ -301,7 +301,10 @@ func (b *handlers) seal(ctx context.Context, in *batchInput) (*Batch, error) {
 			return nil, err
 		}
 		defer intake.Close()
-		if m, err = intake.Seal(ctx); err != nil {
+		if _, err = intake.Seal(ctx); err != nil {
+			return nil, err
+		}
+		if m, err = b.batches.Get(ctx, m.ID, who); err != nil { // its calls run since before
 			return nil, err
 		}
 	}
