@@ -182,8 +182,8 @@ func Escaped(b []byte) string {
 	for i := 0; i < len(b); {
 		r, size := utf8.DecodeRune(b[i:])
 		switch why := concernOf(r, size); {
-		case why == harmless, why == broken, size == 1:
-			out.Write(b[i : i+size]) // control characters stand between values only
+		case why == harmless, why == broken, size == 1 && r != 0x7F:
+			out.Write(b[i : i+size]) // the other ASCII control characters stand between values only
 		case r > 0xFFFF:
 			r -= 0x10000
 			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xD800+(r>>10), 0xDC00+(r&0x3FF))
