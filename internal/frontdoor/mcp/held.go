@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -139,7 +140,8 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 		text += ". Somebody else must approve it on this page; then the call continues."
 	}
 	if n := len(arguments); n > 0 && n <= shownMost {
-		text += " Arguments: " + string(arguments)
+		// A client shows the message as text, and the model chose the arguments.
+		text += " Arguments: " + ui.Escaped(arguments)
 	} else if n > 0 {
 		text += fmt.Sprintf(" Its arguments have %d bytes.", n)
 	}

@@ -208,3 +208,10 @@ func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T)
 		t.Error(got)
 	}
 }
+
+func TestWordsOfAHeldCallShowWhatCouldDeceive(t *testing.T) {
+	got := words(&calls.Held{}, []byte("{\"to\":\"\u0430nn\u200b\u202egpj\u009b\x7f\"}"), true)
+	if want := `{"to":"\u0430nn\u200b\u202egpj\u009b\u007f"}`; !strings.HasSuffix(got, want) {
+		t.Errorf("%q", got)
+	}
+}
