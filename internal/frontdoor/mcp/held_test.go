@@ -152,6 +152,16 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	f.task("tasks/cancel", id, "").result(t) // cooperative: an ended task stays as it is
 }
 
+func TestATaskThatItsCallerConfirmsShowsItsArguments(t *testing.T) {
+	f := openFabric(t, nil)
+	id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t)), "taskId")
+	state := []byte(f.task("tasks/get", id, "").result(t))
+	question := get(get(get(state, "inputRequests"), approvalRequestID), "params")
+	if message := getString(question, "message"); !strings.HasSuffix(message, ` Arguments: {"a":1.0}`) {
+		t.Errorf("%s", state)
+	}
+}
+
 func TestATaskIsItsCallersOwnAndNeedsTheExtension(t *testing.T) {
 	f := openFabric(t, nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/risky", "echo", `{}`, "").result(t)), "taskId")

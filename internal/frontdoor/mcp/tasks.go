@@ -106,7 +106,11 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole
 		if page := ts.held.page(s.Held); page != "" && token == "" {
 			t.message += " " + page
 		}
-		if question := ts.held.question(x, s.Held, token, nil); question != nil {
+		question, e := ts.question(ctx, x, s, token)
+		if e != nil {
+			return nil, e
+		}
+		if question != nil {
 			t.status = "input_required"
 			t.end = append(append([]byte(`"inputRequests":{"`+approvalRequestID+`":{"method":"`+mcpwire.MethodElicit+`","params":`), question...), `}}`...)
 		}
@@ -122,6 +126,19 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole
 		}
 	}
 	return t.encode(whole), nil
+}
+
+// question is [heldCalls.question] for a task: tasks/get does not carry the arguments, and
+// nobody should confirm a call without them.
+func (ts *tasks) question(ctx context.Context, x *exchange, s *calls.Status, token string) ([]byte, *fault) {
+	var arguments []byte
+	if token != "" && isObject(get(x.capabilities(), "elicitation")) {
+		var err error
+		if arguments, err = ts.calls.Arguments(ctx, s); err != nil {
+			return nil, x.faultOf(err)
+		}
+	}
+	return ts.held.question(x, s.Held, token, arguments), nil
 }
 
 // taskView is a task as it is sent.
