@@ -80,7 +80,7 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	case x.modern:
 		return inputRequired(question, requestState{Call: h.CallID, Token: h.Token}), nil
 	}
-	m, err := x.session.ask(ctx, x, mcpwire.MethodElicit, question)
+	m, err := hc.ask(ctx, x, question)
 	if err != nil {
 		return x.toolFault(schema.AsError(err).WithCall(h.CallID))
 	}
@@ -89,6 +89,19 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 		return result, e
 	}
 	return hc.result(h, h.Token), nil
+}
+
+// ask asks the client of a session. The message is empty if the front door shuts down before
+// the answer: the call stays held, and another front door takes the decision.
+func (hc *heldCalls) ask(ctx context.Context, x *exchange, question []byte) (message, error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(hc.leaving, cancel)()
+	m, err := x.session.ask(asking, x, mcpwire.MethodElicit, question)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		return message{}, nil
+	}
+	return m, err
 }
 
 // question returns the params of the elicitation by which the client's user approves, nil

@@ -103,6 +103,33 @@ func TestAHeldCallAsksALegacyClientWhileItWaits(t *testing.T) {
 	}
 }
 
+// unanswered sends a held call in a session whose client gets a request and does not answer it.
+func (f *fabric) unanswered(t *testing.T) (next func() string) {
+	t.Helper()
+	s := f.enter("/mcp/risky", canForms)
+	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	next = events(t, res)
+	if question := next(); getString([]byte(question), "method") != "elicitation/create" {
+		t.Fatal(question)
+	}
+	return next
+}
+
+func TestAFrontDoorThatShutsDownWaitsForNoConfirmation(t *testing.T) {
+	f := openFabric(t, nil)
+	next := f.unanswered(t)
+	f.endpoint.drain()
+	got := next()
+	about := get(get(get([]byte(got), "result"), "_meta"), "callyard/confirmation")
+	if token := getString(about, "confirmation_id"); token == "" {
+		t.Error(got)
+	}
+}
+
 func TestAHeldCallTellsAClientThatCannotBeAskedWhatToDo(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/risky", `{}`)
