@@ -11,7 +11,7 @@ import (
 	api "github.com/slack-go/slack"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -93,7 +93,7 @@ func parseReference(text string) (reference, bool) {
 
 // clean returns text on one line, with misleading characters written as escapes.
 func clean(text string) string {
-	text = strings.ReplaceAll(ui.Escaped([]byte(text)), "\n", `\n`)
+	text = strings.ReplaceAll(visible.Escaped([]byte(text)), "\n", `\n`)
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return '?'
@@ -128,8 +128,8 @@ func who(name, owner string) string {
 	return clean(name) + " (" + clean(owner) + ")"
 }
 
-// visible returns the arguments as Slack shows them.
-func visible(args, definition []byte) string {
+// shownArguments returns the arguments as Slack shows them.
+func shownArguments(args, definition []byte) string {
 	m, ok := marksOf(definition)
 	if !ok {
 		return "(The tool definition cannot be read, so secret arguments cannot be identified; see the arguments on the request's page.)"
@@ -140,9 +140,9 @@ func visible(args, definition []byte) string {
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, shown, "", "  ") != nil || b.Len() > 4*len(shown)+1<<20 {
-		return ui.Escaped(shown)
+		return visible.Escaped(shown)
 	}
-	return ui.Escaped(b.Bytes())
+	return visible.Escaped(b.Bytes())
 }
 
 func text(s string) api.RichTextSectionElement { return api.NewRichTextSectionTextElement(s, nil) }

@@ -144,7 +144,7 @@ func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asked{Approval: a, rule: rule, args: visible(args, definition), page: c.o.Page(a.ID), decidable: c.allowed(a, rule)}, nil
+	return &asked{Approval: a, rule: rule, args: shownArguments(args, definition), page: c.o.Page(a.ID), decidable: c.allowed(a, rule)}, nil
 }
 
 // Show implements [notify.Channel]: it posts the card of an approval in a channel, or

@@ -62,7 +62,7 @@ func TestValuesThatTheSchemaMarksAreHiddenWhereverTheyLie(t *testing.T) {
 			t.Errorf("%s: %s, want %s (%v, %v)", what, got, c.want, ok, err)
 		}
 	}
-	if s := visible([]byte(`{"k":"s3cret"}`), []byte(`{"inputSchema":`)); strings.Contains(s, "s3cret") {
+	if s := shownArguments([]byte(`{"k":"s3cret"}`), []byte(`{"inputSchema":`)); strings.Contains(s, "s3cret") {
 		t.Error("what nobody can judge is shown")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authserver"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -107,7 +107,7 @@ func (g *authorizePages) decide(w http.ResponseWriter, r *http.Request, v visito
 	}
 	// Browsers do not let a form redirect to another site under our policy; a page that
 	// continues there does.
-	page := message{Text: "You return to " + ui.Escaped([]byte(mustParse(req.Redirect).Host)) + ". You can close this page if nothing happens.", To: to, Label: "Continue"}
+	page := message{Text: "You return to " + visible.Escaped([]byte(mustParse(req.Redirect).Host)) + ". You can close this page if nothing happens.", To: to, Label: "Continue"}
 	return g.site.render(w, http.StatusOK, "message", v, view{Title: title, Go: to, Page: page})
 }
 
@@ -120,7 +120,7 @@ func (g *authorizePages) refuse(w http.ResponseWriter, v visitor, err error) err
 	}
 	page := message{Text: refusal.Text}
 	if refusal.Back != "" {
-		page.To, page.Label = refusal.Back, "Return to "+ui.Escaped([]byte(mustParse(refusal.Back).Host))
+		page.To, page.Label = refusal.Back, "Return to "+visible.Escaped([]byte(mustParse(refusal.Back).Host))
 	}
 	return g.site.render(w, http.StatusBadRequest, "message", v, view{Title: "No access", Page: page})
 }

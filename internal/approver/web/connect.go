@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/credential"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -103,7 +103,7 @@ func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) 
 	g.site.access.setFlow(w, connectCookie, value, int(connectFor.Seconds()))
 	// Browsers do not let a form redirect to another site under our policy; a page that
 	// continues there does.
-	page := message{Text: "You continue at " + ui.Escaped([]byte(credential.Origin(to))) + ", the authorization server of " + ui.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
+	page := message{Text: "You continue at " + visible.Escaped([]byte(credential.Origin(to))) + ", the authorization server of " + visible.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
 	return g.site.render(w, http.StatusOK, "message", v, view{Title: "Connect", Go: to, Page: page})
 }
 
@@ -133,7 +133,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 	}
 	g.site.o.Log.Info("a person connected to a server", "name", f.Owner, "server", f.Server)
 	next := credential.ConnectPath + "?done=connect"
-	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + ui.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
+	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + visible.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
 }
 
 // key stores a secret of the person's own.

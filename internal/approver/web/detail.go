@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/callyard/callyard/internal/kit/textdiff"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -100,8 +100,8 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	if p.MayAllow() && q.ApprovedAt.IsZero() {
 		p.Tokens[string(allowKind)] = a.formToken(v.cookie, "/a/"+string(q.ID)+"/"+string(allowKind))
 	}
-	if p.Edit = ui.Escaped(p.Args.Pretty); p.Edit == "" {
-		p.Edit = ui.Escaped(q.Arguments)
+	if p.Edit = visible.Escaped(p.Args.Pretty); p.Edit == "" {
+		p.Edit = visible.Escaped(q.Arguments)
 	}
 	return p
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
@@ -92,7 +92,7 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 }
 
 func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
-	return g.site.render(w, status, "detail", v, view{Title: ui.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p})
+	return g.site.render(w, status, "detail", v, view{Title: visible.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p})
 }
 
 func done(kind ledger.DecisionKind) string {

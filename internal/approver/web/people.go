@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/oidc"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -130,7 +130,7 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	s.site.o.Log.Info("a person signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
 	// A redirect would still count as led here by another site, and come without
 	// the new cookie. A page of ours that leads on does not.
-	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + ui.Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Continue"}}
+	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + visible.Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Continue"}}
 	return s.site.render(w, http.StatusOK, "message", visitor{}, page)
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -154,7 +154,7 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 	}
 	if n := len(arguments); n > 0 && n <= shownMost {
 		// A client shows the message as text, and the model chose the arguments.
-		text += " Arguments: " + ui.Escaped(arguments)
+		text += " Arguments: " + visible.Escaped(arguments)
 	} else if n > 0 {
 		text += fmt.Sprintf(" Its arguments have %d bytes.", n)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/textdiff"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 //go:embed frame.html parts.html
@@ -90,13 +91,13 @@ type difference struct {
 // shared are the functions of all pages.
 func shared() template.FuncMap {
 	return template.FuncMap{
-		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
-		"bytes":   Shown,
+		"shown":   func(s any) template.HTML { return visible.HTML([]byte(fmt.Sprint(s))) },
+		"bytes":   visible.HTML,
 		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
 		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
 		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"number":  Number[int],
-		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
+		"plain":   func(s any) string { return visible.Escaped([]byte(fmt.Sprint(s))) },
 		"diff":    func(label string, lines []textdiff.Line) difference { return difference{label, lines} },
 		"fold":    fold,
 	}

@@ -4,6 +4,6 @@
 //
 // It owns how those look, and promises that each pair of text and background color has
 // the contrast that WCAG 2.2 AA requires. It also has
-// the frame with the navigation, and shows text of others so that no character of it can
-// deceive. It knows no page: the layout of a page belongs to the package that serves it.
+// the frame with the navigation. It knows no page: the layout of a page belongs to the
+// package that serves it.
 package ui

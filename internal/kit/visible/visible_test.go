@@ -1,4 +1,4 @@
-package ui_test
+package visible_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/kit/goldentest"
-	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // deceits are texts that look like others.
@@ -34,7 +34,7 @@ var deceits = []string{
 func TestEveryCharacterThatDeceivesIsShownWithItsCodePoint(t *testing.T) {
 	var out strings.Builder
 	for _, text := range deceits {
-		out.WriteString(string(ui.Shown([]byte(text))) + "\n")
+		out.WriteString(string(visible.HTML([]byte(text))) + "\n")
 	}
 	goldentest.Text(t, "testdata/deceits.html", out.String())
 }
@@ -45,7 +45,7 @@ func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
 		if json.Unmarshal([]byte(text), &was) != nil {
 			continue // no JSON
 		}
-		escaped := ui.Escaped([]byte(text))
+		escaped := visible.Escaped([]byte(text))
 		if err := json.Unmarshal([]byte(escaped), &is); err != nil {
 			t.Fatalf("%q: %v", escaped, err)
 		}
@@ -55,7 +55,7 @@ func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
 			t.Errorf("%q became %q", a, b)
 		}
 		for _, r := range escaped {
-			if r >= 0x7F && ui.Marked(r) && utf8.ValidString(text) {
+			if r >= 0x7F && visible.Marked(r) && utf8.ValidString(text) {
 				t.Errorf("%U is still in %q", r, escaped)
 			}
 		}
@@ -69,14 +69,14 @@ func FuzzShown(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		shown := string(ui.Shown(b))
+		shown := string(visible.HTML(b))
 		// Except for our own marks there is no markup, and nothing that hides.
 		rest := html.UnescapeString(marks.ReplaceAllString(shown, ""))
 		if strings.ContainsAny(marks.ReplaceAllString(shown, ""), "<>\"") {
 			t.Errorf("markup in %q", shown)
 		}
 		for _, r := range rest {
-			if r != '\n' && (!unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) || ui.Marked(r)) && r != utf8.RuneError {
+			if r != '\n' && (!unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) || visible.Marked(r)) && r != utf8.RuneError {
 				t.Errorf("%U is not marked in %q", r, shown)
 			}
 		}
@@ -84,7 +84,7 @@ func FuzzShown(f *testing.F) {
 		var plain strings.Builder
 		for i := 0; i < len(b); {
 			r, size := utf8.DecodeRune(b[i:])
-			if (r != utf8.RuneError || size > 1) && !ui.Marked(r) {
+			if (r != utf8.RuneError || size > 1) && !visible.Marked(r) {
 				plain.Write(b[i : i+size])
 			}
 			i += size

@@ -1,4 +1,7 @@
-package ui
+// Package visible shows text of others, such as arguments that a model chose, so that no
+// character of it can deceive: what has no shape, changes the direction of the text or looks
+// like another character is named or escaped.
+package visible
 
 import (
 	"fmt"
@@ -20,9 +23,9 @@ const (
 	broken            // no UTF-8
 )
 
-// Shown is text in which every character that could deceive is a mark with its
+// HTML is text in which every character that could deceive is a mark with its
 // code point. A line feed stays one; nothing is left out.
-func Shown(b []byte) template.HTML {
+func HTML(b []byte) template.HTML {
 	var out strings.Builder
 	out.Grow(len(b) + len(b)/8 + 16)
 	plain := 0

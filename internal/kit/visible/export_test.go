@@ -1,4 +1,4 @@
-package ui
+package visible
 
 // Marked says whether a character is marked.
 func Marked(r rune) bool { return concernOf(r, len(string(r))) != harmless }
