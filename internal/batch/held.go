@@ -39,6 +39,23 @@ func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[sc
 	return held
 }
 
+// placed is an approval of a call of a journal, and the index of the call.
+type placed struct {
+	*ledger.Approval
+	index uint64
+}
+
+// approvalsOf returns the approvals that fit of the calls of a journal, of these tenants, in no
+// order.
+func approvalsOf(book *ledger.Ledger, tenants schema.Tenants, id schema.BatchID, fit func(*ledger.Approval) bool) (found []placed) {
+	book.Each(tenants, func(a *ledger.Approval) {
+		if of, index, ok := ParseCallID(a.CallID); ok && of == id && fit(a) {
+			found = append(found, placed{a.Clone(), index})
+		}
+	})
+	return found
+}
+
 // HeldCalls returns calls of a batch of the principal's that wait for an approval, in
 // order: at most that many.
 func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.Principal, most int) ([]HeldCall, error) {
@@ -46,15 +63,11 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 	if err != nil || m.State == journal.Ended {
 		return nil, err
 	}
-	found := b.o.Ledger.Where(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) bool {
-		of, _, ok := ParseCallID(a.CallID)
-		return ok && of == id && a.State == ledger.Pending
-	})
+	found := approvalsOf(b.o.Ledger, schema.OnlyTenant(who.Tenant), id, func(a *ledger.Approval) bool { return a.State == ledger.Pending })
 	held := make([]HeldCall, 0, len(found))
 	for _, a := range found {
-		_, index, _ := ParseCallID(a.CallID)
-		rule, err := approval.Rule(a)
-		held = append(held, HeldCall{Index: index, Approval: a, ByCaller: err == nil && rule.By == risk.ByCaller})
+		rule, err := approval.Rule(a.Approval)
+		held = append(held, HeldCall{Index: a.index, Approval: a.Approval, ByCaller: err == nil && rule.By == risk.ByCaller})
 	}
 	slices.SortFunc(held, func(a, b HeldCall) int { return cmp.Compare(a.Index, b.Index) })
 	held = held[:min(most, len(held))]

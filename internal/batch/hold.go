@@ -219,12 +219,8 @@ func (h *heldCalls) withdrawAll() error {
 // find finds the calls of the journal that an earlier owner held: their
 // approvals may run, or have run and nobody has copied their end.
 func (h *heldCalls) find() error {
-	found := h.l.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
-		id, _, ok := ParseCallID(a.CallID)
-		return ok && id == h.l.owned.ID()
-	})
-	for _, a := range found {
-		_, index, _ := ParseCallID(a.CallID)
+	for _, a := range approvalsOf(h.l.o.Ledger, schema.AllTenants(), h.l.owned.ID(), func(*ledger.Approval) bool { return true }) {
+		index := a.index
 		if h.l.calls.heldCall(index) != nil || h.l.owned.Progress().Ended(index) {
 			continue
 		}

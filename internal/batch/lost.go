@@ -118,10 +118,7 @@ func (g *losses) settle() error {
 	if g.l.m.Kind == journal.Batch && g.l.m.State == journal.Receiving {
 		g.l.life.halt(errDamaged) // nobody knows which calls came
 	}
-	open := g.l.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
-		id, _, ok := ParseCallID(a.CallID)
-		return ok && id == g.l.owned.ID() && !a.State.Ended()
-	})
+	open := approvalsOf(g.l.o.Ledger, schema.AllTenants(), g.l.owned.ID(), func(a *ledger.Approval) bool { return !a.State.Ended() })
 	for _, a := range open {
 		ctx, cancel := bound(g.l.life.gone)
 		_, err := g.l.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant})
