@@ -84,7 +84,13 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 	s.Reset(text)
 	ok := s.Object(func(key string) bool {
 		from := s.At()
-		if params := key == "params" && s.Peek() == '{'; params && !m.readParams(&s, text) || !params && !s.Value() {
+		sound := false
+		if key == "params" && s.Peek() == '{' {
+			sound = s.Members(func(name string, from, to int) { m.members.add(name, text[from:to]) })
+		} else {
+			sound = s.Value()
+		}
+		if !sound {
 			return false
 		}
 		value := text[from:s.At()]
@@ -116,17 +122,6 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, invalid("The message is not a request, a notification or a response.")
 	}
 	return m, nil
-}
-
-func (m *message) readParams(s *rawjson.Scanner, text []byte) bool {
-	return s.Object(func(name string) bool {
-		from := s.At()
-		if !s.Value() {
-			return false
-		}
-		m.members.add(name, text[from:s.At()])
-		return true
-	})
 }
 
 // idMost bounds an id: it is sent back.

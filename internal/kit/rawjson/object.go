@@ -15,6 +15,12 @@ func Members(text []byte, visit func(name string, value []byte)) bool {
 // Bounds is [Members] with the bounds of the values in the text.
 func Bounds(text []byte, visit func(name string, from, to int)) bool {
 	s := Scanner{text: text}
+	return s.Members(visit) && s.End()
+}
+
+// Members reads an object, and calls visit with the name and the bounds of the value of each
+// member. It returns false for text that is no object.
+func (s *Scanner) Members(visit func(name string, from, to int)) bool {
 	return s.Object(func(name string) bool {
 		from := s.at
 		if !s.Value() {
@@ -22,7 +28,7 @@ func Bounds(text []byte, visit func(name string, from, to int)) bool {
 		}
 		visit(name, from, s.at)
 		return true
-	}) && s.End()
+	})
 }
 
 // Elements calls visit with the bounds of each element of an array. It reports whether text is
