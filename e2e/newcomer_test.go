@@ -218,6 +218,7 @@ func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "127.0.0.1:8090", second,
 		"nats-server -a 127.0.0.1", fmt.Sprintf("nats-server -a 127.0.0.1 -p %d", nats), "127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", nats))
 	common := append(cleanEnviron(), "CALLYARD_APPROVER_LISTEN="+approver, "NO_PROXY=127.0.0.1", quickStop,
+		"npm_config_prefer_offline=true", // what the set-up of the tests fetched is not asked for again
 		"PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH")) // each block that serves has a terminal of its own
 	env := append(common[:len(common):len(common)], "CALLYARD_FRONT_DOOR_LISTEN="+door)
 	terminal := openShell(t, dir, env)

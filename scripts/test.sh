@@ -197,31 +197,56 @@ build() { # build NAME PACKAGE [MODULE], into .cache/bin; Go's build cache makes
   go -C "${3:-.}" build -o "$root/.cache/bin/$1" "$2" || die "cannot build $2"
 }
 
-setup() {
-  check_languages
-  check_programs
-  mkdir -p .cache/bin
-  start_engine
+node_packages() {
   npm_install e2e/servers
   npm_install tools/npm
   npm_install tools/mcp-npm
   npm_install e2e/clients-mcp
-  clients
+}
+
+python_packages() {
   python_install e2e/clients-mcp python-mcp
   python_install tools/schemathesis schemathesis
   python_install tools/bfcl bfcl --no-deps
   python_install e2e/clients-env env
+}
+
+python_packages_of_evaluations() {
   python_install tools/tau2 tau2
   python_install e2e/models python-models
   python_install e2e/engine engine --no-deps
   python_install tools/livemcp livemcp --no-deps
-  openapi_generator
+}
+
+built_programs() {
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./servers/scripted e2e
   build oauth-client ./oauthclient e2e
   build sandbox-prober ./servers/prober e2e
   build sandbox-forwarder ./deploy/images/egress-forwarder
+}
+
+# side_by_side runs functions at the same time, as a registry is waited for most of the time,
+# and ends the script when one of them failed.
+side_by_side() {
+  local each running=() failed=0
+  for each in "$@"; do
+    "$each" &
+    running+=($!)
+  done
+  for each in "${running[@]}"; do
+    wait "$each" || failed=1
+  done
+  [ $failed = 0 ] || exit 2
+}
+
+setup() {
+  check_languages
+  check_programs
+  mkdir -p .cache/bin
+  start_engine
+  side_by_side clients node_packages python_packages python_packages_of_evaluations openapi_generator built_programs
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
   export CALLYARD_TEST_BFCL=$root/.cache/bfcl/bin/python
@@ -365,6 +390,7 @@ if [ "${1-}" = --trainers ]; then
   python_install e2e/clients-train/verifiers verifiers --no-deps --no-compile
   exit 0
 fi
+trap 'trap - TERM; kill 0' INT TERM # what runs in the background ends as well
 setup
 if [ "${1-}" = --setup ]; then
   exit 0
@@ -384,7 +410,6 @@ if [ $# -eq 0 ]; then
 fi
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
-trap 'trap - TERM; kill 0' INT TERM # what runs in the background ends as well
 tests "$@" </dev/null &
 running=$!
 # testsum.sh judges the tests; the status of go test itself counts as well.
