@@ -88,6 +88,48 @@ func (s *indexes) put(x *index, size int) {
 	}
 }
 
+// drop forgets an index.
+func (s *indexes) drop(x *index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots[x.slot] == x {
+		delete(s.slots, x.slot)
+	}
+}
+
+// add takes in the key of a record.
+func (p *part) add(k key) {
+	if k.less(p.first) {
+		p.first = k
+	}
+	p.last = later(p.last, k)
+	p.count++
+}
+
+// extend adds the parts of all messages of the slot after a sequence and up to another, where
+// the index is complete up to the first. It returns the number of all parts, 0 where it is not.
+func (x *index) extend(after, until uint64, parts []part) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.last < after {
+		return 0
+	}
+	for _, p := range parts {
+		if p.sequence > x.last {
+			x.parts = append(x.parts, p)
+		}
+	}
+	x.last = max(x.last, until)
+	return len(x.parts)
+}
+
+// reach returns the sequence of the last message that was looked at, and the number of parts.
+func (x *index) reach() (last uint64, parts int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.last, len(x.parts)
+}
+
 // found is called with a record and the sequence of its message.
 type found func(sequence uint64, k key, r *Record)
 
@@ -138,13 +180,7 @@ func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f 
 	n, err := r.store.read(ctx, x.slot, x.last+1, 0, func(sequence uint64, data []byte) {
 		p := part{sequence: sequence, first: lastKey()}
 		err := unpack(data, func(k key) bool {
-			if k.less(p.first) {
-				p.first = k
-			}
-			if p.last.less(k) {
-				p.last = k
-			}
-			p.count++
+			p.add(k)
 			return want(k)
 		}, func(k key, one *Record) { f(sequence, k, one) })
 		if x.last = sequence; err != nil {

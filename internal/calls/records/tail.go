@@ -12,36 +12,70 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tail names the calls of some messages that follow each other in the log, for those who
-// count calls: [Recorder.Changes] tells what these messages changed.
+// Tail is some messages that follow each other in the log, for those who count calls:
+// [Recorder.Changes] tells what these messages changed.
 type Tail struct {
 	// Until is the sequence of the last of the messages; that of the one before them
 	// where there are none.
 	Until uint64
-	slots map[int64]map[key]uint64 // the last sequence of each call
+	after uint64 // the sequence of the one before them
+	slots map[int64]*tailOfSlot
+	// torn says that there is a message without a record, so that its slot is not known.
+	torn bool
+}
+
+// tailOfSlot is the messages of a tail in one slot.
+type tailOfSlot struct {
+	messages []bus.Message
+	parts    []part // what the index has of them
+	calls    map[key]mention
+}
+
+// mention says where in a tail a call is.
+type mention struct {
+	last    uint64 // the sequence of the last message with a record of it
+	records int
 }
 
 // Tail reads messages that were stored after the given sequence: at most 1,000 of them and
 // 1 MiB. It reads from a replica, which may be behind.
 func (r *Recorder) Tail(ctx context.Context, after uint64) (*Tail, error) {
-	messages, _, err := r.store.s.Read(ctx, bus.SubjectRecord+"*.*", after+1, readCount, readBytes)
+	return r.tail(ctx, after, readCount)
+}
+
+func (r *Recorder) tail(ctx context.Context, after uint64, most int) (*Tail, error) {
+	messages, _, err := r.store.s.Read(ctx, bus.SubjectRecord+"*.*", after+1, most, readBytes)
 	if err != nil {
 		return nil, readError(err)
 	}
-	t := &Tail{Until: after, slots: map[int64]map[key]uint64{}}
+	t := &Tail{Until: after, after: after, slots: map[int64]*tailOfSlot{}}
 	for _, m := range messages {
 		t.Until = m.Sequence
-		_ = unpack(m.Data, func(k key) bool {
-			slot := t.slots[k.slot()]
-			if slot == nil {
-				slot = map[key]uint64{}
-				t.slots[k.slot()] = slot
-			}
-			slot[k] = m.Sequence
-			return false
-		}, nil) // readers say what is wrong with it, and skip the rest as well
+		t.add(m)
 	}
 	return t, nil
+}
+
+// add takes in a message: all of its records are of one slot.
+func (t *Tail) add(m bus.Message) {
+	var of *tailOfSlot
+	p := part{sequence: m.Sequence, first: lastKey()}
+	_ = unpack(m.Data, func(k key) bool {
+		if of == nil {
+			if of = t.slots[k.slot()]; of == nil {
+				of = &tailOfSlot{calls: map[key]mention{}}
+				t.slots[k.slot()] = of
+			}
+		}
+		p.add(k)
+		of.calls[k] = mention{m.Sequence, of.calls[k].records + 1}
+		return false
+	}, nil) // readers say what is wrong with it, and skip the rest as well
+	if of == nil {
+		t.torn = true
+		return
+	}
+	of.messages, of.parts = append(of.messages, m), append(of.parts, p)
 }
 
 // Hours returns the hours in which the calls were admitted, in hours since 1970, sorted.
@@ -61,8 +95,8 @@ var errBehind = errors.New("a replica has not got the last messages yet")
 
 // Changes calls f for each call of the tail that was admitted in the hour: with what its
 // records said up to the message with the sequence counted, nil for nothing, and with what
-// they say up to the end of the tail. Records are merged as [Recorder.List] merges them, so
-// whoever adds what f is told, message after message, has what List shows.
+// they say up to the end of the tail; f keeps neither. Records are merged as [Recorder.List]
+// merges them, so whoever adds what f is told, message after message, has what List shows.
 //
 // A call whose earlier records were deleted cannot be told from a new one. oldest is when
 // the first message that is kept was stored: calls from before that which nothing is known
@@ -72,7 +106,7 @@ func (r *Recorder) Changes(ctx context.Context, t *Tail, hour int64, counted uin
 		if slot/slotsOfHour != hour {
 			continue
 		}
-		if err := r.changes(ctx, slot, t.slots[slot], counted, t.Until, oldest, f); err != nil {
+		if err := r.changes(ctx, t, slot, counted, oldest, f); err != nil {
 			return err
 		}
 	}
@@ -82,52 +116,122 @@ func (r *Recorder) Changes(ctx context.Context, t *Tail, hour int64, counted uin
 // changed is a call as its records say it.
 type changed struct{ before, after *Record }
 
-func (r *Recorder) changes(ctx context.Context, slot int64, calls map[key]uint64, counted, until uint64, oldest time.Time, f func(before, after *Record)) error {
-	all := make(map[key]*changed, len(calls))
-	first, last, end := lastKey(), key{}, uint64(0)
-	for k, sequence := range calls {
-		if sequence <= counted {
+// add takes in a record of which counted says whether it was counted before.
+func (c *changed) add(next *Record, counted bool) {
+	if c.after == nil {
+		c.after = next
+	} else {
+		c.after = merge(c.after, next)
+	}
+	if counted {
+		c.before = new(*c.after) // merging changes it
+	}
+}
+
+// changes is [Recorder.Changes] for a slot. Nearly all calls have one record: theirs is
+// passed on as it is read, so that the memory for a tail is that of its messages.
+func (r *Recorder) changes(ctx context.Context, t *Tail, slot int64, counted uint64, oldest time.Time, f func(before, after *Record)) error {
+	of := t.slots[slot]
+	first, last := lastKey(), key{}
+	for k, m := range of.calls {
+		if m.last <= counted {
 			continue
 		}
-		all[k] = new(changed)
-		if end = max(end, sequence); k.less(first) {
+		if k.less(first) {
 			first = k
 		}
 		last = later(last, k)
 	}
-	if len(all) == 0 {
+	if last.less(first) {
 		return nil
 	}
-	before := last
-	before.increment()
-	reached := uint64(0)
-	_, _, err := r.scan(ctx, slot, first, before, math.MaxInt, func(k key) bool { return all[k] != nil }, func(sequence uint64, k key, next *Record) {
-		if sequence > until {
-			return
+	want := func(k key) bool { return of.calls[k].last > counted }
+	several := make(map[key]*changed)
+	add := func(sequence uint64, k key, next *Record) {
+		if several[k] == nil {
+			several[k] = new(changed)
 		}
-		reached = max(reached, sequence)
-		c := all[k]
-		if c.after == nil {
-			c.after = next
-		} else {
-			c.after = merge(c.after, next)
-		}
-		if sequence <= counted {
-			c.before = new(*c.after) // merging changes it
-		}
-	})
-	if err == nil && reached < end {
-		err = readError(errBehind)
+		several[k].add(next, sequence <= counted)
 	}
-	if err != nil {
+	if err := r.earlier(ctx, t, slot, first, last, want, add); err != nil {
 		return err
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(all), compareKeys) {
-		if c := all[k]; c.before != nil || !oldest.After(time.UnixMilli(k.milli()).Add(storedWithin)) {
+	kept := func(k key) bool { return !oldest.After(time.UnixMilli(k.milli()).Add(storedWithin)) }
+	var one Record
+	for _, m := range of.messages {
+		_ = unpackInto(&one, m.Data, want, func(k key, next *Record) { // the rest of a torn one is skipped
+			switch {
+			case several[k] != nil || of.calls[k].records > 1:
+				add(m.Sequence, k, new(*next))
+			case kept(k):
+				f(nil, next)
+			}
+		})
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(several), compareKeys) {
+		if c := several[k]; c.before != nil || kept(k) {
 			f(c.before, c.after)
 		}
 	}
 	return nil
+}
+
+// earlier calls f with the wanted records of a slot, with keys from first to last, in the
+// messages before a tail. It leaves what the tail has of the slot in the index of the slot,
+// so that none of its messages is read twice while calls are counted without a break.
+func (r *Recorder) earlier(ctx context.Context, t *Tail, slot int64, first, last key, want func(key) bool, f found) error {
+	of := t.slots[slot]
+	x, err := r.indexBefore(ctx, t, slot)
+	if err != nil {
+		return err
+	}
+	size := 0
+	if !t.torn {
+		size = x.extend(t.after, t.Until, of.parts)
+	}
+	if size == 0 {
+		if _, err := r.follow(ctx, x, func(key) bool { return false }, nil); err != nil {
+			return err
+		}
+		var reached uint64
+		if reached, size = x.reach(); reached < of.parts[len(of.parts)-1].sequence {
+			return readError(errBehind)
+		}
+	}
+	if size >= indexFrom {
+		r.indexes.put(x, size)
+	}
+	last.increment()
+	parts, _, _ := x.newest(first, last, math.MaxInt)
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.sequence > t.after })
+	n, err := r.read(ctx, x, parts, want, func(sequence uint64, k key, next *Record) {
+		if sequence <= t.after {
+			f(sequence, k, next)
+		}
+	})
+	if err == nil && n < len(parts) { // or they were deleted
+		r.indexes.drop(x)
+		err = readError(errBehind)
+	}
+	return err
+}
+
+// indexBefore returns the index of a slot. A new one is complete up to the tail where the slot
+// begins in the tail, and empty where it does not.
+func (r *Recorder) indexBefore(ctx context.Context, t *Tail, slot int64) (*index, error) {
+	if x := r.indexes.get(slot); x != nil {
+		return x, nil
+	}
+	x := &index{slot: slot}
+	n, err := r.store.read(ctx, slot, 0, 1, func(sequence uint64, _ []byte) {
+		if sequence > t.after {
+			x.last = t.after
+		}
+	})
+	if err == nil && n == 0 {
+		err = errBehind
+	}
+	return x, readError(err)
 }
 
 // LogState is the state of the log that its readers need: when its stream was made, the

@@ -226,6 +226,12 @@ var errTorn = errors.New("it is truncated")
 // unpack calls f with each record of a message whose key is wanted. The record
 // is f's to keep.
 func unpack(data []byte, want func(key) bool, f func(key, *Record)) error {
+	return unpackInto(nil, data, want, f)
+}
+
+// unpackInto is [unpack] with the same record each time, which f may not keep. A nil one is a
+// new one each time.
+func unpackInto(into *Record, data []byte, want func(key) bool, f func(key, *Record)) error {
 	if len(data) == 0 {
 		return errTorn
 	}
@@ -255,7 +261,11 @@ func unpack(data []byte, want func(key) bool, f func(key, *Record)) error {
 		if !want(k) {
 			continue
 		}
-		r := &Record{FrontDoor: writer, State: stateOf(state[0])}
+		r := into
+		if r == nil {
+			r = new(Record)
+		}
+		*r = Record{FrontDoor: writer, State: stateOf(state[0])}
 		one.fields(r, k, flags, base)
 		if one.torn {
 			return errTorn
