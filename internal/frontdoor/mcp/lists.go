@@ -421,18 +421,36 @@ func (ls *lists) send(x *exchange) {
 		l = &v.prompts
 	}
 	n := 0
-	if cursor := x.msg.textParam("cursor"); cursor != "" {
+	cursor, e := x.cursor()
+	if cursor != "" {
 		var ok bool
 		if n, ok = l.page[cursor]; !ok {
-			x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is invalid because the list changed; start again without a cursor."})
-			return
+			e = invalidCursor("The cursor is invalid because the list changed; start again without a cursor.")
 		}
+	}
+	if e != nil {
+		x.fail(e)
+		return
 	}
 	if !x.modern {
 		x.reply([]byte{'{'}, l.pages[n])
 		return
 	}
 	x.reply([]byte(`{"resultType":"complete","ttlMs":`+ttl+`,"cacheScope":"`+ls.scope()+`",`), l.pages[n])
+}
+
+// cursor returns the cursor of a request, "" for none.
+func (x *exchange) cursor() (string, *fault) {
+	value := x.msg.param("cursor")
+	cursor, isText := str(value)
+	if !isText && value != nil && string(value) != "null" {
+		return "", invalidCursor("The cursor is invalid: it is not a string.")
+	}
+	return cursor, nil
+}
+
+func invalidCursor(message string) *fault {
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: message}
 }
 
 // scope says who may share a list: with keys, only those who may ask.

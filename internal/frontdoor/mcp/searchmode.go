@@ -7,7 +7,6 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/format"
-	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/search"
 	"github.com/callyard/callyard/pkg/risk"
@@ -60,8 +59,12 @@ func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 
 // sendSearchTools answers tools/list.
 func (ls *lists) sendSearchTools(x *exchange) {
-	if x.msg.textParam("cursor") != "" {
-		x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is invalid: the list has one page."})
+	cursor, e := x.cursor()
+	if cursor != "" {
+		e = invalidCursor("The cursor is invalid: the list has one page.")
+	}
+	if e != nil {
+		x.fail(e)
 		return
 	}
 	head := "{"
