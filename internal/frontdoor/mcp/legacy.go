@@ -16,7 +16,7 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 		return
 	}
 	if version := r.Header.Get(mcpwire.HeaderProtocolVersion); version != "" && !slices.Contains(mcpwire.Legacy(), version) {
-		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The revision in the header MCP-Protocol-Version is not supported.", status: http.StatusBadRequest})
+		x.fail(unsupportedVersion(version, r.Header))
 		return
 	}
 	if !ep.enter(x, r) {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/scope"
@@ -121,7 +123,9 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	mismatch := func(text string) *fault { return &fault{Code: mcpwire.CodeHeaderMismatch, Message: text} }
 	if msg.request() {
 		switch {
-		case meta.raw == nil || version == "":
+		case version == "" && header != mcpwire.Modern: // a client without _meta has a session, mostly
+			return unsupportedVersion(header, h)
+		case version == "":
 			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaProtocolVersion + "."}
 		case header == "":
 			return mismatch("The header MCP-Protocol-Version is missing.")
@@ -132,8 +136,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		version = header
 	}
 	if version != mcpwire.Modern {
-		data, _ := json.Marshal(map[string]any{"supported": []string{mcpwire.Modern}, "requested": problem.Printable(version, printed)}) // strings only
-		return &fault{Code: mcpwire.CodeUnsupportedVersion, Message: "This protocol revision is not supported.", Data: data}
+		return unsupportedVersion(version, h)
 	}
 	if !msg.request() {
 		return nil
@@ -171,6 +174,21 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		return mismatch("The header Mcp-Name differs from the " + member + " of the request.")
 	}
 	return nil
+}
+
+// unsupportedVersion refuses a protocol version, and says which ones can be used in its place:
+// with a session those that have sessions.
+func unsupportedVersion(version string, h http.Header) *fault {
+	version = problem.Printable(version, printed)
+	supported := []string{mcpwire.Modern}
+	if h.Get(mcpwire.HeaderSessionID) != "" || !mcpwire.IsModern(version) {
+		supported = mcpwire.Legacy()
+	}
+	data, _ := json.Marshal(map[string]any{"supported": supported, "requested": version}) // strings only
+	return &fault{
+		Code: mcpwire.CodeUnsupportedVersion, status: http.StatusBadRequest, Data: data,
+		Message: fmt.Sprintf("The protocol version %q is not supported here; supported: %s.", version, strings.Join(supported, ", ")),
+	}
 }
 
 // printed is how much of a name that a client sent is repeated.
