@@ -158,6 +158,13 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 	return rule, nil
 }
 
+// ByCaller says that the caller itself confirms the call; otherwise people decide. It can
+// change while the call is held, when the policy does.
+func ByCaller(a *ledger.Approval) bool {
+	rule, err := Rule(a)
+	return err == nil && rule.By == risk.ByCaller
+}
+
 // Confirm spends a caller's token: with yes the call goes to the runner at once,
 // without it is denied. attempt names the request: where it could not be said
 // whether Redis gave the token, the same attempt may ask again. The returned

@@ -5,10 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -17,8 +15,6 @@ type HeldCall struct {
 	Index    uint64
 	CustomID string
 	Approval *ledger.Approval
-	// ByCaller says that the caller itself approves, with [Calls.Confirm].
-	ByCaller bool
 }
 
 // Held says how many calls of each of the tenant's batches wait for an approval, as of a moment
@@ -66,8 +62,7 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 	found := approvalsOf(b.o.Ledger, schema.OnlyTenant(who.Tenant), id, func(a *ledger.Approval) bool { return a.State == ledger.Pending })
 	held := make([]HeldCall, 0, len(found))
 	for _, a := range found {
-		rule, err := approval.Rule(a.Approval)
-		held = append(held, HeldCall{Index: a.index, Approval: a.Approval, ByCaller: err == nil && rule.By == risk.ByCaller})
+		held = append(held, HeldCall{Index: a.index, Approval: a.Approval})
 	}
 	slices.SortFunc(held, func(a, b HeldCall) int { return cmp.Compare(a.Index, b.Index) })
 	held = held[:min(most, len(held))]

@@ -99,15 +99,14 @@ func (c *Calls) ConfirmHeld(ctx context.Context, id schema.CallID, confirm bool,
 	return c.o.Durable.Calls.Confirm(ctx, id, confirm, who)
 }
 
-// HeldCall is a call of a batch that waits for an approval.
+// HeldCall is a call of a batch that waits for an approval. With ByCaller, the caller confirms
+// it with [Calls.ConfirmHeld].
 type HeldCall struct {
 	Held
 
 	Index           uint64
 	CustomID        string
 	ArgumentsDigest string
-	// ByCaller says that the caller itself approves, with [Calls.ConfirmHeld].
-	ByCaller bool
 }
 
 // ListHeld returns the calls of a batch of the principal that wait for an approval, in
@@ -122,7 +121,7 @@ func (c *Calls) ListHeld(ctx context.Context, batchID schema.BatchID, who schema
 		held := heldOf(h.Approval)
 		b := h.Approval.Bound()
 		held.Server, held.Tool = b.Server, b.Tool
-		all[i] = HeldCall{Held: *held, Index: h.Index, CustomID: h.CustomID, ArgumentsDigest: b.ArgumentsDigest, ByCaller: h.ByCaller}
+		all[i] = HeldCall{Held: *held, Index: h.Index, CustomID: h.CustomID, ArgumentsDigest: b.ArgumentsDigest}
 	}
 	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
@@ -79,11 +80,14 @@ type Status struct {
 type Held struct {
 	CallID     schema.CallID
 	ApprovalID schema.ApprovalID
-	// Token is the single-use confirmation token, "" where people decide. It is known
-	// here and to the caller, and to nobody else.
+	// Token is the single-use confirmation token of a call that was held just now, "" where
+	// people decide. It is known here and to the caller, and to nobody else.
 	Token  string
 	Server schema.ServerID
 	Tool   string
+	// ByCaller says that the caller itself confirms the call; otherwise people decide, even
+	// about a call with a token: the rule can change while the call is held.
+	ByCaller bool
 	// Level is the risk level, Reasons say why an approval is required.
 	Level   int
 	Reasons []string
@@ -93,6 +97,7 @@ type Held struct {
 func heldOf(a *ledger.Approval) *Held {
 	return &Held{
 		CallID: a.CallID, ApprovalID: a.ID, Server: a.Binding.Server, Tool: a.Binding.Tool, Level: a.Bound().Level, Reasons: a.Reasons, Expires: a.Expires,
+		ByCaller: approval.ByCaller(a),
 	}
 }
 

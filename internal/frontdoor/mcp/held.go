@@ -88,7 +88,7 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	if e != nil || done {
 		return result, e
 	}
-	return hc.result(h, h.Token), nil
+	return hc.undecided(ctx, x, call, requestState{Call: h.CallID, Token: h.Token})
 }
 
 // ask asks the client of a session. The message is empty if the front door shuts down before
@@ -102,6 +102,15 @@ func (hc *heldCalls) ask(ctx context.Context, x *exchange, question []byte) (mes
 		return message{}, nil
 	}
 	return m, err
+}
+
+// valid returns the token of a held call, "" where people decide: the rule may have changed
+// since the token was made.
+func valid(token string, h *calls.Held) string {
+	if h == nil || !h.ByCaller {
+		return ""
+	}
+	return token
 }
 
 // question returns the params of the elicitation by which the client's user approves, nil
@@ -205,36 +214,56 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 		return nil, e
 	}
 	x.setCall(s.ID)
+	if s.State.Ended() {
+		return hc.tasks.end(ctx, x, s)
+	}
 	result, done, e := hc.decide(ctx, x, s.Held, state.Token, get(responses, approvalRequestID))
 	if e != nil || done {
 		return result, e
 	}
-	if question := hc.question(x, s.Held, state.Token, call.Arguments); question != nil {
-		return inputRequired(question, state), nil
+	return hc.undecided(ctx, x, call, state)
+}
+
+// undecided answers for a call that still waits after an answer of the client. It looks at the
+// call again: the answer may have shown that somebody else must decide by now.
+func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Call, state requestState) ([]byte, *fault) {
+	s, e := stored(ctx, hc.calls, x, call, state)
+	switch {
+	case e != nil:
+		return nil, e
+	case s.State.Ended():
+		return hc.tasks.end(ctx, x, s)
+	case s.Held == nil:
+		return nil, foreignState()
+	}
+	state.Token = valid(state.Token, s.Held)
+	if x.modern {
+		if question := hc.question(x, s.Held, state.Token, call.Arguments); question != nil {
+			return inputRequired(question, state), nil
+		}
 	}
 	return hc.result(s.Held, state.Token), nil
 }
 
-// decide acts on what the client's user answered. done is false when that was
-// neither an approval nor a denial.
+// decide acts on what the client's user answered. done is false when that decides nothing: it
+// was neither an approval nor a denial, or an approval that does not count any more.
 func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
-	action := getString(answer, "action")
-	confirmed := string(get(get(answer, "content"), "confirm"))
+	approved, rejected := confirmed(answer)
+	token = valid(token, h)
 	switch {
-	case token == "" && action == "accept":
-		return hc.await(ctx, x, h)
-	case token == "" && action == "decline":
+	case token == "" && rejected:
 		if _, err := hc.calls.Cancel(ctx, h.CallID, x.principal); err != nil {
 			result, e = x.toolFault(err)
 			return result, true, e
 		}
 		return errorResult("The call was withdrawn and will not run.", "callyard/error", nil), true, nil
-	case token == "":
-		return nil, false, nil
-	case action == "accept" && confirmed == "true", action == "accept" && confirmed == "false", action == "decline":
-		approve := action == "accept" && confirmed == "true"
-		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: approve, Principal: x.principal, Attempt: schema.NewID("mcp")})
+	case token == "" && !approved && getString(answer, "action") == "accept":
+		return hc.await(ctx, x, h)
+	case token != "" && (approved || rejected):
+		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: approved, Principal: x.principal, Attempt: schema.NewID("mcp")})
 		switch {
+		case hc.changed(ctx, x, h, err):
+			return nil, false, nil
 		case err != nil && c.CallID != "": // it was confirmed, and this is its end
 			result, e = x.toolFault(err)
 		case err != nil:
@@ -247,6 +276,22 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 		return result, true, e
 	}
 	return nil, false, nil
+}
+
+// confirmed says what the answer to a form decides: an approval, a denial, or nothing.
+func confirmed(answer []byte) (approved, rejected bool) {
+	action, confirm := getString(answer, "action"), string(get(get(answer, "content"), "confirm"))
+	return action == "accept" && confirm == "true", action == "decline" || action == "accept" && confirm == "false"
+}
+
+// changed says that a confirmation was refused because the policy requires more than when the
+// client was asked.
+func (hc *heldCalls) changed(ctx context.Context, x *exchange, h *calls.Held, refusal error) bool {
+	if schema.KindOf(refusal) != schema.KindForbidden {
+		return false
+	}
+	s, err := hc.calls.Get(ctx, h.CallID, x.principal)
+	return err == nil && s.State == schema.StateHeld && s.Held != nil && (s.Held.ByCaller != h.ByCaller || s.Held.Level != h.Level)
 }
 
 // spent answers a token that does not count any more: with the end of its call

@@ -90,6 +90,7 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole
 	case err != nil:
 		return nil, x.faultOf(err)
 	}
+	token = valid(token, s.Held)
 	t := taskView{id: id, status: "working", created: s.Created, updated: s.Created}
 	if s.Held == nil {
 		whole, t.ttl = true, storedFor
@@ -190,7 +191,7 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 	s, err := ts.calls.Get(ctx, callID, x.principal)
 	responses := x.msg.param("inputResponses")
 	answer := get(responses, approvalRequestID)
-	action := getString(answer, "action")
+	approved, rejected := confirmed(answer)
 	switch {
 	case isGone(err), err == nil && s.RecordOnly:
 		return nil, noTask()
@@ -200,14 +201,16 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 		if err := ts.calls.Answer(ctx, callID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
 			return nil, x.faultOf(err)
 		}
-	case s.Held == nil, answer == nil, token == "" && action == "accept", s.State.Ended():
+	case s.Held == nil, s.State.Ended():
 		// Answers to anything else, or after the decision, change nothing.
-	case action == "accept" && string(get(get(answer, "content"), "confirm")) == "true":
+	case approved && valid(token, s.Held) != "":
 		_, err := ts.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: true, Principal: x.principal, Attempt: schema.NewID("mcp"), Async: true})
-		if err != nil && !isGone(err) { // one that was spent before changes nothing
+		// One that was spent before, or that does not count any more, changes nothing:
+		// tasks/get says who decides.
+		if err != nil && !isGone(err) && !ts.held.changed(ctx, x, s.Held, err) {
 			return nil, x.faultOf(err)
 		}
-	default:
+	case rejected:
 		if _, _, e := ts.held.decide(ctx, x, s.Held, token, answer); e != nil {
 			return nil, e
 		}
