@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -80,9 +82,12 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	case x.modern:
 		return inputRequired(question, requestState{Call: h.CallID, Token: h.Token}), nil
 	}
-	m, err := hc.ask(ctx, x, question)
-	if err != nil {
+	m, end, err := hc.ask(ctx, x, h, question)
+	switch {
+	case err != nil:
 		return x.toolFault(schema.AsError(err).WithCall(h.CallID))
+	case end != nil:
+		return hc.tasks.end(ctx, x, end)
 	}
 	result, done, e := hc.decide(ctx, x, h, h.Token, m.result)
 	if e != nil || done {
@@ -91,17 +96,43 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	return hc.undecided(ctx, x, call, requestState{Call: h.CallID, Token: h.Token})
 }
 
-// ask asks the client of a session. The message is empty if the front door shuts down before
-// the answer: the call stays held, and another front door takes the decision.
-func (hc *heldCalls) ask(ctx context.Context, x *exchange, question []byte) (message, error) {
+// ask asks the client of a session about a held call. end is the call where it ended before the
+// client answered: it expired, or somebody else decided. The message is empty if the front door
+// shuts down first: the call stays held, and another front door takes the decision.
+func (hc *heldCalls) ask(ctx context.Context, x *exchange, h *calls.Held, question []byte) (m message, end *calls.Status, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(hc.leaving, cancel)()
-	m, err := x.session.ask(asking, x, mcpwire.MethodElicit, question)
-	if err != nil && asking.Err() != nil && ctx.Err() == nil {
-		return message{}, nil
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if end = hc.untilEnd(asking, x, h.CallID); end != nil {
+			cancel()
+		}
+	})
+	m, err = x.session.ask(asking, x, mcpwire.MethodElicit, question)
+	answered := err == nil
+	cancel()
+	watch.Wait()
+	switch {
+	case answered:
+		return m, nil, nil
+	case end != nil, hc.leaving.Err() != nil && ctx.Err() == nil:
+		return message{}, end, nil
 	}
-	return m, err
+	return message{}, nil, err
+}
+
+// untilEnd waits for the end of a held call; nil where ctx ends first, or it cannot be told.
+func (hc *heldCalls) untilEnd(ctx context.Context, x *exchange, id schema.CallID) *calls.Status {
+	for {
+		s, err := hc.calls.Wait(ctx, id, x.principal, holdFor)
+		switch {
+		case err == nil && s.State.Ended():
+			return s
+		case isGone(err), err != nil && !sleep.For(lookEvery, ctx.Done()), ctx.Err() != nil:
+			return nil
+		}
+	}
 }
 
 // valid returns the token of a held call, "" where people decide: the rule may have changed

@@ -5,9 +5,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -119,10 +123,63 @@ func (f *fabric) unanswered(t *testing.T) (next func() string) {
 	return next
 }
 
+// withdrawn reads the cancellation of the request that unanswered left open.
+func withdrawn(t *testing.T, next func() string) {
+	t.Helper()
+	got := []byte(next())
+	if getString(got, "method") != "notifications/cancelled" || string(get(get(got, "params"), "requestId")) != `"callyard-1"` {
+		t.Fatalf("%s", got)
+	}
+}
+
+func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(f *fabric, h *ledger.Approval) error
+		want string
+	}{
+		"expired": {func(f *fabric, h *ledger.Approval) error {
+			later := approval.New(approval.Options{Ledger: f.Calls.Ledger, Log: f.Log, Now: func() time.Time { return h.Expires.Add(time.Second) }})
+			_, err := later.Reconcile(f.t.Context(), func(string) bool { return true })
+			return err
+		}, `"kind":"expired"`},
+		"canceled over REST": {func(f *fabric, h *ledger.Approval) error {
+			_, err := f.endpoint.o.Calls.Cancel(f.t.Context(), h.CallID, approval.Requester(h))
+			return err
+		}, `"kind":"forbidden"`},
+		"confirmed over REST": {func(f *fabric, h *ledger.Approval) error {
+			if _, err := f.Calls.Desk.ConfirmOwn(f.t.Context(), h.CallID, true, approval.Requester(h)); err != nil {
+				return err
+			}
+			running, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, h.ID, f.Calls.FrontDoor)
+			if err == nil {
+				_, err = f.Calls.Release(f.t.Context(), running)
+			}
+			return err
+		}, `"got":`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openFabric(t, nil)
+			next := f.unanswered(t)
+			held := f.Calls.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State == ledger.Pending })
+			if len(held) != 1 {
+				t.Fatalf("%d held calls", len(held))
+			}
+			if err := c.end(f, held[0]); err != nil {
+				t.Fatal(err)
+			}
+			withdrawn(t, next)
+			if got := next(); !strings.Contains(got, c.want) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
 func TestAFrontDoorThatShutsDownWaitsForNoConfirmation(t *testing.T) {
 	f := openFabric(t, nil)
 	next := f.unanswered(t)
 	f.endpoint.drain()
+	withdrawn(t, next)
 	got := next()
 	about := get(get(get([]byte(got), "result"), "_meta"), "callyard/confirmation")
 	if token := getString(about, "confirmation_id"); token == "" {

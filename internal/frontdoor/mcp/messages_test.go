@@ -100,6 +100,7 @@ func TestAQuestionThatIsOpenWhenTheCallEndsHoldsNothing(t *testing.T) {
 		t.Fatal(got)
 	}
 	f.ends(to, seq)
+	withdrawn(t, next)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}

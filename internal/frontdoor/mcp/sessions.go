@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -234,7 +235,7 @@ func (s *session) wasCanceled(id string, now time.Time) bool {
 }
 
 // ask sends a request to the client, on the stream of the request x, and waits for
-// the answer.
+// the answer. When ctx ends first, it cancels the request.
 func (s *session) ask(ctx context.Context, x *exchange, method string, params []byte) (message, error) {
 	answer := make(chan message, 1)
 	s.mu.Lock()
@@ -256,6 +257,8 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
+		// The client can close what it shows its user; one that left needs no word.
+		_ = x.notify(mcpwire.NotifyCancelled, append(append([]byte(`{"requestId":`), id...), `,"reason":"The answer is not needed any more."}`...))
 		return message{}, schema.Errorf(schema.KindCanceled, "The call was canceled while its client was asked for input.")
 	case <-s.done:
 		return message{}, schema.Errorf(schema.KindCanceled, "The session ended while its client was asked for input.")
