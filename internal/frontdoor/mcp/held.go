@@ -93,7 +93,7 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	if e != nil || done {
 		return result, e
 	}
-	return hc.undecided(ctx, x, call, requestState{Call: h.CallID, Token: h.Token})
+	return hc.undecided(ctx, x, call, requestState{Call: h.CallID, Token: h.Token}, m.result)
 }
 
 // ask asks the client of a session about a held call. end is the call where it ended before the
@@ -248,16 +248,18 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 	if s.State.Ended() {
 		return hc.tasks.end(ctx, x, s)
 	}
-	result, done, e := hc.decide(ctx, x, s.Held, state.Token, get(responses, approvalRequestID))
+	answer := get(responses, approvalRequestID)
+	result, done, e := hc.decide(ctx, x, s.Held, state.Token, answer)
 	if e != nil || done {
 		return result, e
 	}
-	return hc.undecided(ctx, x, call, state)
+	return hc.undecided(ctx, x, call, state, answer)
 }
 
 // undecided answers for a call that still waits after an answer of the client. It looks at the
-// call again: the answer may have shown that somebody else must decide by now.
-func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Call, state requestState) ([]byte, *fault) {
+// call again: the answer may have shown that somebody else must decide by now. A user who closed
+// the question is not asked again: clients retry at once.
+func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Call, state requestState, answer []byte) ([]byte, *fault) {
 	s, e := stored(ctx, hc.calls, x, call, state)
 	switch {
 	case e != nil:
@@ -268,7 +270,7 @@ func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Ca
 		return nil, foreignState()
 	}
 	state.Token = valid(state.Token, s.Held)
-	if x.modern {
+	if x.modern && getString(answer, "action") != "cancel" {
 		if question := hc.question(x, s.Held, state.Token, call.Arguments); question != nil {
 			return inputRequired(question, state), nil
 		}

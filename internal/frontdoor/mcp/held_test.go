@@ -88,6 +88,23 @@ func TestAHeldCallThatIsRefusedNeverRuns(t *testing.T) {
 	}
 }
 
+func TestAUserWhoClosesTheQuestionIsNotAskedAgain(t *testing.T) {
+	f := openFabric(t, nil)
+	before := f.Worker.Count()
+	state := getString([]byte(f.callAs(canForms, "/mcp/risky", "echo", `{}`, "").result(t)), "requestState")
+	closed := fmt.Sprintf(`,"inputResponses":{"approval":{"action":"cancel"}},"requestState":%q`, state)
+	got := []byte(f.callAs(canForms, "/mcp/risky", "echo", `{}`, closed).result(t))
+	token := getString(get(get(got, "_meta"), "callyard/confirmation"), "confirmation_id")
+	if getString(got, "resultType") != "complete" || token == "" || f.Worker.Count() != before {
+		t.Errorf("%s", got)
+	}
+	// The call waits, and can still be approved.
+	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
+	if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, again).result(t); !strings.Contains(got, `"got":`) {
+		t.Error(got)
+	}
+}
+
 func TestAHeldCallAsksALegacyClientWhileItWaits(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/risky", canForms)
