@@ -150,11 +150,12 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		return nil, x.faultOf(err)
 	}
 	text := e.Detail
-	if len(e.Faults) > 1 {
+	// The detail has the message of the first fault alone, and not where it is.
+	if len(e.Faults) > 1 || len(e.Faults) == 1 && e.Faults[0].Pointer != "" {
 		var all strings.Builder
 		all.WriteString(text)
 		for _, f := range e.Faults {
-			all.WriteString("\n" + f.Pointer + ": " + f.Message)
+			all.WriteString("\n" + strings.TrimPrefix(f.Pointer+": ", ": ") + f.Message)
 		}
 		text = all.String()
 	}
