@@ -149,7 +149,7 @@ func valid(token string, h *calls.Held) string {
 // otherwise people decide on a page.
 func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, arguments []byte) []byte {
 	asks := get(x.capabilities(), "elicitation")
-	if !isObject(asks) {
+	if !isObject(asks) || !x.modern && !x.res.streams { // a session is asked in an event
 		return nil
 	}
 	byURL := capable(asks, "url")

@@ -204,6 +204,16 @@ func TestAFrontDoorThatShutsDownWaitsForNoConfirmation(t *testing.T) {
 	}
 }
 
+func TestAHeldCallTellsASessionThatReadsNoEventsWhatToDo(t *testing.T) {
+	f := openFabric(t, nil)
+	r := f.enter("/mcp/risky", canForms).request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
+	r.Header.Set("Accept", "application/json")
+	got := f.send(r).result(t)
+	if token := getString(get(get([]byte(got), "_meta"), "callyard/confirmation"), "confirmation_id"); token == "" || !strings.Contains(got, "POST /confirmations/"+token) {
+		t.Error(got)
+	}
+}
+
 func TestAHeldCallTellsAClientThatCannotBeAskedWhatToDo(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/risky", `{}`)
