@@ -59,7 +59,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		if err == nil && held.Run {
 			gone, leave := context.WithCancel(h.l.life.gone)
 			leave() // its end is copied, nobody waits for it
-			_, _ = h.l.o.Release(gone, held.Approval)
+			_, _ = h.l.o.Release(gone, held.Approval, nil)
 		}
 		it.forget()
 		h.watchEnd(it) // it may have ended before it was watched

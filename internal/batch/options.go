@@ -28,8 +28,8 @@ type Options struct {
 	Ledger *ledger.Ledger
 	Desk   *approval.Desk
 	// Release runs a call whose approval this front door has claimed; when ctx has
-	// ended it does not wait for the end.
-	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	// ended it does not wait for the end. Batches have no use for progress.
+	Release func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error)
 	// Quota limits how much of a principal's may wait; without it nothing does.
 	Quota *quota.Quota
 	// ID is this front door.

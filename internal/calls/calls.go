@@ -22,10 +22,11 @@ type Options struct {
 	Chain *execution.Chain
 	// Desk and Ledger hold calls that need an approval, and Release runs one that
 	// FrontDoor has claimed: when its context ends it returns, and the call continues.
+	// progress, unless nil, takes its progress as [schema.Call].Progress does.
 	// Without them nothing is held.
 	Desk    *approval.Desk
 	Ledger  *ledger.Ledger
-	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	Release func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error)
 	// Durable runs durable calls; nil: none are accepted.
 	Durable *batch.Runner
 	// Records is the execution log; nil: calls are not listed.
@@ -180,7 +181,7 @@ func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome
 		c.runWithout(ctx, h.Approval)
 		return Outcome{Accepted: &Accepted{CallID: id}}, nil
 	}
-	res, err := c.o.Release(ctx, h.Approval)
+	res, err := c.o.Release(ctx, h.Approval, r.Call.Progress)
 	if err != nil {
 		return Outcome{}, schema.AsError(err).WithCall(id)
 	}
@@ -191,7 +192,7 @@ func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome
 func (c *Calls) runWithout(ctx context.Context, a *ledger.Approval) {
 	gone, leave := context.WithCancel(ctx)
 	leave()
-	_, _ = c.o.Release(gone, a) // its end is stored with the approval
+	_, _ = c.o.Release(gone, a, nil) // its end is stored with the approval
 }
 
 // Await waits until an accepted call of the principal has ended or is suspended. When ctx

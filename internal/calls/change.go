@@ -24,6 +24,9 @@ type Confirmation struct {
 	Replay  bool
 	// Async says that the caller does not wait for the result.
 	Async bool
+	// Progress takes the progress of the call while the caller waits, as [schema.Call].Progress
+	// does; nil: nobody wants it.
+	Progress func(params []byte)
 }
 
 // Confirmed is what came of a confirmation.
@@ -62,7 +65,7 @@ func (c *Calls) Confirm(ctx context.Context, q Confirmation) (Confirmed, error) 
 		c.runWithout(ctx, a)
 		return done, nil
 	}
-	if done.Result, err = c.o.Release(ctx, a); err != nil {
+	if done.Result, err = c.o.Release(ctx, a, q.Progress); err != nil {
 		return done, schema.AsError(err).WithCall(a.CallID)
 	}
 	return done, nil

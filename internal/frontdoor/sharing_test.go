@@ -59,6 +59,7 @@ func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		}
 		if tool == "slow" {
 			<-h.slow
+			h.l.Progress(to, seq, []byte(`{"progressToken":1,"progress":1}`))
 		}
 		h.now.Add(-1)
 		if strings.HasPrefix(secret, "secret-error") {

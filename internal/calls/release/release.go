@@ -137,7 +137,7 @@ func (r *Runner) claimAll() {
 		}
 		r.work.Go(func() {
 			defer func() { <-r.slots }()
-			_, err := r.run(claimed, schema.Trace{})
+			_, err := r.run(claimed, schema.Trace{}, nil)
 			if err != nil {
 				r.o.Log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
 			}
@@ -147,7 +147,8 @@ func (r *Runner) claimAll() {
 
 // Run runs a call that this front door has claimed, and returns its result. The call
 // continues when ctx ends, and its result is kept; the error is then of KindCanceled.
-func (r *Runner) Run(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
+// progress, unless nil, takes the progress of the call, also after that.
+func (r *Runner) Run(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
 		err error
@@ -155,7 +156,7 @@ func (r *Runner) Run(ctx context.Context, a *ledger.Approval) (*schema.Result, e
 	ended := make(chan end, 1)
 	parent := telemetry.Carried(ctx)
 	r.work.Go(func() {
-		res, err := r.run(a, parent)
+		res, err := r.run(a, parent, progress)
 		ended <- end{res, err}
 	})
 	select {
@@ -168,7 +169,7 @@ func (r *Runner) Run(ctx context.Context, a *ledger.Approval) (*schema.Result, e
 
 // run runs a call that was approved, as work below parent where that is set. Its span
 // links to the request that asked for the call.
-func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, error) {
+func (r *Runner) run(a *ledger.Approval, parent schema.Trace, progress func(params []byte)) (*schema.Result, error) {
 	// A drain waits for this: the call has its own time.
 	ctx := context.WithoutCancel(r.ctx)
 	call, err := r.callOf(ctx, a)
@@ -190,6 +191,7 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, e
 	} else {
 		rec := namedOf(a)
 		rec.Decision = risk.Held
+		call.Progress = progress
 		res, err = r.o.Chain.Run(ctx, call, &rec)
 	}
 	r.work.Go(func() { r.record(a, res, err) })

@@ -123,8 +123,8 @@ func (f *Fabric) openCalls(ctx context.Context, o Options) {
 	gate := admission.NewGate(admission.Options{Catalog: counting{f.Catalog, o.Counted}, Limits: o.Limits, Policy: o.Policy})
 	chain := execution.New(execution.Options{Gate: gate, Router: f.Router, Metrics: f.Metrics, Desk: desk, Records: recorder, Quota: limit})
 	t.Cleanup(f.releases.Wait)
-	release := func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
-		return f.release(ctx, desk, chain, a)
+	release := func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error) {
+		return f.release(ctx, desk, chain, a, progress)
 	}
 	runner, err := batch.Open(ctx, batch.Options{Store: store, Gate: gate, Chain: chain, Catalog: f.Catalog, Router: f.Router, Ledger: book, Desk: desk, Release: release, ID: id, Log: f.Log})
 	must(t, err)
@@ -140,7 +140,7 @@ func (f *Fabric) openCalls(ctx context.Context, o Options) {
 }
 
 // release runs an approved call; when ctx ends it returns, and the call continues.
-func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execution.Chain, a *ledger.Approval) (*schema.Result, error) {
+func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execution.Chain, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
 		err error
@@ -153,6 +153,7 @@ func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execut
 			done <- end{nil, err}
 			return
 		}
+		call.Progress = progress
 		res, err := chain.Run(gone, call, nil)
 		if _, finishErr := desk.Finish(gone, schema.DefaultTenant, a.ID, res, err); finishErr != nil {
 			res, err = nil, finishErr

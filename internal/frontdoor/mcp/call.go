@@ -197,6 +197,33 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	}
 }
 
+// passProgress returns what takes the progress of a call of this request until stop is called,
+// which sends what is left; nil where the client wants none.
+func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
+	if x.meta.token == nil || !x.res.streams {
+		return nil, func() {}
+	}
+	words, over := make(chan notification, progressWaiting), make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			select {
+			case w := <-words:
+				_ = x.say(w) // the context of the request says that the client left
+			case <-over:
+				for len(words) > 0 {
+					_ = x.say(<-words)
+				}
+				return
+			}
+		}
+	})
+	return func(params []byte) { sse.Offer(words, notification{params: params}) }, func() {
+		close(over)
+		wait.Wait()
+	}
+}
+
 func (x *exchange) say(w notification) error {
 	if w.method == "" {
 		return x.progress(w.params)

@@ -293,7 +293,9 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 	case token == "" && !approved && getString(answer, "action") == "accept":
 		return hc.await(ctx, x, h)
 	case token != "" && (approved || rejected):
-		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: approved, Principal: x.principal, Attempt: schema.NewID("mcp")})
+		progress, stop := x.passProgress()
+		defer stop()
+		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: approved, Principal: x.principal, Attempt: schema.NewID("mcp"), Progress: progress})
 		switch {
 		case hc.changed(ctx, x, h, err):
 			return nil, false, nil

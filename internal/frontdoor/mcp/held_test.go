@@ -169,7 +169,7 @@ func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
 			}
 			running, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, h.ID, f.Calls.FrontDoor)
 			if err == nil {
-				_, err = f.Calls.Release(f.t.Context(), running)
+				_, err = f.Calls.Release(f.t.Context(), running, nil)
 			}
 			return err
 		}, `"got":`},

@@ -42,7 +42,7 @@ func (f *fabric) agree(id schema.ApprovalID) {
 	}
 	running, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, id, f.Calls.FrontDoor)
 	if err == nil {
-		_, err = f.Calls.Release(f.t.Context(), running)
+		_, err = f.Calls.Release(f.t.Context(), running, nil)
 	}
 	if err != nil {
 		f.t.Fatal(err)

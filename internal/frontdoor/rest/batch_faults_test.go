@@ -115,7 +115,7 @@ func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.Calls.Release(f.t.Context(), a)
+		_, err := f.Calls.Release(f.t.Context(), a, nil)
 		done <- err
 	}()
 	return done
