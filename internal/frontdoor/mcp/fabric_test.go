@@ -239,6 +239,7 @@ var definitions = schema.Definitions{
 	Tools: frontdoortest.Tools(
 		`{"name":"ask","inputSchema":{"type":"object"}}`,
 		`{"name":"ask-two","inputSchema":{"type":"object"}}`,
+		`{"name":"ask-page","inputSchema":{"type":"object"}}`,
 		`{"name":"stamped","inputSchema":{"type":"object"}}`,
 		`{"name":"header","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`,
 		`{"name":"wärme 温度","inputSchema":{"type":"object"}}`,
@@ -288,6 +289,12 @@ func answerCall(w *frontdoortest.Worker, f *bus.CallFrame, to bus.ReplyTo) bool 
 			break
 		}
 		result(`{"resultType":"input_required","inputRequests":{"q1":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"big":{"type":"array","items":{"type":"string"}}}}}}},"requestState":"s-1"}`)
+	case "ask-page":
+		if strings.Contains(string(f.Extra), `"inputResponses"`) {
+			result(fmt.Sprintf(`{"content":[],"extra":%s}`, f.Extra))
+			break
+		}
+		result(`{"resultType":"input_required","inputRequests":{"p1":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/a","message":"Open it"}}}}`)
 	case "ask-two":
 		switch extra := string(f.Extra); {
 		case !strings.Contains(extra, `"inputResponses"`):

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/problem"
@@ -57,6 +58,11 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		}
 		if !isObject(params) {
 			params = []byte(`{}`)
+		}
+		if method == mcpwire.MethodElicit && getString(params, "mode") == "url" && get(params, "elicitationId") == nil {
+			// Revision 2025-11-25 requires the id, which the modern era does not have.
+			open := slices.Clone(params[:len(params)-1])
+			params = append(appendMember(open, "elicitationId", quote(string(callID)+"."+id)), '}')
 		}
 		m, err := x.session.ask(ctx, x, method, params)
 		switch {
