@@ -282,7 +282,8 @@ func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Ca
 // was neither an approval nor a denial, or an approval that does not count any more.
 func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
 	approved, rejected := confirmed(answer)
-	token = valid(token, h)
+	given := token
+	token = valid(given, h)
 	switch {
 	case token == "" && rejected:
 		if _, err := hc.calls.Cancel(ctx, h.CallID, x.principal); err != nil {
@@ -290,7 +291,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 			return result, true, e
 		}
 		return errorResult("The call was withdrawn and will not run.", "callyard/error", nil), true, nil
-	case token == "" && !approved && getString(answer, "action") == "accept":
+	case given == "" && getString(answer, "action") == "accept": // the user was sent to the page
 		return hc.await(ctx, x, h)
 	case token != "" && (approved || rejected):
 		progress, stop := x.passProgress()

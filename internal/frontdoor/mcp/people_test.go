@@ -126,8 +126,8 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
 	// Neither a cancelled question nor no answer is a decision.
-	for _, responses := range []string{`{}`, `{"approval":{"action":"cancel"}}`} {
-		if got := (<-f.comeBack(`{}`, state, responses)).result(t); !strings.Contains(got, `"resultType":"input_required"`) {
+	for responses, want := range map[string]string{`{}`: `"resultType":"input_required"`, `{"approval":{"action":"cancel"}}`: `"requires_confirmation":true`} {
+		if got := (<-f.comeBack(`{}`, state, responses)).result(t); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", responses, got)
 		}
 	}
