@@ -62,12 +62,21 @@ func (l *nativeLink) send(r *Running) bool {
 	}
 	return s.begin(l.ctx, r, l.run, func(ctx context.Context, _ context.CancelFunc, id int64) {
 		l.running.Add(1)
-		o := l.exchange(ctx, r.req)
-		l.running.Add(-1) // before the place is free for the next call
-		if s.take(id) != nil {
-			s.answered(r)
-			r.end(o)
-		}
+		returned, o := false, Outcome{}
+		// Deferred, because a function may end its goroutine: that runs deferred functions only.
+		defer func() {
+			if !returned {
+				l.s.pool.log.Error("a tool ended its goroutine", "tool", r.req.Name, "call", r.req.CallID)
+				o = Outcome{Body: native.Exited().Body, Alone: true, ToolError: true, Started: true}
+			}
+			l.running.Add(-1) // before the place is free for the next call
+			if s.take(id) != nil {
+				s.answered(r)
+				r.end(o)
+			}
+		}()
+		o = l.exchange(ctx, r.req)
+		returned = true
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -183,6 +184,21 @@ func TestAFunctionThatIgnoresItsContextKeepsItsPlace(t *testing.T) {
 		t.Errorf("the next call: %v", err)
 	}
 	close(release)
+}
+
+func TestAFunctionThatEndsItsGoroutineFailsAndGivesItsPlaceBack(t *testing.T) {
+	s := NewServer("ending", InFlight(1))
+	Tool(s, "end", "Ends its goroutine, as FailNow does.", func(context.Context, struct{}) (string, error) {
+		runtime.Goexit()
+		return "", nil
+	})
+	f := open(t, s)
+	for range 2 {
+		r, err := f.Call(t.Context(), "ending", "end", nil)
+		if err != nil || !r.ToolError || !strings.Contains(string(r.Body), "it ended its goroutine") {
+			t.Fatalf("got %v, %v", r, err)
+		}
+	}
 }
 
 func TestAnMCPServerOfTheProgramIsServed(t *testing.T) {

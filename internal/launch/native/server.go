@@ -202,6 +202,11 @@ func Failed(text string) Result {
 	return Result{Body: append(b, `}],"isError":true}`...), IsError: true}
 }
 
+// Exited returns the result of a tool that ended its goroutine.
+func Exited() Result {
+	return Failed("The tool failed: it ended its goroutine (runtime.Goexit), as FailNow and Fatal of package testing do. Return an error instead.")
+}
+
 // Structured returns a result with structuredContent and, as the specification asks for,
 // the same JSON as text. object is a JSON object.
 func Structured(object json.RawMessage) Result {
