@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
@@ -180,14 +181,28 @@ func (d *deriver) of(t reflect.Type) (*schema, error) {
 		return d.body(t)
 	}
 	if d.names[t] == "" {
-		name := t.Name()
+		plain := definitionName(t)
+		name := plain
 		for i := 2; d.taken[name]; i++ {
-			name = t.Name() + strconv.Itoa(i)
+			name = plain + strconv.Itoa(i)
 		}
 		d.names[t], d.taken[name] = name, true
 		d.waiting = append(d.waiting, t)
 	}
 	return &schema{Ref: "#/$defs/" + d.names[t]}, nil
+}
+
+// definitionName returns a name for a type in $defs. The name of a generic type holds the
+// import paths of its arguments, and a slash or a bracket in a reference means something else.
+func definitionName(t reflect.Type) string {
+	return strings.Map(func(r rune) rune {
+		if r < 'a' || r > 'z' {
+			if (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
+				return '_'
+			}
+		}
+		return r
+	}, t.Name())
 }
 
 func orNull(s *schema) *schema {

@@ -295,6 +295,27 @@ func TestSchemasOfRecursiveTypesUseReferences(t *testing.T) {
 	}
 }
 
+type chain[T any] struct {
+	Value T         `json:"value"`
+	Next  *chain[T] `json:"next,omitempty"`
+}
+
+type größe struct {
+	Inner *größe `json:"inner,omitempty"`
+}
+
+func TestSchemasOfRecursiveTypesWithAnyNameCanBeUsed(t *testing.T) {
+	for _, in := range []reflect.Type{reflect.TypeFor[chain[base]](), reflect.TypeFor[chain[chain[int]]](), reflect.TypeFor[größe]()} {
+		raw, err := schemaFor(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := validate.Compile(raw); err != nil {
+			t.Errorf("%s: %v: %s", in, err, raw)
+		}
+	}
+}
+
 func TestTypesThatJSONCannotHoldAreRefused(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[struct{ C chan int }](), reflect.TypeFor[struct{ F func() }](), reflect.TypeFor[struct{ C complex128 }](),
