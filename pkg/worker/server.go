@@ -134,7 +134,8 @@ func OpenWorld() Option { return native.OpenWorld(true) }
 // Title sets the name of the tool that people see.
 func Title(title string) Option { return native.Title(title) }
 
-// InputSchema replaces the JSON Schema that is derived from the type of the arguments.
+// InputSchema replaces the JSON Schema that is derived from the type of the arguments. It must
+// have "type": "object".
 func InputSchema(schema []byte) Option { return native.InputSchema(schema) }
 
 // Result is a result that the tool writes itself; see [Text] and [Structured].
@@ -166,6 +167,9 @@ func Tool[In, Out any](s *Server, name, description string, f func(ctx context.C
 	t, err := native.Typed(name, description, func(ctx context.Context, c *native.Call, in In) (Out, error) {
 		return f(withCall(ctx, c), in)
 	}, options...)
+	if f == nil {
+		err = fmt.Errorf("tool %q has no function", name)
+	}
 	if err == nil && s.native == nil {
 		err = fmt.Errorf("tool %q cannot be added: the tools are those of an MCP server", name)
 	}
@@ -192,6 +196,10 @@ func (s *Server) Remove(names ...string) {
 func Methods(s *Server, receiver any, descriptions map[string]string, options ...Option) {
 	if s.native == nil {
 		s.fault(errors.New("methods cannot be added: the tools are those of an MCP server"))
+		return
+	}
+	if receiver == nil {
+		s.fault(errors.New("methods cannot be added: the receiver is nil"))
 		return
 	}
 	v := reflect.ValueOf(receiver)

@@ -201,6 +201,20 @@ func TestAFunctionThatEndsItsGoroutineFailsAndGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
+func TestArgumentsOfAnyTypeAreAnObject(t *testing.T) {
+	s := NewServer("open")
+	Tool(s, "raw", "Returns its arguments.", func(_ context.Context, in json.RawMessage) (string, error) { return string(in), nil })
+	Tool(s, "any", "Returns its arguments.", func(_ context.Context, in any) (any, error) { return in, nil })
+	f := open(t, s)
+	tools, err := f.Tools(t.Context(), "mcp")
+	if err != nil || strings.Count(string(tools), `"inputSchema":{"type":"object"}`) != 2 {
+		t.Errorf("the definitions: %s, %v", tools, err)
+	}
+	if r, err := f.Call(t.Context(), "open", "raw", []byte(`{"a":1}`)); err != nil || !strings.Contains(string(r.Body), `{\"a\":1}`) {
+		t.Errorf("got %v, %v", r, err)
+	}
+}
+
 func TestAnMCPServerOfTheProgramIsServed(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.2.3"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "Adds a note.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
@@ -257,11 +271,16 @@ func TestFaultsOfRegistrationsAreReportedTogether(t *testing.T) {
 	Tool(s, "g", "", func(context.Context, struct{}) (string, error) { return "", nil })
 	Tool(s, "g", "", func(context.Context, struct{}) (string, error) { return "", nil })
 	Methods(s, &cart{}, map[string]string{"None": ""})
+	Methods(s, nil, map[string]string{"Total": ""})
+	Tool[price, offer](s, "nothing", "", nil)
+	Tool(s, "number", "", func(context.Context, int) (string, error) { return "", nil })
+	Tool(s, "own", "", func(context.Context, struct{}) (string, error) { return "", nil }, InputSchema([]byte(`{"type":"array"}`)))
 	_, err := Local(s)
 	if err == nil {
 		t.Fatal("no fault was found")
 	}
-	for _, part := range []string{"its name holds", "chan int", `tool "g" already`, "no exported method None", "7 is not a risk level", "InFlight must be"} {
+	for _, part := range []string{"its name holds", "chan int", `tool "g" already`, "no exported method None", "7 is not a risk level", "InFlight must be",
+		"the receiver is nil", `tool "nothing" has no function`, `tool "number": the type of its arguments is int, and MCP requires a JSON object`, `tool "own": its InputSchema is not a JSON Schema with "type": "object"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the report lacks %q: %v", part, err)
 		}

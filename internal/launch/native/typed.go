@@ -108,7 +108,15 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 		if err != nil {
 			return nil, 0, fmt.Errorf("tool %q: the type of its arguments has no JSON schema: %w", name, err)
 		}
+		if string(schema) == "{}" { // any, or a type that reads its own JSON
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		if !describesObject(schema) {
+			return nil, 0, fmt.Errorf("tool %q: the type of its arguments is %s, and MCP requires a JSON object; take a struct, or a map with string keys", name, in)
+		}
 		d.InputSchema = schema
+	} else if !describesObject(d.InputSchema) {
+		return nil, 0, fmt.Errorf(`tool %q: its InputSchema is not a JSON Schema with "type": "object", which MCP requires`, name)
 	}
 	kind, err := d.output(out)
 	if err != nil {
@@ -119,6 +127,15 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 		return nil, 0, fmt.Errorf("tool %q: encoding its definition: %w", name, err)
 	}
 	return raw, kind, nil
+}
+
+// describesObject says that a schema has the type "object". MCP clients refuse the whole list of
+// a server with a tool whose inputSchema has not.
+func describesObject(schema json.RawMessage) bool {
+	var root struct {
+		Type any `json:"type"`
+	}
+	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
 }
 
 // Must returns the tool, or panics where there is an error: for tools whose types are
