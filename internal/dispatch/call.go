@@ -35,8 +35,8 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
 		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
-			if l, err = rt.anybody(), nil; call.Chosen != nil {
-				l, err = nil, rt.fullError(0)
+			if l, err = rt.anybody(r.unready(call.Server)), nil; call.Chosen != nil {
+				l, err = nil, l.route.fullError(0)
 			}
 		}
 		if err != nil {

@@ -19,6 +19,8 @@ type route struct {
 	waiting queue
 	todo    todo
 	pace    average // time for one call, over all workers
+
+	unready string // see anybody; never changed
 }
 
 // lane is one worker's slots for one server. Its fields are guarded by the
@@ -116,9 +118,10 @@ func (r *route) pickLocked(now time.Time, avoid map[schema.WorkerID]bool, k kind
 	return best.lane
 }
 
-// anybody returns a lane of its own for a call that goes to whoever hears it.
-func (r *route) anybody() *lane {
-	return &lane{route: &route{server: r.server, limits: r.limits}, worker: anyWorker, inFlight: 1, bulk: 1, slots: 1}
+// anybody returns a lane of its own for a call that goes to whoever hears it. unready says why
+// no known worker takes it, "" if that is not known.
+func (r *route) anybody(unready string) *lane {
+	return &lane{route: &route{server: r.server, limits: r.limits, unready: unready}, worker: anyWorker, inFlight: 1, bulk: 1, slots: 1}
 }
 
 // release gives the slot of l back and hands it to the call whose turn it is.

@@ -356,6 +356,24 @@ func (r *Router) lookup(server schema.ServerID) *route {
 	return rt
 }
 
+// unready returns the error of a live worker that has the server and cannot run it, "" if there is
+// none: of several workers, that of the first by name.
+func (r *Router) unready(server schema.ServerID) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var of schema.WorkerID
+	reason := ""
+	for id, w := range r.workers {
+		for i := range w.announced.Servers {
+			s := &w.announced.Servers[i]
+			if s.ID == server && s.State != schema.StateInitialized && s.Error != "" && (of == "" || id < of) {
+				of, reason = id, s.Error
+			}
+		}
+	}
+	return reason
+}
+
 func (r *Router) worker(id schema.WorkerID) *worker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -267,6 +268,22 @@ func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
 		t.Errorf("got %+v, %v", res, err)
 	}
 	w.l.Withdraw("s")
+}
+
+func TestARefusalNamesTheErrorOfAServerThatNoWorkerCanRun(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	r.SetWorker(&schema.Worker{ID: "b", Servers: []schema.Server{{ID: "s", State: schema.StateError, Error: "It exited with code 3."}}})
+	r.SetWorker(&schema.Worker{ID: "a", Servers: []schema.Server{{ID: "s", State: schema.StateStarting, Error: "No program is attached."}, {ID: "other", State: schema.StateError, Error: "Other."}}})
+	_, err := r.Do(context.Background(), call(false))
+	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || !strings.HasPrefix(e.Detail, `Server "s" is not ready: No program is attached; the call did not start.`) {
+		t.Errorf("got %+v", err)
+	}
+	r.RemoveWorker("a")
+	r.RemoveWorker("b")
+	if _, err := r.Do(context.Background(), call(false)); !strings.HasPrefix(schema.AsError(err).Detail, `No live worker runs server "s"`) {
+		t.Errorf("without workers: %v", err)
+	}
 }
 
 func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -132,6 +133,9 @@ func (r *route) fullErrorLocked(wait time.Duration) error {
 	e := schema.Errorf(schema.KindUnavailable, "All slots of server %q are in use and %d calls are waiting; the call did not start. Try again later, or add workers or sessions.", r.server, n)
 	if !r.hasOpenLocked(nil) {
 		e = schema.Errorf(schema.KindUnavailable, "No live worker runs server %q at the moment; the call did not start. Try again later, or check GET /workers.", r.server)
+		if r.unready != "" {
+			e = schema.Errorf(schema.KindUnavailable, "Server %q is not ready: %s; the call did not start. Try again later, or check GET /servers.", r.server, strings.TrimSuffix(r.unready, "."))
+		}
 	}
 	e.Retryable = true
 	e.RetryAfter = max(time.Second, wait, expected(n, r.slotsLocked(), r.pace)).Round(time.Second)
