@@ -80,6 +80,25 @@ func TestSetsAreMadeChangedAndRemovedUnderTheirETags(t *testing.T) {
 	}
 }
 
+func TestTheMemberOfASetWithAWrongTypeIsNamed(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	for body, want := range map[string]string{
+		`{"include":"x"}`:                               "include must be an array, not string.",
+		`{"include":[{"server":1}]}`:                    "include.server must be a string, not number.",
+		`{"include":[{"max_risk_level":"1"}]}`:          "include.max_risk_level must be an integer, not string.",
+		`{"include":[{"read_only":"yes"}]}`:             "include.read_only must be true or false, not string.",
+		`{"include":[{}],"names":[]}`:                   "names must be an object, not array.",
+		`{"include":[{}],"description":{"a":"b"}}`:      "description must be a string, not object.",
+		`{"include":[{"server":"demo","servers":"x"}]}`: `unknown field "servers"`,
+	} {
+		got := f.do("PUT", "/sets/typed", body)
+		if got.status != 400 || !strings.Contains(problemOf(t, got).Detail, "The set cannot be read: "+want) {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+}
+
 func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

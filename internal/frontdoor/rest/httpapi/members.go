@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -89,6 +91,44 @@ func BadMember(name, want string, args ...any) error {
 	e := schema.Errorf(schema.KindInvalidRequest, "The member %s must be %s.", name, want)
 	e.Faults = []schema.Fault{{Pointer: Pointer(name), Message: "must be " + want}}
 	return e
+}
+
+// Decode reads body into v and refuses members that v has no field for. what names the body in the
+// error, as in "set". The member of a wrong type is named with the JSON type that it must have.
+func Decode(body []byte, what string, v any) error {
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	err := strict.Decode(v)
+	if err == nil {
+		return nil
+	}
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) || mismatch.Field == "" {
+		return schema.Errorf(schema.KindInvalidRequest, "The %s cannot be read: %s.", what, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The %s cannot be read: %s must be %s, not %s.", what, mismatch.Field, jsonType(mismatch.Type), mismatch.Value)
+	e.Faults = []schema.Fault{{Pointer: "/" + strings.ReplaceAll(mismatch.Field, ".", "/"), Message: "must be " + jsonType(mismatch.Type)}}
+	return e
+}
+
+// jsonType is the JSON value that a type of Go is decoded from.
+func jsonType(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "an integer"
 }
 
 // SortFaults orders faults by where they are.

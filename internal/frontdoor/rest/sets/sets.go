@@ -1,9 +1,7 @@
 package sets
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -220,10 +218,8 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, 
 	if _, err := httpapi.ReadObject(body, definitionMost, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
 		return set, err
 	}
-	strict := json.NewDecoder(bytes.NewReader(body))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&set); err != nil {
-		return set, schema.Errorf(schema.KindInvalidRequest, "The set cannot be read: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	if err := httpapi.Decode(body, "set", &set); err != nil {
+		return set, err
 	}
 	name := r.PathValue("name")
 	if set.Name != "" && set.Name != name {

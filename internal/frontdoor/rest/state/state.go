@@ -1,9 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -156,10 +154,8 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 		return nil, err
 	}
 	var file FabricState
-	strict := json.NewDecoder(bytes.NewReader(body))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&file); err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The state cannot be read: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	if err := httpapi.Decode(body, "state", &file); err != nil {
+		return nil, err
 	}
 	if file.Format != formatV1 {
 		return nil, httpapi.BadMember("format", "%q", formatV1)
