@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -23,7 +24,10 @@ type Server struct {
 	name   string
 	served worker.Served
 	native *native.Server // nil for an MCP server
-	faults []error
+
+	mu     sync.Mutex
+	faults []error      // before it is served
+	log    *slog.Logger // once it is served
 }
 
 // ServerOption describes a server.
@@ -81,7 +85,12 @@ func NewServer(name string, options ...ServerOption) *Server {
 		s.fault(err)
 		return s
 	}
-	s.served.Session.Native = func(log *slog.Logger) (*native.Server, func(), error) { return s.native, nil, nil }
+	s.served.Session.Native = func(log *slog.Logger) (*native.Server, func(), error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.log = log
+		return s.native, nil, nil
+	}
 	// One session serves all callers, with all places.
 	s.served.Session.Sessions = 1
 	return s
@@ -90,7 +99,15 @@ func NewServer(name string, options ...ServerOption) *Server {
 // Name returns the server's id in the fleet.
 func (s *Server) Name() string { return s.name }
 
+// fault collects a fault of a registration. Nobody asks for it once the server is served: it then
+// goes to the log.
 func (s *Server) fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log != nil {
+		s.log.Error("a tool was not added", "server", s.name, "error", err.Error())
+		return
+	}
 	s.faults = append(s.faults, fmt.Errorf("server %q: %w", s.name, err))
 }
 
@@ -160,6 +177,9 @@ func Failed(text string) Result { return native.Failed(text) }
 // with an outputSchema, a string becomes text, a [Result] is used as it is, and any other
 // type becomes the member "result" of structuredContent. An error, and a panic, is a
 // result with isError.
+//
+// A fault of a registration is returned by [Worker.Run] and [Local]; once the server is
+// served, it is logged and the tool is not added.
 //
 // f is called from several goroutines at once. It should return when ctx ends, which is
 // when the caller cancels or the call times out.

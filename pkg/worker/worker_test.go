@@ -1,13 +1,16 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -316,6 +319,23 @@ func TestToolsMayComeAndGo(t *testing.T) {
 		if got := <-told; got != want {
 			t.Errorf("told was %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAFaultOfARegistrationOnAServedServerIsLogged(t *testing.T) {
+	log := &bytes.Buffer{}
+	s := prices()
+	f := open(t, s, LocalLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))))
+	var adding sync.WaitGroup
+	for range 2 {
+		adding.Go(func() { Tool(s, "quote", "Is there already.", quote) })
+	}
+	adding.Wait()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), `has a tool \"quote\" already`); n != 2 {
+		t.Errorf("%d of 2 faults are in the log: %s", n, log)
 	}
 }
 
