@@ -196,12 +196,10 @@ func (d *deriver) of(t reflect.Type) (*schema, error) {
 // import paths of its arguments, and a slash or a bracket in a reference means something else.
 func definitionName(t reflect.Type) string {
 	return strings.Map(func(r rune) rune {
-		if r < 'a' || r > 'z' {
-			if (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
-				return '_'
-			}
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
 		}
-		return r
+		return '_'
 	}, t.Name())
 }
 
