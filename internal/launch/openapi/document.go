@@ -21,6 +21,8 @@ type document struct {
 	root  any
 	old   bool   // 3.0, whose schemas are not quite JSON Schema
 	doubt string // what is wrong with it and does not keep it from being used
+
+	parts map[partKey]*part // filled as tools are made, by one goroutine
 }
 
 // parse reads the text of a document, JSON or YAML.

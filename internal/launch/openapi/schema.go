@@ -23,6 +23,8 @@ type schemas struct {
 
 	defs  map[string]any
 	names map[string]string // by reference
+	plain bool              // a reference did not fit whole: the rest is converted without shared parts
+	part  *part             // set while one is made
 }
 
 func newSchemas(doc *document, input bool) *schemas {
@@ -165,13 +167,21 @@ func (s *schemas) define(ref string) string {
 		s.cut = true
 		return ""
 	}
-	last := ref[strings.LastIndexByte(ref, '/')+1:]
-	name := legal(last)
+	if s.part != nil {
+		s.part.refs = append(s.part.refs, ref)
+		s.names[ref] = partName(ref)
+		return s.names[ref]
+	}
+	if s.link(ref) || s.cut && !s.input {
+		return s.names[ref] // an output schema that is cut is not used, so the rest of it does not matter
+	}
+	first := partName(ref)
+	name := first
 	for n := 2; ; n++ {
 		if _, taken := s.defs[name]; !taken {
 			break
 		}
-		name = fmt.Sprint(legal(last), "_", n)
+		name = fmt.Sprint(first, "_", n)
 	}
 	s.names[ref] = name
 	s.defs[name] = true // it may refer to itself

@@ -1,0 +1,100 @@
+package openapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
+)
+
+// part is what one reference of a document leads to, converted and encoded once for all
+// tools. It does not contain what its own references lead to.
+type part struct {
+	name  string
+	value any      // what stands under $defs; it is shared, so nobody changes it
+	refs  []string // the references in it, each once, in the order of the conversion
+	cost  int      // values in it, as they count for the budget of a tool
+	cut   bool     // it refers to nothing, or nests too deep
+}
+
+type partKey struct {
+	ref   string
+	input bool
+}
+
+// partName is the name under $defs of what a reference leads to, unless another
+// reference has it.
+func partName(ref string) string { return legal(ref[strings.LastIndexByte(ref, '/')+1:]) }
+
+// partOf returns what a reference leads to. nil: it leads nowhere, or does not fit into any
+// tool.
+func (d *document) partOf(ref string, input bool) *part {
+	key := partKey{ref, input}
+	if p, ok := d.parts[key]; ok {
+		return p
+	}
+	if d.parts == nil {
+		d.parts = make(map[partKey]*part)
+	}
+	d.parts[key] = nil
+	target, ok := d.lookup(ref)
+	if !ok {
+		return nil
+	}
+	p := &part{name: partName(ref)}
+	s := newSchemas(d, input)
+	s.part, s.budget = p, inputBudget
+	p.value = s.convert(target, 0)
+	if s.budget < 0 {
+		return nil
+	}
+	p.cost, p.cut = inputBudget-s.budget, s.cut
+	if text, err := plainjson.Marshal(p.value); err == nil {
+		p.value = json.RawMessage(text)
+	}
+	d.parts[key] = p
+	return p
+}
+
+// link puts what a reference leads to, with all that follows from it, under $defs out of
+// the shared parts. It changes nothing and returns false where the result would differ
+// from a conversion of this tool's own: some of it does not fit into the budget, or two
+// references have the same name.
+func (s *schemas) link(ref string) bool {
+	if s.plain {
+		return false
+	}
+	all, cost, cut := []*part{}, 0, false
+	named, taken := make(map[string]string), make(map[string]bool)
+	for next := []string{ref}; len(next) > 0; {
+		at := next[len(next)-1]
+		next = next[:len(next)-1]
+		_, before := s.names[at]
+		if _, now := named[at]; before || now {
+			continue
+		}
+		p := s.doc.partOf(at, s.input)
+		if p == nil || cost+p.cost > s.budget {
+			s.plain, s.cut = true, true
+			return false
+		}
+		if _, before = s.defs[p.name]; before || taken[p.name] {
+			s.plain = true
+			return false
+		}
+		cost += p.cost
+		cut = cut || p.cut
+		named[at], taken[p.name] = p.name, true
+		all = append(all, p)
+		next = append(next, p.refs...)
+	}
+	for _, p := range all {
+		s.defs[p.name] = p.value
+	}
+	for at, name := range named {
+		s.names[at] = name
+	}
+	s.budget -= cost
+	s.cut = s.cut || cut
+	return true
+}
