@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
@@ -58,7 +59,7 @@ func HTTPClient(spec Spec) *http.Client {
 		ForceAttemptHTTP2:      true, // own dialer switches it off otherwise
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	o := &originTripper{id: string(spec.ID), base: transport, auth: spec.Auth, want: "an http or https URL"}
+	o := &originTripper{id: string(spec.ID), key: cmp.Or(spec.URLKey, "url"), base: transport, auth: spec.Auth, want: "an http or https URL"}
 	schemes := []string{"http", "https"}
 	if spec.Type == TypeWebSocket {
 		transport.ForceAttemptHTTP2, transport.HTTP2 = false, nil
@@ -78,6 +79,7 @@ type header struct{ name, value string }
 // originTripper sends requests to one origin, with the headers meant for it.
 type originTripper struct {
 	id      string
+	key     string // the setting that has the URL
 	origin  string // "" where the spec has no usable URL
 	want    string // what the URL should be
 	headers []header
@@ -125,7 +127,7 @@ func (o *originTripper) CloseIdleConnections() {
 
 func (o *originTripper) allow(u *url.URL) error {
 	if o.origin == "" {
-		return Failed("Server %q has an invalid address; set \"url\" to %s.", o.id, o.want)
+		return Failed("Server %q has an invalid address; set %q to %s.", o.id, o.key, o.want)
 	}
 	if originOf(u) != o.origin {
 		return Failed("A request for server %q was addressed to %s instead of the configured %s, and was not sent.", o.id, originOf(u), o.origin)
@@ -135,13 +137,13 @@ func (o *originTripper) allow(u *url.URL) error {
 
 func (o *originTripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	if to := originOf(req.URL); to != o.origin {
-		return Failed("Server %q redirects from %s to %s; redirects to another origin are not followed. If this is correct, set \"url\" to the new address.", o.id, o.origin, to)
+		return Failed("Server %q redirects from %s to %s; redirects to another origin are not followed. If this is correct, set %q to the new address.", o.id, o.origin, to, o.key)
 	}
 	if req.Method != via[0].Method {
-		return Failed("Server %q answers a %s with a redirect that would change it to a %s; set \"url\" to the final address.", o.id, via[0].Method, req.Method)
+		return Failed("Server %q answers a %s with a redirect that would change it to a %s; set %q to the final address.", o.id, via[0].Method, req.Method, o.key)
 	}
 	if len(via) > maxRedirects {
-		return Failed("Server %q redirects more than %d times; set \"url\" to the final address.", o.id, maxRedirects)
+		return Failed("Server %q redirects more than %d times; set %q to the final address.", o.id, maxRedirects, o.key)
 	}
 	return nil
 }

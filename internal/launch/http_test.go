@@ -84,7 +84,7 @@ func TestNothingIsSentElsewhere(t *testing.T) {
 	}
 
 	for url, want := range map[string]string{
-		server.URL + "/away": "not followed",
+		server.URL + "/away": `not followed. If this is correct, set "url" to the new address.`,
 		server.URL + "/loop": "more than 5 times",
 		server.URL + "/see":  "would change it to a GET",
 		other.URL:            "was not sent",

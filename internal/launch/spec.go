@@ -37,6 +37,7 @@ type Spec struct {
 
 	// Of an http, sse or websocket server.
 	URL     string
+	URLKey  string // the setting that URL is from, as messages name it; "" is url
 	Headers map[string]string
 	Auth    Authorizer // gives the credential of each request; nil: only Headers have one
 }

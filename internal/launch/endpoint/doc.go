@@ -76,7 +76,7 @@ func New(cfg Config) *Server {
 		s.offers.Read = func(context.Context) ([]byte, error) { return cfg.Endpoint.Tools, nil }
 		return s
 	}
-	spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address}
+	spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address, URLKey: "tools_url"}
 	if adapt.SameOrigin(cfg.Endpoint.URL, address) {
 		spec.Headers, spec.Auth = cfg.Headers, cfg.Auth
 	}

@@ -115,7 +115,7 @@ func TestNoRequestLeavesTheNamedHost(t *testing.T) {
 			t.Errorf("%s is not left out: %s", left, notes)
 		}
 	}
-	if r := call(t, s, "away", `{}`); !r.IsError || !strings.Contains(r.Content[0].Text, "redirects to another origin are not followed") {
+	if r := call(t, s, "away", `{}`); !r.IsError || !strings.Contains(r.Content[0].Text, `redirects to another origin are not followed. If this is correct, set "base_url" to the new address.`) {
 		t.Errorf("%+v", r)
 	}
 	if r := call(t, s, "send", `{}`); !r.IsError || r.Meta.HTTP.Status != http.StatusFound {
@@ -227,7 +227,7 @@ func TestADocumentThatIsFetchedSpeaksForItsOwnOriginOnly(t *testing.T) {
 	// Nor is it fetched from anywhere else than was said.
 	away := newService(t)
 	away.answers(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) })
-	if got := fault(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: away.URL + "/openapi.json"}}); !strings.Contains(got, "not followed") {
+	if got := fault(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: away.URL + "/openapi.json"}}); !strings.Contains(got, `not followed. If this is correct, set "openapi" to the new address.`) {
 		t.Error(got)
 	}
 }

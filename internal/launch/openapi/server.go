@@ -62,7 +62,7 @@ func New(cfg Config) *Server {
 		}
 	}
 	if address := cfg.OpenAPI.Document; isWebAddress(address) {
-		spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address}
+		spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address, URLKey: "openapi"}
 		// The service's own document may need its credentials; nobody else gets them.
 		if s.base == nil || adapt.SameOrigin(s.base.String(), address) {
 			spec.Headers, spec.Auth = cfg.Headers, cfg.Auth
@@ -82,7 +82,7 @@ func (s *Server) setBase(base *url.URL) {
 		s.client.CloseIdleConnections()
 	}
 	s.base = base
-	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(s.cfg.ID), URL: base.String(), Headers: s.cfg.Headers, Auth: s.cfg.Auth})
+	s.client = launch.HTTPClient(launch.Spec{ID: schema.ServerID(s.cfg.ID), URL: base.String(), URLKey: "base_url", Headers: s.cfg.Headers, Auth: s.cfg.Auth})
 	follow := s.client.CheckRedirect
 	s.client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet && via[0].Method != http.MethodHead {
