@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/store/servertable"
@@ -50,11 +53,31 @@ func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry 
 	case err != nil:
 		err = schema.Errorf(schema.KindServerFailed, "Server %q was not ready within %s.", id, addTimeout)
 	case s.State != schema.StateInitialized:
-		err = schema.Errorf(schema.KindServerFailed, "Server %q does not start: %s", id, s.Error)
+		err = notStarted(&s)
 	default:
 		return s, nil
 	}
 	return s, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+}
+
+// mostSaid is how much of what a server that does not start wrote to stderr is repeated.
+const mostSaid = 1 << 10
+
+// notStarted is the fault of a server with the end of what it wrote to stderr: the server
+// is removed, so that nobody can look there.
+func notStarted(s *Server) *schema.Error {
+	text := cmp.Or(s.Error, fmt.Sprintf("Server %q did not start.", s.ID))
+	said := strings.TrimSpace(s.StderrTail)
+	if over := len(said) - mostSaid; over > 0 {
+		said = strings.ToValidUTF8(said[over:], "")
+		if _, whole, ok := strings.Cut(said, "\n"); ok {
+			said = whole
+		}
+	}
+	if said != "" {
+		text += " The end of its stderr:\n" + said
+	}
+	return schema.Errorf(schema.KindServerFailed, "%s", text)
 }
 
 // Await waits until a server can be called, which needs its tools, or its start has failed: its

@@ -72,7 +72,12 @@ func codeOf(status int) int {
 // what to do.
 func problemText(p *callyard.Problem, status int, retryAfter string) string {
 	var b strings.Builder
-	b.WriteString(oneLine(cmp.Or(p.Detail, p.Title)))
+	for i, line := range strings.Split(strings.TrimSpace(cmp.Or(p.Detail, p.Title)), "\n") {
+		if i > 0 {
+			b.WriteString("\n  ") // so that no line of it looks like one of ours
+		}
+		b.WriteString(visible(strings.TrimRight(line, "\r")))
+	}
 	for _, f := range p.Errors {
 		place := "(whole document)"
 		switch {

@@ -35,6 +35,7 @@ func TestAProblemIsWrittenForPeople(t *testing.T) {
 		"problem-unavailable": {status: 503, media: "application/problem+json", header: map[string]string{"Retry-After": "2"}, body: recorded(t, "problem-unavailable.json")},
 		"problem-quota":       {status: 429, media: "application/problem+json; charset=utf-8", header: map[string]string{"Retry-After": "7"}, body: recorded(t, "problem-quota.json")},
 		"problem-hostile":     problemAnswer(404, recorded(t, "problem-hostile.json")),
+		"problem-stderr":      problemAnswer(502, `{"status":502,"detail":"The server \"notes\" did not start: the process exited with code 3. The end of its stderr:\nTraceback:\r\n    import notes\nNo module \u001b[31mnotes"}`),
 	} {
 		d := openDoor(t, map[string]answer{"POST /servers/demo/tools/add": a})
 		_, stderr, code := typed(t, "", "call", "demo", "add", "--url", d.URL)
