@@ -17,6 +17,7 @@ type announcer struct {
 	mu       sync.Mutex
 	restarts map[schema.ServerID]int
 	noise    map[schema.ServerID]int64
+	failing  bool // the last announcement failed, and that is logged
 }
 
 func newAnnouncer(w *Worker) *announcer {
@@ -80,8 +81,24 @@ func (a *announcer) announce() {
 			w.log.Warn("offering a server", "error", err)
 		}
 	}
-	if err := w.o.Conn.Announce(&report); err != nil {
-		w.log.Debug("not announced", "error", err)
+	a.tell(w.o.Conn.Announce(&report))
+}
+
+// tell logs that announcements began to fail, and that they work again: front doors take a
+// worker that they do not hear for one that is gone. The caller holds a.mu.
+func (a *announcer) tell(err error) {
+	log := a.w.log
+	failed := err != nil
+	switch {
+	case failed && a.w.o.Conn.Ready() != nil:
+		log.Debug("not announced", "error", err) // the connection has logged that it is down
+	case failed == a.failing:
+	case failed:
+		a.failing = true
+		log.Warn("this worker cannot announce itself; front doors send it no calls", "error", err)
+	default:
+		a.failing = false
+		log.Info("this worker announces itself again")
 	}
 }
 

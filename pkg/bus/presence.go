@@ -30,6 +30,9 @@ func (c *Conn) Announce(w *schema.Worker) error {
 		if body, err = json.Marshal(&said); err != nil {
 			return fmt.Errorf("encoding the announcement: %w", err)
 		}
+		if most := c.MaxPayload(); len(body) > most {
+			return fmt.Errorf("the announcement of the worker has %d bytes, and max_payload of NATS is %d: raise it, or split the servers over several workers", len(body), most)
+		}
 	}
 	if err := c.nc.Publish(subjectWorker+Token(w.ID), body); err != nil {
 		return fmt.Errorf("announcing the worker: %w", err)
