@@ -179,7 +179,7 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 		if err == nil {
 			return conn, nil
 		}
-		o.Log.Warn("NATS is not reachable yet; retrying", "error", err)
+		o.Log.Warn("not connected to NATS yet; retrying", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err

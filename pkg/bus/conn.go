@@ -86,10 +86,14 @@ const readQueue = 1 << 10
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
 	c.writes.open(c)
+	said := &faults{log: o.Log}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
+		// A credential that is refused now may be accepted again: the server has restarted with
+		// other users, or reads them later. By default the second refusal is the end.
+		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
 		// A dead peer is noticed within seconds, not minutes.
@@ -110,6 +114,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			o.Log.Info("connection to NATS restored", "server", nc.ConnectedUrlRedacted())
+			said.again()
 			c.servers(nc)
 			c.links.Add(1)
 			c.again.run()
@@ -120,7 +125,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			if sub != nil {
 				subject = sub.Subject
 			}
-			o.Log.Error("NATS reported an error", "subject", subject, "error", err)
+			said.report(subject, err)
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
@@ -139,7 +144,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		opts = append(opts, nats.Timeout(min(connectTimeout, time.Until(deadline))))
 	}
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js -a 127.0.0.1), or set another address with --nats", redactURL(o), err)
+		return nil, fmt.Errorf("connecting to NATS at %s: %w; %s", redactURL(o), err, fixOf(err))
 	}
 	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {
@@ -205,6 +210,9 @@ func (c *Conn) MaxPayload() int { return int(c.nc.MaxPayload()) }
 // is missing.
 func (c *Conn) Ready() error {
 	if s := c.nc.Status(); s != nats.CONNECTED {
+		if refused(c.nc.LastError()) {
+			return fmt.Errorf("NATS is %s, because it refuses the credential of this process", s)
+		}
 		return fmt.Errorf("NATS is %s", s)
 	}
 	return nil

@@ -1,0 +1,96 @@
+package bus
+
+import (
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	fixUnreachable = "start a server there (nats-server -js -a 127.0.0.1), or set another address with --nats"
+	fixCredential  = "NATS refuses the credential of this process: correct nats.user and nats.password, nats.token, nats.credentials_file or nats.nkey_seed_file, and restart it, or correct the users of NATS"
+	fixTLS         = "check nats.ca_file, nats.cert_file and nats.key_file, and that the certificate of NATS is valid for the host name in nats.url"
+)
+
+// refused reports that a server does not accept the credential.
+func refused(err error) bool {
+	for _, known := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	// The answer to the first message of a connection is not one of them.
+	return err != nil && strings.Contains(strings.ToLower(err.Error()), "authorization violation")
+}
+
+// fixOf is what to do about a connection that could not be made.
+func fixOf(err error) string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case refused(err):
+		return fixCredential
+	case errors.Is(err, nats.ErrTLS), errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted),
+		errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid),
+		strings.Contains(err.Error(), "tls: "): // an alert of the server, of a type that is not exported
+		return fixTLS
+	}
+	return fixUnreachable
+}
+
+const (
+	sayAgain  = time.Minute // after which the same fault is logged again
+	maxFaults = 20          // faults that are logged in that time
+)
+
+// faults logs what NATS reports: a fault that repeats with each message or attempt once a
+// minute, with the number of those that were left out. It is safe for concurrent use.
+type faults struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	since time.Time
+	seen  map[string]bool
+	left  int
+}
+
+func (f *faults) report(subject string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	left := 0
+	if f.seen == nil || now.Sub(f.since) >= sayAgain {
+		left = f.left
+		f.since, f.seen, f.left = now, make(map[string]bool), 0
+	}
+	key := subject + " " + err.Error()
+	if f.seen[key] || len(f.seen) >= maxFaults {
+		f.left++
+		return
+	}
+	f.seen[key] = true
+	args := []any{"error", err}
+	if subject != "" {
+		args = append([]any{"subject", subject}, args...)
+	}
+	if refused(err) {
+		args = append(args, "fix", fixCredential)
+	}
+	if left > 0 {
+		args = append(args, "left_out", left)
+	}
+	f.log.Error("NATS reported an error", args...)
+}
+
+// again has the next fault logged, whatever was logged before.
+func (f *faults) again() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = nil
+}

@@ -1,0 +1,130 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/porttest"
+)
+
+// gate lets clients in while open, and tells of each that it turned away.
+type gate struct {
+	open    atomic.Bool
+	refused chan struct{}
+}
+
+func (g *gate) Check(server.ClientAuthentication) bool {
+	if g.open.Load() {
+		return true
+	}
+	g.refused <- struct{}{}
+	return false
+}
+
+func guarded(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", porttest.Port(t), true, true
+	s, err := server.NewServer(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("embedded NATS is not ready")
+	}
+	return s
+}
+
+// said is what a connection logs.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
+	g := &gate{refused: make(chan struct{}, 64)}
+	g.open.Store(true)
+	s := guarded(t, server.Options{CustomClientAuthentication: g})
+	var log said
+	c, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: "w", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	back := make(chan struct{})
+	defer c.OnReconnect(func() { close(back) })()
+
+	g.open.Store(false)
+	clients, err := s.Connz(nil)
+	if err != nil || len(clients.Conns) != 1 {
+		t.Fatalf("%+v, %v", clients, err)
+	}
+	if err := s.DisconnectClientByID(clients.Conns[0].Cid); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // the second was the end of it
+		<-g.refused
+	}
+	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "refuses the credential") {
+		t.Errorf("while it is refused it is ready: %v", err)
+	}
+	g.open.Store(true)
+	<-back
+	if err := c.Ready(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Count(text, "NATS reported an error") != 1 || !strings.Contains(text, "correct nats.user and nats.password") {
+		t.Errorf("it logged\n%s", text)
+	}
+}
+
+func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	secret := guarded(t, server.Options{Username: "a", Password: "b"})
+	encrypted := guarded(t, server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}})
+	mutual := guarded(t, server.Options{TLS: true, TLSVerify: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}})
+	for name, c := range map[string]struct {
+		o    bus.Options
+		want string
+	}{
+		"a wrong password":           {bus.Options{URL: secret.ClientURL(), User: "a", Password: "c"}, "correct nats.user and nats.password"},
+		"no password":                {bus.Options{URL: secret.ClientURL()}, "correct nats.user and nats.password"},
+		"an unknown authority":       {bus.Options{URL: encrypted.ClientURL()}, "check nats.ca_file"},
+		"a server without TLS":       {bus.Options{URL: secret.ClientURL(), TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, "check nats.ca_file"},
+		"no certificate of a client": {bus.Options{URL: mutual.ClientURL(), TLS: &tls.Config{InsecureSkipVerify: true}}, "nats.cert_file"}, //nolint:gosec // the server of a test
+		"nobody":                     {bus.Options{URL: "nats://127.0.0.1:1"}, "start a server there"},
+	} {
+		c.o.Log = slog.New(slog.DiscardHandler)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := bus.Connect(ctx, c.o)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.want != "start a server there" && strings.Contains(err.Error(), "start a server") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
