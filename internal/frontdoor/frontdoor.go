@@ -275,7 +275,11 @@ func (d *FrontDoor) Ready() error {
 	if d.draining.Load() {
 		return errors.New("the front door is shutting down")
 	}
-	return errors.Join(d.o.Conn.Ready(), d.o.Stored.Ready(), d.o.Stored.Storing())
+	err := d.o.Conn.Ready()
+	if err == nil { // both connections are to the same NATS, mostly: it is said once
+		err = d.o.Stored.Ready()
+	}
+	return errors.Join(err, d.o.Stored.Storing())
 }
 
 // Stop drains and ends the front door: readiness goes red and connections are

@@ -243,5 +243,14 @@ func TestWhatIsStoredTravelsOnAConnectionOfItsOwn(t *testing.T) {
 	await(false) // nothing can be stored
 	stored.Again(t)
 	await(true)
+	calls.Stop()
+	stored.Stop()
+	await(false)
+	if err := d.Ready(); strings.Count(err.Error(), "NATS is") != 1 {
+		t.Errorf("it says more than once that NATS is down: %v", err)
+	}
+	calls.Again(t)
+	stored.Again(t)
+	await(true)
 	stop(t, d)
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -55,9 +56,11 @@ func (a *api) register(listPage http.HandlerFunc) {
 	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Revoke a standing permission", "The permission; it allows no further calls.", nil), maxEnvelope, a.revokePermission)
 	get(a, public(operation("openapi", "GET /openapi.json", "This document", "This document.", nil)), func(context.Context, *struct{}) (object, error) { return a.document, nil })
 	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
-	get(a, public(operation("readyz", "GET /readyz", "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
+	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
-			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %w.", err)
+			e := schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err)
+			e.Retryable, e.RetryAfter = true, time.Second
+			return Status{}, e
 		}
 		return Status{"ready"}, nil
 	})

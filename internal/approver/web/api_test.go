@@ -3,7 +3,9 @@ package web_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/kit/goldentest"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -338,5 +341,23 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 	got := f.api("ada", "DELETE", "/approvals", "")
 	if got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("DELETE: %d %v", got.status, got.header)
+	}
+}
+
+func TestAProbeOfAnApproverThatIsNotReadyIsNotLogged(t *testing.T) {
+	f := open(t, nil, func(o *web.Options) { o.Ready = func() error { return errors.New("NATS is RECONNECTING") } })
+	for range 3 {
+		resp, err := http.Get(f.url + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), "NATS is RECONNECTING") {
+			t.Errorf("%s %v: %s", resp.Status, resp.Header, body)
+		}
+	}
+	if f.log.Len() != 0 {
+		t.Errorf("it logged %s", f.log)
 	}
 }

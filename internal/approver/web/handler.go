@@ -78,10 +78,13 @@ type Options struct {
 // provider, and everybody on loopback is the principal "local".
 func (o *Options) open() bool { return !o.Keys.Configured() && o.People == nil }
 
+const readyPattern = "GET /readyz"
+
 // fault logs the cause of an error that is ours. That somebody left before the answer
-// is none.
+// is none. Nor is that it is not ready yet: probes ask every few seconds, and the part that
+// keeps it from being ready logs why.
 func (o *Options) fault(ctx context.Context, pattern string, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || pattern == readyPattern {
 		return
 	}
 	if e := schema.AsError(err); problem.Status(e.Kind) >= http.StatusInternalServerError {
