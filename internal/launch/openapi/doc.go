@@ -14,6 +14,9 @@
 //
 // It refuses Swagger 2.0, callbacks, webhooks, and to guess what a document leaves
 // open: where no rule says how a value is written, the call is refused.
+//
+// It is one package because the tool that is offered and the request that is sent are made
+// of the same reading of an operation: its parameters, styles and schemas.
 package openapi
 
 const (
