@@ -26,12 +26,112 @@ build: ## the commands, into bin/
 CONTAINED := /internal/launch/(sandbox|bwrap)$$
 NEEDS_NPM := ^TestTheDocument(OfEveryRecordedServer)?PassesThe(Linter|Validator)$$
 
-lint: prose linters ## prose and linters
+# Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
+# process or a clock, so more of them run at once than there are processors.
+unit: export GOFLAGS := -trimpath $(GOFLAGS)
+unit: export CGO_ENABLED := 0
+# Linking the test programs is a third of the work; collecting less garbage saves a tenth of it all.
+unit: export GOGC ?= 400
+unit: ## the tests that need no container engine, browser or npm package, the long ones shortened; for the detector see race
+	@mkdir -p .cache/bin
+	$(GO) build -o .cache/bin/nats-server github.com/nats-io/nats-server/v2
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -short -p 6 -parallel 8 -vet=off -skip '$(NEEDS_NPM)' $$($(GO) list ./... | grep -vE '$(CONTAINED)')
+
+test: ## every test, with the set-up they need
+	scripts/test.sh
+
+race: ## go test -race without any set-up; name packages with PKG=./pkg/...
+	$(GO) test -race -p 2 $(or $(PKG),./...)
+
+e2e: ## the tests that see Callyard from outside
+	scripts/test.sh ./e2e/...
+
+bench: ## measure Callyard and direct clients; ARGS="--quick" and other flags
+	scripts/bench.sh $(ARGS)
+
+sandboxes: ## measure containers: warm hand-over, cold start, calls at ten at once (N=1000 of them)
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/sandbox
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/sandbox
+
+dead: ## functions that neither a command nor a test reaches, by the static call graph; what e2e reaches is not seen
+	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...
+
+rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under load
+	scripts/test.sh ./e2e/rolling
+
+scale: ## calls a second of one, two and four workers, and how many times as many that is
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
+
+console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,000 tools, 100,000 calls and 10,000 approvals, and what 50 viewers cost
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_CONSOLE_SCALE=full $(GO) -C e2e test -run TestPagesOfTheConsoleWithMuchData -count 1 -v -timeout 30m .
+
+mixed: ## an upgrade from the commit OLD and back, under load, with both side by side
+	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
+	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestTheReleaseBefore -v ./rolling
+
+chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder
+	$(if $(MATRIX),scripts/test.sh --setup)
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules \
+	$(GO) -C e2e run ./chaos/cmd/chaos $(if $(MATRIX),--matrix) --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(abspath $(or $(OUT),chaos-out)) --only "$(ONLY)"
+
+fuzz: ## every fuzz test in turn, each for TIME (30s); one folder with PKG=./pkg/bus
+	TIME=$(or $(TIME),30s) PKG=$(PKG) scripts/fuzz.sh
+
+schemathesis: ## requests made from the OpenAPI documents; N examples for each operation (300)
+	scripts/test.sh --setup
+	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) -C e2e test . -run '^TestEveryAnswerIsAsItsDocumentSays$$' -count=1 -v -timeout 3h
+
+hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
+	scripts/test.sh --setup
+	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
+
+attached: ## N attached programs (50) that end well and badly under load FOR a time (10m)
+	scripts/test.sh --setup
+	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad' -count=1 -v -timeout 1h
+
+environments: ## thousands of episodes at once, of sessions and of processes, with killed workers, and the figures that they must reach
+	scripts/test.sh --setup
+	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks|TestEpisodesOfTheAirline)' -count=1 -v -timeout 1h
+
+trainers: ## TRL and the task set openenv of verifiers against environments; installs both, 1.2 GB, without torch
+	scripts/test.sh --trainers
+	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuilds|TestATaskSetOfVerifiers)' -count=1 -v
+
+train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
+	@mkdir -p $(BIN)
+	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/callyard
+	$(GO) -C e2e run ./toy/cmd/train-toy --callyard $(CURDIR)/$(BIN)/callyard --seeds $(or $(SEEDS),5) --out $(abspath $(or $(OUT),toy-out))
+
+images: ## the images of deploy/compose.yaml, from this machine alone
+	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done
+
+generate: ## the OpenAPI document, and the clients that are made of it
+	scripts/generate.sh
+
+pictures: ## the pictures of the console in docs/images, of a fabric that runs; look at each of them
+	scripts/test.sh --setup
+	$(TESTED) $(GO) -C e2e test . -run '^(TestTheConsoleInABrowser|TestAnOperatorInABrowser|TestEnvironmentsAndEvaluationsInABrowser)$$' -count=1 -update
+
+diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
+	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund
+	node tools/npm/diagrams.mjs
+
+notices: ## THIRD_PARTY_NOTICES.txt, from the licences of the modules that the programs link
+	scripts/notices.sh
+
+govulncheck: ## known vulnerabilities in code that is called; needs the database at vuln.go.dev
+	scripts/govulncheck.sh
+
+release-check: ## check .goreleaser.yaml, build and run this platform's programs, check their SBOM
+	scripts/release-check.sh
+
+lint: prose linters ## golangci-lint, at the version in tools/lint/go.mod, and prose
 
 # Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
 linters: export GOFLAGS := -trimpath $(GOFLAGS)
 linters: export CGO_ENABLED := 0
-linters: ## golangci-lint, at the version in tools/lint/go.mod
+linters: ## golangci-lint alone
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run --allow-parallel-runners $(or $(PKG),./...)
 	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
 	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
