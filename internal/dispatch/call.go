@@ -225,7 +225,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		}
 	}
 	f := frameOf(call, budget, n)
-	f.Brief = !kept(call) && r.conn.Clustered()
+	f.Brief = !kept(call) && !r.client.Near(l.worker)
 	a.brief = f.Brief
 	seq, err := a.send(f)
 	if err != nil {

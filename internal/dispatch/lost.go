@@ -17,8 +17,8 @@ const (
 	lostAgain = 250 * time.Millisecond
 	// movedKept is how many workers may wait to be asked; with more, all are.
 	movedKept = 64
-	// roamGrace is how long a worker of a cluster may be deaf, on its way from one
-	// server to the next, before it counts as gone.
+	// roamGrace is how long a worker may be deaf, on its way from one server of a cluster to
+	// the next or back to the one that started again, before it counts as gone.
 	roamGrace = 2 * time.Second
 	// returnGrace is how long a worker of a cluster that fell silent is awaited: so long
 	// it, or this router, takes at most to leave a server that the others do not reach.
@@ -48,8 +48,7 @@ type inquirer struct {
 
 // run asks what became of calls under way each time that this connection, or a
 // worker's, stands again: what NATS held when it died is gone, and nobody sends a
-// message twice. Workers remember the calls of a ledger, and in a cluster for a few
-// seconds the others too; those of a single NATS server end as they did before.
+// message twice. Workers remember the calls of a ledger, and for a few seconds the others too.
 func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -159,6 +158,9 @@ func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) 
 			return false
 		}
 		f.Kind, f.Payload, f.Started = bus.ReplyError, text, false
+	case outcome.State == OutcomeForgotten && c.to.brief: // nobody else can tell, however long it waits
+		outcome = &Outcome{State: OutcomeEnded, Err: unknown(c.to.call, "worker %s does not remember how it ended, and the connection to NATS was lost meanwhile", worker)}
+		return q.answer(worker, c, outcome)
 	case outcome.State != OutcomeEnded, outcome.Result != nil && outcome.Err != nil:
 		return false // it runs; or its result was too large to be kept
 	case outcome.Err != nil:
@@ -175,9 +177,9 @@ func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) 
 	return q.router.client.Answer(f)
 }
 
-// look asks whether a worker that owes answers is there. In a cluster one that is
-// not may be on its way to another server, and what it owes is asked for when it is
-// there: see run.
+// look asks whether a worker that owes answers is there. One that is not may be on its way to
+// another server of a cluster, or back to one that started again, and what it owes is asked for
+// when it is there: see run.
 func (q *inquirer) look(ctx context.Context, id schema.WorkerID) {
 	r := q.router
 	w := r.worker(id)
@@ -189,7 +191,7 @@ func (q *inquirer) look(ctx context.Context, id schema.WorkerID) {
 		return
 	}
 	now := time.Now().UnixNano()
-	if first := w.missed.CompareAndSwap(0, now); r.conn.Clustered() && (first || now-w.missed.Load() < int64(roamGrace)) {
+	if first := w.missed.CompareAndSwap(0, now); !r.client.Settled() && (first || now-w.missed.Load() < int64(roamGrace)) {
 		return
 	}
 	r.client.Lost(id)

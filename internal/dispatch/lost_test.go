@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
-	got := make(chan struct{}, 3)
+	got := make(chan struct{}, 5)
 	var asked atomic.Int64
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		if f.Method != bus.MethodOutcomes {
@@ -24,8 +25,11 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		}
 		asked.Add(1)
 		w.outcomes(t, f, to, func(_ *bus.OutcomeQuery, id schema.CallID) bus.Outcome {
-			if id == "call_failed" {
+			switch id {
+			case "call_failed":
 				return bus.Outcome{State: bus.OutcomeEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
+			case "call_forgotten":
+				return bus.Outcome{State: bus.OutcomeForgotten}
 			}
 			return bus.Outcome{State: bus.OutcomeEnded, Result: &schema.Result{Body: []byte(`{"of":"` + id + `"}`), ToolError: true}}
 		})
@@ -34,10 +38,10 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		res *schema.Result
 		err error
 	}
-	run := func(id schema.CallID, approval schema.ApprovalID) <-chan end {
+	run := func(id schema.CallID, durable bool, approval schema.ApprovalID) <-chan end {
 		ended := make(chan end, 1)
 		c := call(false)
-		c.ID, c.Durable, c.Approval, c.Timeout = id, approval == "", approval, 10*time.Minute
+		c.ID, c.Durable, c.Approval, c.Timeout = id, durable, approval, 10*time.Minute
 		go func() {
 			res, err := r.Do(context.Background(), c)
 			ended <- end{res, err}
@@ -45,7 +49,8 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		<-got
 		return ended
 	}
-	done, failed, approved := run("call_done", ""), run("call_failed", ""), run("call_approved", "appr_1")
+	done, failed, approved := run("call_done", true, ""), run("call_failed", true, ""), run("call_approved", false, "appr_1")
+	plain, forgotten := run("call_plain", false, ""), run("call_forgotten", false, "")
 	srv.Stop()
 	srv.Again(t)
 	if e := <-done; e.err != nil || string(e.res.Body) != `{"of":"call_done"}` || !e.res.ToolError || e.res.Worker != "w" {
@@ -57,10 +62,82 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 	if e := <-approved; e.err != nil || string(e.res.Body) != `{"of":"call_approved"}` {
 		t.Errorf("the approved call ended as %+v, %v", e.res, e.err)
 	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the worker was asked %d times about three calls", n)
+	if e := <-plain; e.err != nil || string(e.res.Body) != `{"of":"call_plain"}` {
+		t.Errorf("the plain call ended as %+v, %v", e.res, e.err)
+	}
+	if e := <-forgotten; schema.KindOf(e.err) != schema.KindOutcomeUnknown {
+		t.Errorf("the forgotten call ended as %+v, %v", e.res, e.err)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the worker was asked %d times about three calls of a ledger and two others", n)
 	}
 	idle(t, r)
+}
+
+func TestOnlyAWorkerOfAnotherProcessRemembersPlainCalls(t *testing.T) {
+	srv := bustest.Start(t)
+	for _, local := range []*bus.Local{nil, {}} {
+		r, err := New(srv.ConnectLocal(t, "router", local), schema.NewID("router"), Options{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		brief := make(chan bool, 1)
+		w := &scripted{id: "w", listening: make(chan struct{}), answer: func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+			brief <- f.Brief
+			echo(w, f, to)
+		}}
+		conn := srv.ConnectLocal(t, "w", local)
+		if w.l, err = conn.Listen(w.id, w); err != nil {
+			t.Fatal(err)
+		}
+		close(w.listening)
+		heard(t, conn)
+		r.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+		if _, err := r.Do(t.Context(), call(false)); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-brief; got == (local != nil) {
+			t.Errorf("in one process: %v; it remembers the call: %v", local != nil, got)
+		}
+		w.l.Close()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAWorkerMayComeBackToANATSThatStartedAgain looks for a worker that has not reconnected when
+// the router has: its call waits for a while.
+func TestAWorkerMayComeBackToANATSThatStartedAgain(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	got := make(chan struct{}, 1)
+	_, conn := startScripted(t, srv, r, "slow", func(*scripted, *bus.CallFrame, bus.ReplyTo) { got <- struct{}{} })
+	back := make(chan struct{})
+	defer r.conn.OnReconnect(func() { close(back) })()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Do(context.Background(), call(false))
+		ended <- err
+	}()
+	<-got
+	srv.Stop()
+	conn.Close()
+	srv.Again(t)
+	<-back
+	w := r.worker("slow")
+	w.missed.Store(0) // of the looks that the router took by itself
+	r.lost.look(t.Context(), "slow")
+	waiting := 0
+	r.client.Waiting(func(uint64, schema.WorkerID, bus.Receiver) { waiting++ })
+	if waiting != 1 {
+		t.Error("its call ended at once")
+	}
+	w.missed.Store(time.Now().Add(-roamGrace).UnixNano())
+	r.lost.look(t.Context(), "slow")
+	if err := <-ended; schema.KindOf(err) != schema.KindOutcomeUnknown {
+		t.Errorf("ended as %v", err)
+	}
 }
 
 func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {

@@ -348,6 +348,19 @@ func (cl *Client) control(worker schema.WorkerID, f *ControlFrame) {
 	}
 }
 
+// Near says that the worker is in this process, so that no message to or from it is lost.
+func (cl *Client) Near(worker schema.WorkerID) bool { return cl.conn.local.listener(worker) != nil }
+
+// settleFor is how long after a connection was made again those of others may still be
+// missing: they try about every half second.
+const settleFor = 5 * time.Second
+
+// Settled reports whether a worker that does not listen is gone. It may be reconnecting in a
+// cluster, and for some seconds after this connection was made again.
+func (cl *Client) Settled() bool {
+	return !cl.conn.Clustered() && time.Now().UnixNano()-cl.conn.remade.Load() > int64(settleFor)
+}
+
 // Probe asks whether the worker still listens. When it does not, every call
 // that is under way there ends with [ReplyLost], within one round trip.
 func (cl *Client) Probe(ctx context.Context, worker schema.WorkerID) {
@@ -357,9 +370,9 @@ func (cl *Client) Probe(ctx context.Context, worker schema.WorkerID) {
 }
 
 // Listens asks whether the worker listens. False is certain of this moment: the
-// worker may be on its way to another server of a cluster.
+// worker may be on its way to another server of a cluster, or to one that started again.
 func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
-	if cl.conn.local.listener(worker) != nil {
+	if cl.Near(worker) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

@@ -68,6 +68,7 @@ type Conn struct {
 
 	clustered atomic.Bool
 	links     atomic.Int64
+	remade    atomic.Int64 // when it was last made again, unix ns; 0: never
 	stop      context.CancelFunc
 	wait      sync.WaitGroup
 }
@@ -117,6 +118,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			said.again()
 			c.servers(nc)
 			c.links.Add(1)
+			c.remade.Store(time.Now().UnixNano())
 			c.again.run()
 		}),
 		nats.DiscoveredServersHandler(c.servers),

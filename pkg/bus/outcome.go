@@ -56,7 +56,7 @@ func (s OutcomeState) String() string {
 	case OutcomeForgotten:
 		return "forgotten"
 	}
-	return fmt.Sprintf("FateState(%d)", byte(s))
+	return fmt.Sprintf("OutcomeState(%d)", byte(s))
 }
 
 // Outcome is what a worker says became of one call.
