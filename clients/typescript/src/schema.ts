@@ -4599,7 +4599,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The Content-Type of the body is not JSON. */
+        /** @description The Content-Type of the body is not JSON, or the body is compressed. */
         Problem415: {
             headers: {
                 [name: string]: unknown;
