@@ -101,9 +101,14 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	return b.sameBatch(ctx, &o, kept)
 }
 
+// ErrKeyReused refuses a request with the key of another batch.
+func ErrKeyReused() *schema.Error {
+	return schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was created. Use a new key for a new request.")
+}
+
 func (b *Batches) sameBatch(ctx context.Context, o *Order, kept journal.Entry) (*journal.Manifest, bool, error) {
 	if kept.Fingerprint != o.Fingerprint || kept.CallID != "" {
-		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was created. Use a new key for a new request.")
+		return nil, false, ErrKeyReused()
 	}
 	m, err := b.o.Store.Get(ctx, o.Principal.Tenant, kept.Journal)
 	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {

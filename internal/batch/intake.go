@@ -333,8 +333,9 @@ func (in *Intake) dropLocked() {
 	in.seen.next = math.MaxUint64
 }
 
-// Seal stores what was added and says that there will be no more.
-func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
+// Seal stores what was added and says that there will be no more. lines, unless it is "", is the
+// digest of the request that brought all of it: see [journal.Manifest].
+func (in *Intake) Seal(ctx context.Context, lines string) (*journal.Manifest, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err := in.flushLocked(ctx); err != nil {
@@ -342,6 +343,14 @@ func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
 	}
 	ctx, cancel := bound(ctx)
 	defer cancel()
+	if lines != "" { // before it is sealed, so that a request with the same key finds it
+		if _, err := in.o.Store.Change(ctx, in.who.Tenant, in.id, func(m *journal.Manifest) error {
+			m.Lines = lines
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
 	m, err := in.writer.Seal(ctx)
 	in.sealed = err == nil
 	return m, err

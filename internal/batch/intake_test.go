@@ -112,7 +112,7 @@ func TestACustomIDThatCameOverAnotherConnectionIsRefused(t *testing.T) {
 	second.Close()
 	third := elsewhere.mustTake(t, id)
 	add(t, third, "c", "d")
-	if _, err := third.Seal(t.Context()); err != nil {
+	if _, err := third.Seal(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"a", "b", "refused", "c", "refused", "refused", "d"}
@@ -130,7 +130,7 @@ func TestABatchTakesCallsOverOneConnectionAtATime(t *testing.T) {
 	}
 	first.Close()
 	second := b.mustTake(t, id)
-	if _, err := second.Seal(t.Context()); err != nil {
+	if _, err := second.Seal(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	second.Close()

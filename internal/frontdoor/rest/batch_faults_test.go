@@ -210,6 +210,30 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	}
 }
 
+func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	line := func(id string) string { return `{"custom_id":"` + id + `","server":"demo","tool":"echo"}` + "\n" }
+	for _, query := range []string{"", "?stream=true"} {
+		send := func(body string) answer {
+			return f.do("POST", "/batches"+query, body, "Content-Type", "application/x-ndjson", "Idempotency-Key", "lines"+query)
+		}
+		first := send(line("a") + line("b"))
+		if first.status/100 != 2 {
+			t.Fatalf("%q: %d %s", query, first.status, first.body)
+		}
+		if again := send(line("a") + line("b")); again.status != first.status || again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("Location") != first.header.Get("Location") {
+			t.Errorf("%q: the same lines: %d %v %s", query, again.status, again.header, again.body)
+		}
+		for _, other := range []string{line("a"), line("a") + line("c"), line("a") + line("b") + line("c"), line("b") + line("a"), "\n"} {
+			a := send(other)
+			if p := problemOf(t, a); p.Status != http.StatusUnprocessableEntity || p.Type != "/problems/"+string(schema.KindKeyReused) {
+				t.Errorf("%q: %q: %+v", query, other, p)
+			}
+		}
+	}
+}
+
 func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

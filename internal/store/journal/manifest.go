@@ -71,10 +71,12 @@ type Manifest struct {
 	CallbackURL string    `json:"callback_url,omitempty"`
 	// Fingerprint is the digest of the request that made it, Key the hash of its
 	// idempotency key.
-	Fingerprint string            `json:"fingerprint,omitempty"`
-	Key         string            `json:"key,omitempty"`
-	Created     time.Time         `json:"created"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Key         string `json:"key,omitempty"`
+	// Lines is the digest of the lines of a request with a key, once it has sealed the journal.
+	Lines   string            `json:"lines,omitempty"`
+	Created time.Time         `json:"created"`
+	Labels  map[string]string `json:"labels,omitempty"`
 	// Trace is the W3C trace context of the request that made it, where there are
 	// traces.
 	Trace string `json:"trace,omitempty"`

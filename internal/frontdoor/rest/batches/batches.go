@@ -204,9 +204,11 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	order.Priority = httpapi.Number(x.Query, "priority", 0)
 	order.Life = time.Duration(httpapi.Number(x.Query, "expires_in", 0)) * time.Second
 	var source callSource
+	var sent *lineSource
 	if lines(r.Header) {
-		source = b.newLineSource(x, r)
-		order.Fingerprint = httpapi.Fingerprint(r, nil) // the lines are not known yet
+		sent = b.newLineSource(x, r, order.Key != "")
+		source = sent
+		order.Fingerprint = httpapi.Fingerprint(r, nil) // the lines are compared when all of them are known
 	} else {
 		body, err := x.ReadBody(r, jsonBatch)
 		if err != nil {
@@ -230,6 +232,11 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	if replayed {
 		x.Set("Idempotency-Replayed", "true")
 		if m.State != batch.Receiving || open {
+			if sent != nil && m.Lines != "" {
+				if err := sent.compare(m.Lines); err != nil {
+					return err
+				}
+			}
 			return b.created(x, m, nil, stream, r)
 		}
 	}
@@ -267,7 +274,7 @@ func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error
 	}
 	id := schema.BatchID(r.PathValue("id"))
 	from := int64(httpapi.Number(x.Query, "from", -1))
-	t, err := b.take(r.Context(), id, x.Principal, b.newLineSource(x, r), takeOptions{from: from})
+	t, err := b.take(r.Context(), id, x.Principal, b.newLineSource(x, r, false), takeOptions{from: from})
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +308,7 @@ func (b *handlers) seal(ctx context.Context, in *batchInput) (*Batch, error) {
 			return nil, err
 		}
 		defer intake.Close()
-		if _, err = intake.Seal(ctx); err != nil {
+		if _, err = intake.Seal(ctx, ""); err != nil {
 			return nil, err
 		}
 		if m, err = b.batches.Get(ctx, m.ID, who); err != nil { // its calls run since before

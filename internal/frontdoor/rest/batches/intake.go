@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
 	"time"
@@ -116,7 +119,11 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 		}
 	}
 	if o.seal {
-		t.m, err = in.Seal(ctx)
+		sum := ""
+		if lines, ok := source.(*lineSource); ok {
+			sum = lines.sum()
+		}
+		t.m, err = in.Seal(ctx, sum)
 	} else if err = in.Flush(ctx); err == nil {
 		t.m, err = b.batches.Get(ctx, id, who)
 	}
@@ -169,6 +176,8 @@ type lineSource struct {
 	limit int
 	line  []byte
 	set   time.Time // when the deadline of the socket was set
+	// digest takes all that is read; nil where nobody wants it.
+	digest hash.Hash
 	// answering says that another goroutine writes the answer meanwhile, whose headers
 	// are its own.
 	answering bool
@@ -188,20 +197,53 @@ const lastFlush = 5 * time.Second
 // lineTimeout is how long a client may leave a stream of lines without a byte.
 const lineTimeout = 10 * time.Minute
 
-func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request) *lineSource {
-	return &lineSource{
-		lines: b.lines, x: x, rc: http.NewResponseController(x.ResponseWriter), from: bufio.NewReaderSize(r.Body, 64<<10), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes,
+// newLineSource reads the lines of a request; digested says whether sum and compare are used.
+func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request, digested bool) *lineSource {
+	s := &lineSource{lines: b.lines, x: x, rc: http.NewResponseController(x.ResponseWriter), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes}
+	var body io.Reader = r.Body
+	if digested {
+		s.digest = sha256.New()
+		body = io.TeeReader(body, s.digest)
 	}
+	s.from = bufio.NewReaderSize(body, 64<<10)
+	return s
+}
+
+// sum is the digest of the lines, once all of them are read; "" where there is none.
+func (s *lineSource) sum() string {
+	if s.digest == nil {
+		return ""
+	}
+	return hex.EncodeToString(s.digest.Sum(nil))
+}
+
+// compare reads the lines, and refuses others than those with the sum.
+func (s *lineSource) compare(sum string) error {
+	for {
+		switch _, _, err := s.wait(); {
+		case errors.Is(err, io.EOF) && s.sum() == sum:
+			return nil
+		case errors.Is(err, io.EOF):
+			return batch.ErrKeyReused()
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// wait is read, with the time that a client has for a line.
+func (s *lineSource) wait() (line []byte, tooLong bool, err error) {
+	// The storing of a line may have taken long, while more of them were here.
+	if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
+		s.set = time.Now()
+		_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer without deadlines does without
+	}
+	return s.read()
 }
 
 func (s *lineSource) next() (rec batch.Line, customID string, err error) {
 	for {
-		// The storing of a line may have taken long, while more of them were here.
-		if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
-			s.set = time.Now()
-			_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer without deadlines does without
-		}
-		line, tooLong, err := s.read()
+		line, tooLong, err := s.wait()
 		if err != nil {
 			return rec, "", err
 		}
