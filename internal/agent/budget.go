@@ -20,12 +20,23 @@ type Limits struct {
 	Prices  *Prices
 }
 
-// Prices are for a million tokens of one model.
+// Prices are for a million tokens of one model. Without a price of their own, cached tokens
+// cost as much as others.
 type Prices struct {
-	Input  float64 `json:"input"`
-	Cached float64 `json:"cached_input"`
-	Output float64 `json:"output"`
+	Input  float64  `json:"input"`
+	Cached *float64 `json:"cached_input"`
+	Output float64  `json:"output"`
 }
+
+func (p *Prices) cached() float64 {
+	if p.Cached == nil {
+		return p.Input
+	}
+	return *p.Cached
+}
+
+// Negative reports whether one of the prices is below zero.
+func (p *Prices) Negative() bool { return min(p.Input, p.cached(), p.Output) < 0 }
 
 // spent is what a prompt has used of its limits.
 type spent struct {
@@ -48,7 +59,7 @@ func (s *spent) cost() *float64 {
 	if p == nil {
 		return nil
 	}
-	cost := (float64(s.usage.Input-s.usage.Cached)*p.Input + float64(s.usage.Cached)*p.Cached + float64(s.usage.Output)*p.Output) / 1e6
+	cost := (float64(s.usage.Input-s.usage.Cached)*p.Input + float64(s.usage.Cached)*p.cached() + float64(s.usage.Output)*p.Output) / 1e6
 	return &cost
 }
 

@@ -96,7 +96,7 @@ func agentCommand() *cobra.Command {
 	f.Int64Var(&o.limits.Tokens, "max-tokens", 0, "tokens of requests and answers for each prompt; 0 sets no limit")
 	f.Float64Var(&o.limits.Cost, "max-cost", 0, "cost for each prompt, in the unit of --prices; 0 sets no limit")
 	f.IntVar(&o.limits.Repeats, "max-repeat", 3, "calls of the same tool with the same arguments for each prompt; 0 sets no limit")
-	f.DurationVar(&o.limits.Time, "time", 10*time.Minute, "time for each prompt, without the time in which people decide; 0 sets no limit")
+	durationVar(f, &o.limits.Time, "time", 10*time.Minute, "time for each prompt, without the time in which people decide; 0 sets no limit")
 	f.StringVar(&o.prices, "prices", "", `file with the prices of models for a million tokens: {"PROVIDER:NAME": {"input": 3, "cached_input": 0.3, "output": 15}}`)
 	f.StringVar(&o.confirm, "confirm", "", "calls that must be confirmed: ask (needs a terminal), deny, or wait for approvers (default: ask at a terminal, else deny)")
 	f.StringVar(&o.resume, "resume", "", "continue the session with this id, or in this file")
@@ -403,7 +403,7 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	if !ok {
 		return nil, fail(exitUsage, "%s has no prices of %s.", o.prices, spec)
 	}
-	if min(p.Input, p.Cached, p.Output) < 0 {
+	if p.Negative() {
 		return nil, fail(exitUsage, "%s has a negative price of %s.", o.prices, spec)
 	}
 	o.limits.Prices = &p

@@ -320,7 +320,7 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"exclude each other":  {"--resume", "a", "--continue"},
 		"is for new sessions": {"--resume", "a", "--transcript", "b.jsonl"},
 		"not be negative":     {"--model", "ollama:m", "--max-steps", "-1", "x"},
-		"0 sets no limit":     {"--model", "ollama:m", "--time", "-1s", "x"},
+		"is negative; use":    {"--model", "ollama:m", "--time", "-1s", "x"},
 		"no prices of":        {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
 		`unknown field "in"`:  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"in": 1, "output": 1}}`), "x"},
 		"a negative price of": {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},

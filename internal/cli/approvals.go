@@ -85,9 +85,10 @@ func withApprover(run asking) func(*cobra.Command, []string) error {
 // default says.
 func (c *client) approver(address string) (*client, error) {
 	a := *c
+	a.flag = "--approver-url"
 	var err error
-	if a.base, err = baseURL(cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL)); err != nil {
-		return nil, fail(exitUsage, "--approver-url: %w", err)
+	if a.base, err = baseURL(cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL), "--approver-url and CALLYARD_APPROVER_URL"); err != nil {
+		return nil, err
 	}
 	return &a, a.connect()
 }

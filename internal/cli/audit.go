@@ -46,7 +46,7 @@ func auditCommand() *cobra.Command {
 	list.Flags().StringVar(&f.by, "by", "", "only records of actions of this principal")
 	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, separated by commas: asked, held, decided, ran, ended …")
 	list.Flags().IntVar(&f.limit, "limit", 100, "with --url: the maximum number of records; 0 for all")
-	list.Flags().DurationVar(&f.since, "since", 0, "age of the oldest record to list, such as 24h")
+	durationVar(list.Flags(), &f.since, "since", 0, "age of the oldest record to list, such as 24h")
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}

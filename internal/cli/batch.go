@@ -30,12 +30,12 @@ func batchCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "file for the results (default FILE with the suffix .results.ndjson, or results.ndjson for -)")
 	f.IntVar(&o.priority, "priority", 0, "-10 to 10: each 5 doubles or halves the share of the batch")
-	f.DurationVar(&o.expires, "expires", 0, "time within which calls must be sent to a worker, such as 2h (default: Callyard's default, 24h)")
+	durationVar(f, &o.expires, "expires", 0, "time within which calls must be sent to a worker, such as 2h (default: Callyard's default, 24h)")
 	f.StringArrayVar(&o.labels, "label", nil, "label KEY=VALUE of the batch; repeatable")
 	f.BoolVar(&o.follow, "follow", true, "wait for the results; otherwise exit when all calls are stored")
 	f.BoolVar(&o.cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
 	f.BoolVar(&o.restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
-	f.DurationVar(&o.giveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
+	durationVar(f, &o.giveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		o.input, o.stdin = args[0], c.in
 		o.chosen = f.Changed("priority") || f.Changed("expires") || f.Changed("label")

@@ -42,7 +42,7 @@ func callCommand() *cobra.Command {
 		})),
 	}
 	cmd.ValidArgsFunction = completeCall
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "timeout of the call, such as 30s (default: the server's timeout)")
+	durationVar(cmd.Flags(), &timeout, "timeout", 0, "timeout of the call, such as 30s (default: the server's timeout)")
 	return cmd
 }
 

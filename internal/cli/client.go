@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ const (
 // closed at the end.
 type client struct {
 	base string // the address of the front door, without a slash at its end
+	flag string // that sets base
 	key  string
 	in   io.Reader
 	out  screen
@@ -49,9 +51,9 @@ type client struct {
 // given CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Errors are of the
 // command line.
 func clientFrom(cmd *cobra.Command) (*client, error) {
-	c := &client{in: cmd.InOrStdin(), out: outOf(cmd), note: screenOf(cmd.ErrOrStderr())}
+	c := &client{flag: "--url", in: cmd.InOrStdin(), out: outOf(cmd), note: screenOf(cmd.ErrOrStderr())}
 	var err error
-	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL)); err != nil {
+	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL), "--url and CALLYARD_URL"); err != nil {
 		return nil, err
 	}
 	if c.key, err = apiKey(cmp.Or(textFlag(cmd, "key"), os.Getenv("CALLYARD_KEY"))); err != nil {
@@ -116,6 +118,9 @@ func group(use, short string, below ...*cobra.Command) *cobra.Command {
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
+			if slices.Contains(args, "") { // of a variable that is not set, mostly
+				return fail(exitUsage, "An argument is empty. Usage: %s", cmd.UseLine())
+			}
 			return nil
 		}
 		if most >= 0 && len(args) > most && cmd.HasAvailableSubCommands() {
@@ -125,11 +130,12 @@ func takes(least, most int) cobra.PositionalArgs {
 	}
 }
 
-func baseURL(text string) (string, error) {
+// baseURL reads an address of Callyard; from says where it comes from.
+func baseURL(text, from string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", fail(exitUsage, "The address of Callyard must have the form http://127.0.0.1:8080: check --url and CALLYARD_URL.")
+		return "", fail(exitUsage, "The address of Callyard must have the form http://127.0.0.1:8080: check %s.", from)
 	case u.User != nil:
 		return "", fail(exitUsage, "The address of Callyard must not contain a user name or password: pass an API key with --key or CALLYARD_KEY.")
 	case u.RawQuery != "" || u.Fragment != "":

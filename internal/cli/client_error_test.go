@@ -66,6 +66,11 @@ func TestAnUnreachableFrontDoorIsNamedWithTheFix(t *testing.T) {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 		}
 	}
+	for _, args := range [][]string{{"approvals"}, {"approve", "appr_1"}} {
+		if _, stderr, code := typedOn(t, rootCommand(), "", append(args, "--approver-url", address)...); code != exitUnreachable || !strings.Contains(stderr, "set another address with --approver-url.") {
+			t.Errorf("%q: code %d, %s", args, code, stderr)
+		}
+	}
 }
 
 func TestAnotherServerAtTheAddressIsNotTakenForCallyard(t *testing.T) {

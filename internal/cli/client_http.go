@@ -128,7 +128,7 @@ func (c *client) decode(ctx context.Context, resp *http.Response, v any) ([]byte
 
 // foreign is the error for an answer that Callyard does not give.
 func (c *client) foreign() error {
-	return fail(exitUnreachable, "%s answers, but it is not Callyard: check --url.", c.base)
+	return fail(exitUnreachable, "%s answers, but it is not Callyard: check %s.", c.base, c.flag)
 }
 
 // unreachable is the error for a request without an answer, or with half of one.
@@ -141,7 +141,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	}
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fail(exitUnreachable, "Callyard is not reachable at %s: start it with `callyard up`, or set another address with --url.", c.base)
+		return fail(exitUnreachable, "Callyard is not reachable at %s: start it with `callyard up`, or set another address with %s.", c.base, c.flag)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fail(exitUnreachable, "%s did not answer in time.", c.base)

@@ -28,7 +28,7 @@ func doctorCommand() *cobra.Command {
 	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without it approvals are checked only if an approver answers at "+defaultApproverURL)
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
 	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL), to check that it requires credentials; without it NATS is checked only if it answers at "+defaultNATS)
-	flags.DurationVar(&o.held, "held", time.Hour, "report approvals that wait longer than this as faults")
+	durationVar(flags, &o.held, "held", time.Hour, "report approvals that wait longer than this as faults")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
 		if o.held <= 0 {
 			return fail(exitUsage, "--held must be longer than 0s.")

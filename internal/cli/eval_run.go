@@ -63,7 +63,7 @@ func evalRunCommand() *cobra.Command {
 	f.StringVar(&r.target.State, "state", "", "tool SERVER/TOOL whose result is the state after the calls of each sample")
 	f.BoolVar(&r.batch.Cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
 	f.BoolVar(&r.batch.Restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
-	f.DurationVar(&r.batch.GiveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
+	durationVar(f, &r.batch.GiveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
 	offer(cmd, "execute", executeLabel, executeModel, executeAll, executeNone)
 	offer(cmd, "calls", "api", "text")
 	return cmd

@@ -62,7 +62,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.rate, "rate", 0, "calls a second that the key may make (default: no limit of its own)")
 	flags.IntVar(&f.burst, "burst", 0, "calls that may come at once within the rate (default: those of one second)")
 	flags.IntVar(&f.inFlight, "in-flight", 0, "calls of the key that may run at once (default: no limit of its own)")
-	flags.DurationVar(&f.expires, "expires", 0, "time from now after which the key ends, such as 720h (default 2160h, 90 days)")
+	durationVar(flags, &f.expires, "expires", 0, "time from now after which the key ends, such as 30d (default 90d)")
 }
 
 // until is when a key that is made now ends, nil where nothing was said.
@@ -71,7 +71,7 @@ func until(in time.Duration) (*time.Time, error) {
 		return nil, nil
 	}
 	if in < 0 {
-		return nil, fail(exitUsage, "--expires must be positive, such as 720h.")
+		return nil, fail(exitUsage, "--expires must be positive, such as 30d.")
 	}
 	return new(time.Now().Add(in).UTC().Truncate(time.Second)), nil
 }
@@ -146,7 +146,7 @@ func updateKeyCommand() *cobra.Command {
 		Use:     "update NAME",
 		Short:   "Change what an API key lets do, its groups, note or end",
 		Long:    "update changes what is named by flags; the rest stays, as do the name and the secret. A list replaces the one before; --tools '' removes the limit. --rate, --burst and --in-flight replace all limits of the key; 0 means none.",
-		Example: "  callyard keys update ci --scope tools:read --expires 720h",
+		Example: "  callyard keys update ci --scope tools:read --expires 30d",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
 	f.add(cmd)
@@ -172,11 +172,11 @@ func rotateKeyCommand() *cobra.Command {
 		Short: "Give an API key a new secret",
 		Long: "rotate prints the new secret once. The id stays, as do the calls and limits of the key. The present secret is accepted for the time of --grace, " +
 			"so that clients can be changed one by one.",
-		Example: "  callyard keys rotate ci --grace 1h --expires 2160h",
+		Example: "  callyard keys rotate ci --grace 1h --expires 90d",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
-	cmd.Flags().DurationVar(&grace, "grace", 24*time.Hour, "how long the present secret stays valid, at most 168h; 0 ends it at once")
-	cmd.Flags().DurationVar(&expires, "expires", 0, "time from now after which the key ends (default: as before)")
+	durationVar(cmd.Flags(), &grace, "grace", 24*time.Hour, "how long the present secret stays valid, at most 7d; 0 ends it at once")
+	durationVar(cmd.Flags(), &expires, "expires", 0, "time from now after which the key ends (default: as before)")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		ends, err := until(expires)
 		if err != nil {

@@ -30,9 +30,12 @@ func TestKeysOfARunningCallyardAreManaged(t *testing.T) {
 		{[]string{"keys", "create", "ci"}, exitUsage, nil, "--scope"},
 		{[]string{"keys", "create", "ci", "--role", "developer"}, exitOK, []string{"cyk_once"}, ""},
 		{[]string{"keys", "create", "ci", "--role", "developer", "--scope", "admin"}, exitUsage, nil, "--role or --scope"},
-		{[]string{"keys", "create", "ci", "--scope", "admin", "--expires", "-1h"}, exitUsage, nil, "positive"},
+		{[]string{"keys", "create", "ci", "--scope", "admin", "--expires", "-1h"}, exitUsage, nil, "negative"},
 		{[]string{"keys", "update", "4vQxWc0aZkPm", "--note", "x"}, exitOK, []string{"was changed"}, ""},
 		{[]string{"keys", "rotate", "ci", "--grace", "1h"}, exitOK, []string{"cyk_next", "until 2026-02-02 10:11:12 UTC"}, ""},
+		{[]string{"keys", "rotate", "ci", "--grace", "2d"}, exitOK, []string{"cyk_next"}, ""},
+		{[]string{"keys", "rotate", "ci", "--grace", "2w"}, exitUsage, nil, "such as \"250ms\""},
+		{[]string{"keys", "revoke", ""}, exitUsage, nil, "An argument is empty. Usage: callyard keys revoke NAME"},
 		{[]string{"keys", "revoke", "ci"}, exitOK, []string{"was revoked"}, ""},
 		{[]string{"keys", "revoke", "old"}, exitRefused, nil, "front_door.keys"},
 	} {

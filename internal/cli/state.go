@@ -99,5 +99,8 @@ func showChanges(c *client, changes *callyard.StateChanges) error {
 	if changes.DryRun {
 		return c.note.text("Nothing was changed; --apply imports the file.\n")
 	}
+	if changes.Failed == 0 {
+		return c.note.text(count(len(changes.Changes), "change") + " done.\n")
+	}
 	return c.note.text(count(int(changes.Failed), "change") + " could not be done.\n")
 }
