@@ -26,7 +26,7 @@ func TestAStateIsImportedAfterItsDifferencesWereShown(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "research") || !strings.Contains(note, "Nothing was changed") || len(d.requests()) != 2 {
 		t.Errorf("%d %s %s", code, out, note)
 	}
-	out, note, code = typed(t, "", "state", "import", file, "--apply")
+	out, _, code = typed(t, "", "state", "import", file, "--apply")
 	asked := d.requests()
 	if last := asked[len(asked)-1]; code != exitUnmet || !strings.Contains(out, "It cannot be.") || last.header.Get("If-Match") != `"sha256:now"` || last.body != `{"format":"callyard-state/1"}` {
 		t.Errorf("%d %s %+v", code, out, last)

@@ -116,7 +116,7 @@ func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
 		"no password":                {bus.Options{URL: secret.ClientURL()}, "correct nats.user and nats.password"},
 		"an unknown authority":       {bus.Options{URL: encrypted.ClientURL()}, "check nats.ca_file"},
 		"a server without TLS":       {bus.Options{URL: secret.ClientURL(), TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, "check nats.ca_file"},
-		"no certificate of a client": {bus.Options{URL: mutual.ClientURL(), TLS: &tls.Config{InsecureSkipVerify: true}}, "nats.cert_file"}, //nolint:gosec // the server of a test
+		"no certificate of a client": {bus.Options{URL: mutual.ClientURL(), TLS: &tls.Config{InsecureSkipVerify: true}}, "nats.cert_file"},
 		"nobody":                     {bus.Options{URL: "nats://127.0.0.1:1"}, "start a server there"},
 	} {
 		c.o.Log = slog.New(slog.DiscardHandler)
