@@ -148,7 +148,7 @@ func (p *people) reopen(t testing.TB, keyFile string, servers ...*credential.Ser
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	if p.book, err = credential.Open(t.Context(), conn, keys, nil, servers, "http://127.0.0.1:9"); err != nil {
+	if p.book, err = credential.Open(t.Context(), conn, keys, nil, servers, "http://127.0.0.1:9", slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.book.Close)

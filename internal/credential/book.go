@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"sync"
@@ -75,6 +76,8 @@ type Book struct {
 	connect string // the address where people connect
 	flight  singleflight.Group
 	now     func() time.Time
+	log     *slog.Logger
+	missing sync.Map // names of keys that rows need and that are not there, which is logged
 
 	mu      sync.Mutex
 	closed  bool
@@ -84,12 +87,12 @@ type Book struct {
 
 // Open opens the book. Rows are encrypted with keys, and again with data unless it is nil.
 // connect is the address of the page where people connect.
-func Open(ctx context.Context, c *bus.Conn, keys *Keys, data DataKeys, servers []*Server, connect string) (*Book, error) {
+func Open(ctx context.Context, c *bus.Conn, keys *Keys, data DataKeys, servers []*Server, connect string, log *slog.Logger) (*Book, error) {
 	rows, err := credentialtable.Open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{keys: keys, data: data, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, closing: make(chan struct{})}
+	b := &Book{keys: keys, data: data, rows: rows, servers: make(map[schema.ServerID]*Server, len(servers)), connect: connect, now: time.Now, log: log, closing: make(chan struct{})}
 	for _, s := range servers {
 		s.renewals = make(chan struct{}, mostRenewals)
 		b.servers[s.ID] = s

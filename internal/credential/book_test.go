@@ -71,7 +71,7 @@ func (w *world) book(t *testing.T, change func(s *Server)) *Book {
 	if change != nil {
 		change(crm)
 	}
-	b, err := Open(t.Context(), conn, w.keys, w.data, []*Server{crm, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example")
+	b, err := Open(t.Context(), conn, w.keys, w.data, []*Server{crm, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,6 +292,35 @@ func TestKeysAreRotatedByWritingTheNewOneFirst(t *testing.T) {
 		}
 	}
 
+}
+
+func TestAKeyThatIsMissingIsLoggedOnce(t *testing.T) {
+	w := newWorld(t)
+	b := w.book(t, nil)
+	for _, person := range []string{"ann", "bob"} {
+		if err := b.SetSecret(t.Context(), "jira", person, "canary-secret"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Close()
+	var err error
+	if w.keys, err = NewKeys(); err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	b = w.book(t, nil)
+	defer b.Close()
+	b.log = slog.New(slog.NewTextHandler(&lines, nil))
+	for _, person := range []string{"ann", "bob", "ann", "nobody"} {
+		_, err := b.Get(t.Context(), "jira", person, 0)
+		required(t, person, err)
+		if _, err := b.Connections(t.Context(), person); err != nil {
+			t.Error(err)
+		}
+	}
+	if text := lines.String(); strings.Count(text, "credentials.key_file") != 1 || strings.Contains(text, "canary") {
+		t.Errorf("it logged %s", text)
+	}
 }
 
 func FuzzOpen(f *testing.F) {

@@ -26,7 +26,7 @@ func TestACopyOfACredentialCannotBeReadAfterItsTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(ring.Close)
-		b, err := credential.Open(t.Context(), c, keys, ring, []*credential.Server{{ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example")
+		b, err := credential.Open(t.Context(), c, keys, ring, []*credential.Server{{ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"}}, "https://callyard.example", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestACopyOfACredentialCannotBeReadAfterItsTenant(t *testing.T) {
 		}
 	}
 	// A process without the data keys does not take the row for none.
-	plain, err := credential.Open(t.Context(), c, keys, (*datakey.Ring)(nil), []*credential.Server{b.Server("jira")}, "https://callyard.example")
+	plain, err := credential.Open(t.Context(), c, keys, (*datakey.Ring)(nil), []*credential.Server{b.Server("jira")}, "https://callyard.example", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,21 @@ func (b *Book) open(ctx context.Context, s *Server, person, key string, sealed [
 			return nil, err
 		}
 	}
-	return b.keys.open(sealed, b.place(s, person))
+	plain, err = b.keys.open(sealed, b.place(s, person))
+	b.tell(err)
+	return plain, err
+}
+
+// tell logs, once for each key, that stored credentials cannot be read without it: people are
+// asked to connect again, and only an operator can know why.
+func (b *Book) tell(err error) {
+	var missing *missingKeyError
+	if !errors.As(err, &missing) {
+		return
+	}
+	if _, told := b.missing.LoadOrStore(missing.name, true); !told {
+		b.log.Error("stored credentials cannot be read, because their key is not in credentials.key_file; put it back below the newest one, or their people must connect again", "key", missing.name)
+	}
 }
 
 // moved gives the row that a version up to 0.1.0 wrote for a person of a tenant the key that it

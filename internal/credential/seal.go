@@ -137,6 +137,15 @@ func (k *Keys) Newest(sealed []byte) bool {
 // foreign begins the places of other packages. No server can have that name.
 const foreign = "\x00another package"
 
+// missingKeyError is about a row whose key is not there. It is an errUnreadable.
+type missingKeyError struct{ name string }
+
+func (e *missingKeyError) Error() string {
+	return fmt.Sprintf("%v: its key %s is not in the key file", errUnreadable, e.name)
+}
+
+func (e *missingKeyError) Unwrap() error { return errUnreadable }
+
 // open decrypts a row.
 func (k *Keys) open(sealed, place []byte) ([]byte, error) {
 	const wrapped = keyBytes + overhead
@@ -162,5 +171,5 @@ func (k *Keys) open(sealed, place []byte) ([]byte, error) {
 		}
 		return plain, nil
 	}
-	return nil, fmt.Errorf("%w: its key %s is not in credentials.key_file", errUnreadable, hex.EncodeToString(name))
+	return nil, &missingKeyError{hex.EncodeToString(name)}
 }

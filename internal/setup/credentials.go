@@ -21,7 +21,7 @@ import (
 // Credentials opens what people have connected, on the connection of a front door or an
 // approver, with the data keys of tenants; nil where no server takes credentials of people.
 // Close it with [credential.Book.Close], and ring after it.
-func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.Ring) (*credential.Book, error) {
+func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.Ring, log *slog.Logger) (*credential.Book, error) {
 	s := &c.File.Credentials
 	if len(s.Servers) == 0 {
 		return nil, nil
@@ -36,7 +36,7 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.
 	for i := range s.Servers {
 		servers[i] = credentialServer(&s.Servers[i], connect)
 	}
-	book, err := credential.Open(ctx, conn, keys, ring, servers, connect)
+	book, err := credential.Open(ctx, conn, keys, ring, servers, connect, log)
 	if err != nil {
 		return nil, fmt.Errorf("opening the credentials of people: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -112,7 +113,7 @@ func (a *accounts) count() int {
 func personalFront(t *testing.T, srv *bustest.Server, keys *credential.Keys, address string) (*dispatch.Router, *catalog.Catalog, *credential.Book) {
 	t.Helper()
 	conn := srv.Connect(t, "front")
-	book, err := credential.Open(t.Context(), conn, keys, nil, []*credential.Server{{ID: "accounts", URL: address, Header: "X-Api-Key"}}, "https://callyard.example")
+	book, err := credential.Open(t.Context(), conn, keys, nil, []*credential.Server{{ID: "accounts", URL: address, Header: "X-Api-Key"}}, "https://callyard.example", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

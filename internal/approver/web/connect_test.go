@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -38,7 +39,7 @@ func openWithCredentials(t *testing.T, keys []authn.Key) (*fabric, *credential.B
 		client := &oauth.Client{RedirectURL: credential.CallbackURL("http://page", "crm"), Name: "Callyard", HTTP: oauth.NewHTTPClient(mcp.URL)}
 		book, err = credential.Open(t.Context(), bustest.Start(t).Connect(t, "approver"), wrapping, nil, []*credential.Server{
 			{ID: "crm", URL: mcp.URL + "/mcp", Header: "Authorization", Scheme: "Bearer", OAuth: client}, {ID: "jira", URL: "https://jira.example/mcp", Header: "X-Api-Key"},
-		}, "http://page")
+		}, "http://page", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			if people, err = c.Credentials(opening, conn, ring); err != nil {
+			if people, err = c.Credentials(opening, conn, ring, log); err != nil {
 				budget.Close()
 				ring.Close()
 				conn.Close()

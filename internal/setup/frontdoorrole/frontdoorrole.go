@@ -78,7 +78,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			if people, err = c.Credentials(opening, stored, ring); err != nil {
+			if people, err = c.Credentials(opening, stored, ring, log); err != nil {
 				ring.Close()
 				stored.Close()
 				conn.Close()
