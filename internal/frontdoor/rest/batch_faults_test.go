@@ -234,6 +234,38 @@ func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
 	}
 }
 
+func TestOfRequestsWithOneKeyAndOtherLinesAtOnceOneIsTaken(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	var mu sync.Mutex
+	taken := make(map[string]int)
+	var wait sync.WaitGroup
+	for i := range 40 {
+		line := fmt.Sprintf(`{"custom_id":"%d","server":"demo","tool":"echo"}`, i%2)
+		wait.Go(func() {
+			until(t, "an answer", func() bool {
+				a := f.send(f.request("POST", "/batches", strings.NewReader(line), "Content-Type", "application/x-ndjson", "Idempotency-Key", "one"))
+				switch a.status {
+				case http.StatusConflict:
+					return false // another request is just sending its calls
+				case http.StatusCreated:
+					mu.Lock()
+					taken[line]++
+					mu.Unlock()
+				case http.StatusUnprocessableEntity:
+				default:
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				return true
+			})
+		})
+	}
+	wait.Wait()
+	if len(taken) != 1 {
+		t.Errorf("one key stands for %v", taken)
+	}
+}
+
 func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

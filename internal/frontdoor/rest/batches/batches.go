@@ -232,7 +232,7 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	if replayed {
 		x.Set("Idempotency-Replayed", "true")
 		if m.State != batch.Receiving || open {
-			if sent != nil && m.Lines != "" {
+			if sent != nil {
 				if err := sent.compare(m.Lines); err != nil {
 					return err
 				}

@@ -57,6 +57,11 @@ func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Princ
 	if again != nil || m.State == batch.Receiving {
 		return nil, err
 	}
+	if lines, ok := source.(*lineSource); ok {
+		if err := lines.compare(m.Lines); err != nil {
+			return nil, err
+		}
+	}
 	return &taken{m: m, stored: m.Calls}, nil
 }
 
@@ -217,9 +222,10 @@ func (s *lineSource) sum() string {
 	return hex.EncodeToString(s.digest.Sum(nil))
 }
 
-// compare reads the lines, and refuses others than those with the sum.
+// compare reads the lines that are left, and refuses others than those with the sum, "" where
+// it is not known.
 func (s *lineSource) compare(sum string) error {
-	for {
+	for sum != "" {
 		switch _, _, err := s.wait(); {
 		case errors.Is(err, io.EOF) && s.sum() == sum:
 			return nil
@@ -229,6 +235,7 @@ func (s *lineSource) compare(sum string) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // wait is read, with the time that a client has for a line.
