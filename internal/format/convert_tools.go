@@ -25,11 +25,13 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 	var all []Tool
 	seen := make(map[string]bool)
 	each(v, func(item *value) {
-		if c.from == c.to {
-			if item.isObject() {
-				c.take(item)
-				own = append(own, item.source())
-			}
+		switch {
+		case !item.isObject():
+			c.note(item, NoteSkipped, "", "It is not a tool: it is not an object.")
+			return
+		case c.from == c.to:
+			c.take(item)
+			own = append(own, item.source())
 			return
 		}
 		for _, p := range c.toolsOf(item) {
@@ -40,13 +42,7 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 			all = append(all, c.tool(p, schemas))
 		}
 	})
-	if v.isList() { // what is no object is no tool
-		for _, item := range v.items {
-			if !item.isObject() {
-				c.note(item, NoteSkipped, "", "It is not a tool: it is not an object.")
-			}
-		}
-	} else if !v.isObject() {
+	if !v.isList() && !v.isObject() {
 		c.note(v, NoteSkipped, "", "It is not a list of tools.")
 	}
 	if c.from == c.to {

@@ -210,6 +210,21 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	}
 }
 
+func TestARefusedLineKeepsItsCustomID(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	lines := `{"custom_id":"a","server":"demo","tool":"echo","argument":{}}` + "\n" + `{"custom_id":"b","server":5,"tool":"echo"}` + "\n" + `{"custom_id":7,"x":1}` + "\n" + `{"custom_id":"` + strings.Repeat("c", 1000) + `","x":1}` + "\n" + `no JSON`
+	var b batches.Batch
+	if err := json.Unmarshal(f.do("POST", "/batches", lines, "Content-Type", "application/x-ndjson").body, &b); err != nil || b.Refused != 5 || len(b.Refusals) != 5 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	for i, want := range []string{"a", "b", "", "", ""} {
+		if got := b.Refusals[i].CustomID; got != want {
+			t.Errorf("line %d has the custom_id %q, want %q: %s", i, got, want, b.Refusals[i].Detail)
+		}
+	}
+}
+
 func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

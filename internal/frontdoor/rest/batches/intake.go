@@ -315,7 +315,7 @@ func (l lineReader) readItem(raw []byte) (rec batch.Line, customID string, err e
 func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, err error) {
 	members, err := httpapi.ReadObject(raw, l.limits.ArgumentBytes+submit.EnvelopeBytes, l.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
 	if err != nil {
-		return rec, "", err
+		return rec, customIDOf(raw), err
 	}
 	if err := httpapi.ReadMember(members, "custom_id", false, "a string", &customID); err != nil || len(customID) > maxCustomID {
 		if err == nil {
@@ -330,6 +330,18 @@ func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, er
 	return batch.Line{
 		CustomID: customID, Server: call.Server, Tool: call.Tool, Timeout: call.Timeout, Accepted: time.Now().UTC(), Arguments: bytes.Clone(call.Arguments),
 	}, customID, nil
+}
+
+// customIDOf returns the custom_id of a line that is no call, "" where it has none that can be
+// read.
+func customIDOf(raw []byte) string {
+	var line struct {
+		CustomID string `json:"custom_id"`
+	}
+	if err := json.Unmarshal(raw, &line); err != nil || len(line.CustomID) > maxCustomID {
+		return ""
+	}
+	return line.CustomID
 }
 
 // listSource gives the calls of a JSON document. The list stays the bytes that came:
