@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -162,6 +164,10 @@ func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, 
 // done ends the job; see [session.Pool.Do].
 func (j *job) done(_ *session.Request, out session.Outcome) {
 	w := j.worker
+	if !utf8.Valid(out.Body) {
+		// JSON text is UTF-8 (RFC 8259, section 8.1), and everybody after the worker relies on it.
+		out.Body = bytes.ToValidUTF8(out.Body, []byte("\uFFFD"))
+	}
 	if j.request.Method == schema.MethodCallTool && j.server != nil {
 		out = j.server.checkOutput(j.request.Name, out)
 	}

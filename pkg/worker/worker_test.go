@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -122,6 +123,17 @@ func TestArgumentsReachTheFunctionUnchanged(t *testing.T) {
 	r, err = f.Call(t.Context(), "raw", "big", []byte(`{"n":9007199254740993}`))
 	if err != nil || !strings.Contains(string(r.Body), `"structuredContent":{"result":9007199254740994}`) {
 		t.Errorf("big: %v, %v", r, err)
+	}
+}
+
+func TestAResultThatIsNotUTF8IsMadeValid(t *testing.T) {
+	s := NewServer("raw")
+	Tool(s, "latin", "Returns text in ISO 8859-1.", func(context.Context, struct{}) (Result, error) {
+		return Structured([]byte("{\"name\":\"Z\xfcrich\"}")), nil
+	}, ReadOnly())
+	r, err := open(t, s).Call(t.Context(), "raw", "latin", nil)
+	if err != nil || !utf8.Valid(r.Body) || !json.Valid(r.Body) || !strings.Contains(string(r.Body), `"structuredContent":{"name":"Z�rich"}`) {
+		t.Errorf("%v, %s", err, r.Body)
 	}
 }
 
