@@ -116,13 +116,7 @@ func TestASessionLearnsThatPeopleDecideByNow(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
 	s := f.enter("/mcp/risky", canForms)
-	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	next := events(t, res)
-	question := []byte(next())
+	next, question := s.asked(t, `"name":"echo"`)
 	f.reloaded()
 	s.send(`{"jsonrpc":"2.0","id":` + string(get(question, "id")) + `,"result":{"action":"accept","content":{"confirm":true}}}`)
 	f.refused("session", get([]byte(next()), "result"), before)

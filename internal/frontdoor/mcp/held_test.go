@@ -124,18 +124,25 @@ func TestAHeldCallAsksALegacyClientWhileItWaits(t *testing.T) {
 	}
 }
 
-// unanswered sends a held call in a session whose client gets a request and does not answer it.
-func (f *fabric) unanswered(t *testing.T) (next func() string) {
+// asked calls a tool with the params in a session, and returns the request that its client gets
+// meanwhile.
+func (r *legacyClient) asked(t *testing.T, params string) (next func() string, question []byte) {
 	t.Helper()
-	s := f.enter("/mcp/risky", canForms)
-	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`))
+	res, err := r.f.client.Do(r.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{` + params + `}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	next = events(t, res)
-	if question := next(); getString([]byte(question), "method") != "elicitation/create" {
-		t.Fatal(question)
+	return next, []byte(next())
+}
+
+// unanswered sends a held call in a session whose client gets a request and does not answer it.
+func (f *fabric) unanswered(t *testing.T) (next func() string) {
+	t.Helper()
+	next, question := f.enter("/mcp/risky", canForms).asked(t, `"name":"echo"`)
+	if getString(question, "method") != "elicitation/create" {
+		t.Fatalf("%s", question)
 	}
 	return next
 }

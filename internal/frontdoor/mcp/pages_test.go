@@ -8,13 +8,7 @@ import (
 func TestASessionIsAskedToOpenAPageInTheFormOfItsRevision(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", canURLs)
-	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"ask-page"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	next := events(t, res)
-	question := []byte(next())
+	next, question := s.asked(t, `"name":"ask-page"`)
 	// The revision 2025-11-25 requires an id, which later revisions do not have.
 	params := get(question, "params")
 	if id := getString(params, "elicitationId"); !strings.HasPrefix(id, "call_") || !strings.HasSuffix(id, ".p1") {

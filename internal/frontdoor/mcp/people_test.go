@@ -151,13 +151,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 func TestALegacyClientIsShownThePageAndWaits(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	s := f.enter("/mcp/risky", canURLs)
-	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"a":1.0}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	next := events(t, res)
-	question := []byte(next())
+	next, question := s.asked(t, `"name":"echo","arguments":{"a":1.0}`)
 	params := get(question, "params")
 	id, _ := strings.CutPrefix(getString(params, "url"), "http://approver.test/a/")
 	if getString(question, "method") != "elicitation/create" || getString(params, "mode") != "url" || getString(params, "elicitationId") != id || id == "" {
