@@ -94,6 +94,7 @@ func (w *wire) set(cut bool) {
 }
 
 func TestACallThatIsStoredSurvivesTheKillAndThePartitionOfANode(t *testing.T) {
+	t.Parallel()
 	ports := porttest.Ports(t, portsOfCluster)
 	wires := map[[2]int]*wire{}
 	for i := range 3 {

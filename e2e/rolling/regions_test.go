@@ -85,6 +85,7 @@ func (r *region) ranAt(t testing.TB, what, where string) {
 }
 
 func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
+	t.Parallel()
 	ports := porttest.Ports(t, 2*portsOfRegion)
 	east := startRegion(t, "east", ports[:portsOfRegion], "[]")
 	way := openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))

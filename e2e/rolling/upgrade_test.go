@@ -45,6 +45,7 @@ func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
 }
 
 func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testing.T) {
+	t.Parallel()
 	ports := porttest.Ports(t, portsOfCluster+2)
 	c := startCluster(t, ports[2:], nil)
 	redis := [2]*confirmtest.Redis{confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[0]))}

@@ -25,6 +25,7 @@ func startSingle(t testing.TB) string {
 // The two releases differ in the version of the bus, which is the worst that can
 // happen between two of them. Neither reads the other; what waits is not lost.
 func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
+	t.Parallel()
 	now, next := bin(t, programs.now), bin(t, programs.next)
 	for _, c := range []struct{ name, door, worker, other string }{
 		{"an old front door and a new worker", now, next, now},
