@@ -7,16 +7,16 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// maxValues bounds how many values one configuration has, aliases counted where
-// they are used.
+// maxValues limits the number of values in one configuration. An alias counts each time it is
+// used.
 const maxValues = 100_000
 
-// decoder puts nodes into Go values. It continues after a fault, so that all of them are
-// found; a field with a fault keeps the value it had.
+// decoder stores nodes in Go values. It continues after a fault so that it finds all of them. A
+// field with a fault keeps its previous value.
 type decoder struct {
 	faults *report
 	expand *expander
-	// places remembers where each path was set, for the faults of Validate.
+	// places records where each path was set, for the faults of Validate.
 	places Places
 	values int
 	// misplaced returns the path at which a key is known, or "".
@@ -84,8 +84,8 @@ func (d *decoder) structure(path string, n *node, v reflect.Value) {
 	d.members(path, n, sectionsIn(v), nil)
 }
 
-// members puts the members of a map where their keys say; others are keys that
-// belong to somebody else.
+// members stores the members of a map in the sections that their keys name. others are keys that
+// belong to other programs.
 func (d *decoder) members(path string, n *node, sections []section, others []string) {
 	switch n.kind {
 	case yamldoc.Null: // a section whose keys are all comments
@@ -135,8 +135,8 @@ func (d *decoder) unknown(path string, m member, names []string) {
 	d.faults.add(m.at, joinName(path, shorten(m.key)), "is not a known key here; %s", fix)
 }
 
-// holds reports whether the node is of the kind; another one is a fault, in the words of
-// wrong, but for nothing, which empties v.
+// holds reports whether the node is of the kind. A node of another kind is a fault with the
+// sentence wrong; null is not a fault and clears v.
 func (d *decoder) holds(path string, n *node, v reflect.Value, kind yamldoc.Kind, wrong string) bool {
 	switch n.kind {
 	case kind:
@@ -154,8 +154,8 @@ func (d *decoder) table(path string, n *node, v reflect.Value) {
 		return
 	}
 	d.faults.duplicates(path, n)
-	// What is written replaces the default as a whole: a default that stays below
-	// what was written could not be taken away.
+	// The file replaces the whole default map. If the two were merged, nothing could remove an
+	// entry of the default.
 	m := reflect.MakeMapWithSize(v.Type(), len(n.members))
 	for _, mem := range n.members {
 		key := reflect.ValueOf(mem.key).Convert(v.Type().Key())

@@ -14,13 +14,12 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// hiddenText stands where a secret was.
+// hiddenText replaces a secret.
 const hiddenText = "[secret]"
 
-// Dump writes v as YAML with its secrets hidden: the configuration as it is in
-// effect. Types that know what to show in a log (slog.LogValuer) or as text say
-// so themselves; user and password in URLs are hidden in every text. Load reads
-// the rest of the output back to the same values.
+// Dump writes v as YAML with its secrets hidden: the effective configuration. A type decides what
+// it shows if it has a log value (slog.LogValuer) or a text form. The user and password of a URL
+// are hidden in every text. Load reads the rest of the output back to the same values.
 func Dump(w io.Writer, v any) error {
 	out, err := yaml.Marshal(shown(reflect.ValueOf(v), 0))
 	if err != nil {
@@ -30,7 +29,7 @@ func Dump(w io.Writer, v any) error {
 	return err
 }
 
-// DumpJSON returns what [Dump] writes as a JSON object.
+// DumpJSON returns the output of [Dump] as a JSON object.
 func DumpJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	if err := Dump(&text, v); err != nil {
@@ -43,7 +42,7 @@ func DumpJSON(v any) ([]byte, error) {
 	return bytes.TrimSpace(out), nil
 }
 
-// shown turns a value into what the YAML writer takes.
+// shown converts a value to a form that the YAML writer accepts.
 func shown(v reflect.Value, depth int) any {
 	if !v.IsValid() || depth > maxDepth {
 		return nil
@@ -112,7 +111,7 @@ func shownLog(v slog.Value, depth int) any {
 
 var credentials = regexp.MustCompile(`://[^\s/,]*@`)
 
-// hideCredentials hides user and password of the URLs in s.
+// hideCredentials hides the user and password of URLs in s.
 func hideCredentials(s string) string {
 	if !strings.Contains(s, "@") {
 		return s

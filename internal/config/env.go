@@ -10,14 +10,14 @@ import (
 
 const (
 	fileSuffix = "_FILE"
-	// maxValueFile bounds the file that a …_FILE variable names.
+	// maxValueFile limits the size of the file that a …_FILE variable names, in bytes.
 	maxValueFile = 1 << 20
 )
 
-// ownVariables mark the processes that a worker starts; they are no keys.
+// ownVariables mark processes that a worker starts. They are not keys.
 var ownVariables = [...]string{"CALLYARD_REAPER", "CALLYARD_COOKIE"}
 
-// applyEnv sets what CALLYARD_… variables name, in the order of their names.
+// applyEnv applies CALLYARD_… variables in the order of their names.
 func (d *decoder) applyEnv(src Source, settings []setting) {
 	byVariable := make(map[string]*setting, len(settings))
 	for i := range settings {
@@ -46,7 +46,7 @@ func (d *decoder) applyEnv(src Source, settings []setting) {
 			}
 			data, err := readText(value, maxValueFile)
 			if err != nil {
-				// A secret put here by mistake must not show.
+				// Do not show a secret that was put here by mistake.
 				file := "the file in it"
 				if strings.HasPrefix(value, "/") || strings.HasPrefix(value, ".") {
 					file = quote(value)
@@ -78,10 +78,10 @@ func ignored(name string, patterns []string) bool {
 	})
 }
 
-// isServiceLink recognises what Kubernetes puts into every container for each
-// Service of the namespace: of one called callyard-x it makes
-// CALLYARD_X_SERVICE_HOST, CALLYARD_X_PORT=tcp://… and others. They are nobody's
-// settings, and a chart that names its Services so must start.
+// isServiceLink recognizes the variables that Kubernetes adds to every container for each Service
+// of the namespace. For a Service callyard-x it adds CALLYARD_X_SERVICE_HOST,
+// CALLYARD_X_PORT=tcp://… and others. They are not settings, and a chart whose Services have such
+// names must start.
 func isServiceLink(name, value string) bool {
 	for _, scheme := range []string{"tcp://", "udp://", "sctp://"} {
 		if strings.HasPrefix(value, scheme) && strings.Contains(name, "_PORT") {

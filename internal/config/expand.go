@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// variables is an environment: names to values.
+// variables is an environment, by name.
 type variables map[string]string
 
-// environment splits "NAME=value" pairs; of a name given twice the last counts.
+// environment splits "NAME=value" pairs. The last value of a name wins.
 func environment(pairs []string) variables {
 	vars := make(variables, len(pairs))
 	for _, pair := range pairs {
@@ -20,17 +20,16 @@ func environment(pairs []string) variables {
 	return vars
 }
 
-// expander puts values in place of ${…}. Nil functions leave that form unknown.
+// expander replaces ${…}. A form whose function is nil is unknown.
 type expander struct {
 	vars variables
-	// special answers forms with a meaning of their own; ok is false for others.
+	// special resolves special forms; ok is false for any other form.
 	special func(name string) (value string, ok bool, err error)
 }
 
-// expand returns s with ${NAME} and ${NAME:-default} replaced, and whether there
-// were any. A name that is not set and has no default is an error, and so is a
-// form that is not known; the errors are sentences that hold no value. A "$"
-// without "{" means itself, and "$${" stands for "${".
+// expand returns s with ${NAME} and ${NAME:-default} replaced, and whether it replaced any. A
+// name that is not set and has no default is an error, and so is an unknown form. The errors are
+// sentences without values. A "$" without "{" is literal, and "$${" is a literal "${".
 func (e *expander) expand(s string) (string, bool, error) {
 	if e == nil || !strings.Contains(s, "${") {
 		return s, false, nil

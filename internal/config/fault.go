@@ -9,20 +9,20 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// Fault is one thing wrong in a configuration.
+// Fault is one error in a configuration.
 type Fault struct {
-	// Path is the key, such as "worker.servers[0].timeout"; "" is the whole.
+	// Path is the key, such as "worker.servers[0].timeout". It is empty for the whole file.
 	Path string
 	// Message is a sentence that names the fault and the fix.
 	Message string
-	// Where is "file:line:column", a variable or a flag. The loader fills it in.
+	// Where is "file:line:column", a variable or a flag. The loader sets it.
 	Where string
 
 	at place
 }
 
-// Faultf is a fault of the key at path, for Validate methods; path counts from
-// the struct that has the method. The sentence must not repeat secrets.
+// Faultf returns a fault of the key at path, for Validate methods. The path is relative to the
+// struct that has the method. The sentence must not repeat secrets.
 func Faultf(path, format string, args ...any) Fault {
 	return Fault{Path: path, Message: fmt.Sprintf(format, args...)}
 }
@@ -30,19 +30,19 @@ func Faultf(path, format string, args ...any) Fault {
 // Collector collects the faults of a Validate method.
 type Collector []Fault
 
-// Addf adds a fault of the key; see [Faultf].
+// Addf adds a fault of the key. See [Faultf].
 func (c *Collector) Addf(key, format string, args ...any) {
 	*c = append(*c, Faultf(key, format, args...))
 }
 
-// Positive adds a fault unless the key has a value above zero.
+// Positive adds a fault unless ok: the key must be greater than zero.
 func (c *Collector) Positive(key string, ok bool) {
 	if !ok {
 		c.Addf(key, "must be greater than zero; omit the key for the default.")
 	}
 }
 
-// Address adds a fault unless the key has an address to listen on.
+// Address adds a fault unless listen is a valid address to listen on.
 func (c *Collector) Address(key, listen string) (ok bool) {
 	wrong := AddressFault(listen)
 	if wrong != "" {
@@ -51,7 +51,7 @@ func (c *Collector) Address(key, listen string) (ok bool) {
 	return wrong == ""
 }
 
-// String returns where, what and how to fix it, on one line.
+// String returns the place, the key and the sentence on one line.
 func (f Fault) String() string {
 	var b strings.Builder
 	for _, part := range []string{f.Where, f.Path} {
@@ -64,8 +64,8 @@ func (f Fault) String() string {
 	return yamldoc.OneLine(b.String())
 }
 
-// Faults is the error of a configuration: everything that is wrong with it, in
-// the order of the file, then of variables and flags. It is never empty.
+// Faults is the error of a configuration: all its faults, first those of the file in its order,
+// then those of variables and flags. It is never empty.
 type Faults struct {
 	List []Fault
 }
@@ -79,7 +79,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxFaults bounds a report; a file with more is likely not the one meant.
+// maxFaults limits a report. A file with more faults is probably the wrong file.
 const maxFaults = 200
 
 // report collects faults while a configuration is read.
@@ -96,14 +96,14 @@ func (r *report) add(at place, path, format string, args ...any) {
 	r.list = append(r.list, Fault{Path: path, Message: fmt.Sprintf(format, args...), Where: at.String(), at: at})
 }
 
-// has says whether there is a fault already at path, below it, or at what holds it.
+// has reports whether there already is a fault at path, below it or above it.
 func (r *report) has(path string) bool {
 	return slices.ContainsFunc(r.list, func(f Fault) bool {
 		return within(f.Path, path) || f.Path != "" && within(path, f.Path)
 	})
 }
 
-// err returns what was collected, sorted, as *Faults, or nil.
+// err returns the collected faults, sorted, as *Faults, or nil if there are none.
 func (r *report) err() error {
 	if len(r.list) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (r *report) err() error {
 	return &Faults{List: r.list}
 }
 
-// layer is where a value comes from; a later one wins.
+// layer is the source of a value. A later layer wins.
 type layer int
 
 const (
@@ -132,8 +132,8 @@ const (
 	layerFlag
 )
 
-// place is where a value stands. Lines and columns count from 1, columns in
-// characters; line 0 means the source as a whole.
+// place is the position of a value. Lines and columns count from 1, columns in characters. Line 0
+// is the source as a whole.
 type place struct {
 	layer        layer
 	source       string
@@ -158,8 +158,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// joinName appends a name that an operator chose, in quotes where it would not
-// stand out from the path.
+// joinName appends a name that an operator chose. It quotes a name that could be mistaken for part
+// of the path.
 func joinName(path, name string) string {
 	if name != "" && strings.IndexFunc(name, func(c rune) bool { return c < '0' && c != '-' || strings.ContainsRune(".[]:;", c) }) < 0 {
 		return join(path, name)
@@ -167,7 +167,7 @@ func joinName(path, name string) string {
 	return path + "[" + quote(name) + "]"
 }
 
-// within says whether path is at or below root.
+// within reports whether path is root or below it.
 func within(path, root string) bool {
 	rest, ok := strings.CutPrefix(path, root)
 	return ok && (rest == "" || root == "" || rest[0] == '.' || rest[0] == '[')

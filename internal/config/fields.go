@@ -63,12 +63,12 @@ func snake(name string) string {
 	return b.String()
 }
 
-// isText says whether values of the type are read from one text by the type itself.
+// isText reports whether the type parses its values from text itself.
 func isText(t reflect.Type) bool {
 	return t == durationType || reflect.PointerTo(t).Implements(textReader)
 }
 
-// isSection says whether the type is a struct whose fields are keys.
+// isSection reports whether the type is a struct whose fields are keys.
 func isSection(t reflect.Type) bool { return t.Kind() == reflect.Struct && !isText(t) }
 
 // section is a named part of the configuration; value is settable.
@@ -77,8 +77,8 @@ type section struct {
 	value reflect.Value
 }
 
-// sectionsOf lists the keys at the root of what Load fills: the fields of a
-// struct, or the entries of a map of pointers.
+// sectionsOf lists the root keys of the target of Load: the fields of a struct, or the entries of
+// a map of pointers.
 func sectionsOf(into any) ([]section, error) {
 	if parts, ok := into.(map[string]any); ok {
 		var list []section
@@ -114,13 +114,13 @@ type setting struct {
 	variable string
 	typ      reflect.Type
 	root     reflect.Value // the section
-	steps    [][]int       // from there, field by field
+	steps    [][]int       // from root, field by field
 }
 
-// prefix begins the name of every variable of ours.
+// prefix starts the name of every Callyard variable.
 const prefix = "CALLYARD_"
 
-// value returns what the setting sets; pointers on the way are made.
+// value returns the value to set. It allocates pointers on the path.
 func (s *setting) value() reflect.Value {
 	v := s.root
 	for _, step := range s.steps {
@@ -135,7 +135,7 @@ func (s *setting) value() reflect.Value {
 	return v
 }
 
-// keysOf lists the sections of what Load fills, and everything below them.
+// keysOf lists the sections of the target of Load and all settings below them.
 func keysOf(into any) ([]section, []setting, error) {
 	sections, err := sectionsOf(into)
 	if err != nil {
@@ -193,8 +193,8 @@ func upperSnake(path string) string {
 	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// supported refuses types that a configuration cannot fill. Structs inside lists
-// and maps are checked as they are met.
+// supported rejects types that a configuration cannot fill. Structs in lists and maps are checked
+// when the decoder reaches them.
 func supported(t reflect.Type, path string) error {
 	if isText(t) {
 		return nil

@@ -9,8 +9,7 @@ import (
 // FileKey is a key that names a file, with its value.
 type FileKey struct{ Path, File string }
 
-// FileKeys returns the keys of what [Load] filled that end in "_file" and are set, in
-// the order of their paths.
+// FileKeys returns the keys that end in "_file" and are set in a target of [Load], sorted by path.
 func FileKeys(into any) ([]FileKey, error) {
 	_, settings, err := keysOf(into)
 	if err != nil {
@@ -30,8 +29,8 @@ func FileKeys(into any) ([]FileKey, error) {
 	return found, nil
 }
 
-// Differing returns the keys whose values differ between two of what [Load] fills, in the
-// order of their paths. a and b are of the same type.
+// Differing returns the keys whose values differ between two targets of [Load], sorted by path.
+// a and b have the same type.
 func Differing(a, b any) ([]string, error) {
 	var values [2]map[string]reflect.Value
 	for i, into := range []any{a, b} {

@@ -11,9 +11,9 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// parseJSON turns JSON, with comments and trailing commas allowed, into nodes.
-// It returns nil where the text cannot be read; faults say why. The text of a
-// variable has no lines: at is the place of all of it, and path its key.
+// parseJSON parses JSON, with comments and trailing commas, into nodes. It returns nil if the text
+// cannot be parsed and reports the reason in faults. The text of a variable has no lines: at is
+// the place of the whole text, and path is its key.
 func parseJSON(at place, path string, data []byte, faults *report) *node {
 	j := &jsonReader{at: at, lines: at.layer == layerFile, data: data}
 	if offset := j.tooDeep(); offset >= 0 {
@@ -23,8 +23,8 @@ func parseJSON(at place, path string, data []byte, faults *report) *node {
 	// A comment may end the file without a line break.
 	value, err := hujson.Parse(append(data[:len(data):len(data)], '\n'))
 	if err != nil {
-		// The parser's sentence can repeat values, which may be secret; only the
-		// place is taken from it.
+		// The message of the parser can repeat values, which may be secret. Take only the position
+		// from it.
 		var line, column int
 		if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
 			line, column = 1, 1
@@ -39,7 +39,7 @@ type jsonReader struct {
 	at    place
 	lines bool
 	data  []byte
-	// starts holds the offset of each line, once one is asked for.
+	// starts holds the offset of each line. It is filled on first use.
 	starts []int
 }
 
@@ -55,7 +55,7 @@ func (j *jsonReader) lineStarts() []int {
 	return j.starts
 }
 
-// offset turns the parser's line and column, in bytes, into an offset.
+// offset converts a line and column of the parser, in bytes, to an offset.
 func (j *jsonReader) offset(line, column int) int {
 	starts := j.lineStarts()
 	if line < 1 || line > len(starts) {
@@ -64,7 +64,7 @@ func (j *jsonReader) offset(line, column int) int {
 	return min(starts[line-1]+max(column-1, 0), len(j.data))
 }
 
-// found names the character that stands in the way, where that says something.
+// found names the unexpected character, if that helps the reader.
 func (j *jsonReader) found(line, column int) string {
 	offset := j.offset(line, column)
 	if offset >= len(bytes.TrimRight(j.data, " \t\r\n")) {
@@ -88,7 +88,7 @@ func (j *jsonReader) place(offset int) place {
 	return p
 }
 
-// tooDeep returns the offset at which the nesting passes the bound, else -1.
+// tooDeep returns the offset at which the nesting exceeds the limit, or -1.
 func (j *jsonReader) tooDeep() int {
 	depth := 0
 	for i := 0; i < len(j.data); i++ {

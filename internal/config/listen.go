@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// AddressFault says what is wrong with an address to listen on, as the end of a
-// sentence that begins with its key; "" is nothing.
+// AddressFault returns the fault of an address to listen on, as the end of a sentence that starts
+// with its key. It returns "" if there is none.
 func AddressFault(listen string) string {
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -19,8 +19,8 @@ func AddressFault(listen string) string {
 	return ""
 }
 
-// Loopback says that an address to listen on, host and port, can be reached from
-// this machine only. A host name other than localhost counts as reachable.
+// Loopback reports whether an address to listen on, host and port, can be reached only from this
+// machine. A host name other than localhost counts as reachable.
 func Loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

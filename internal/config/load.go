@@ -9,36 +9,36 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// Source says where a configuration comes from.
+// Source is the origin of a configuration.
 type Source struct {
-	// Path is the YAML file; "" means that there is none.
+	// Path is the YAML file. If empty, there is none.
 	Path string
 	// Env is the environment, as os.Environ returns it.
 	Env []string
-	// Flags are settings of the command line; they win over everything else.
+	// Flags are command-line settings. They override everything else.
 	Flags []Flag
-	// Ignore names CALLYARD_… variables that are no keys, such as those of the
-	// client commands; a name that ends in "*" stands for all that begin so.
+	// Ignore names CALLYARD_… variables that are not keys, such as those of the client commands. A
+	// name that ends in "*" is a prefix.
 	Ignore []string
-	// Others are the keys at the root of the file that belong to other processes
-	// which read the same file; neither they nor their variables are looked at.
+	// Others are root keys that belong to other processes that read the same file. These keys and
+	// their variables are ignored.
 	Others []string
 }
 
-// Flag is one setting of the command line.
+// Flag is one command-line setting.
 type Flag struct {
 	Name  string // for faults, such as "--listen"
 	Path  string // the key that it sets, such as "front_door.listen"
-	Value string // in the form of a variable
+	Value string // in the syntax of a variable
 }
 
 const maxConfigFile = 1 << 20
 
-// Places says where keys were set.
+// Places maps each key to the place where it was set.
 type Places map[string]place
 
-// Of returns where the key at path, or the nearest key above it, was set:
-// "file:line:column", a variable, a flag, or "" for one that was not.
+// Of returns the place where the key at path, or the nearest key above it, was set:
+// "file:line:column", a variable or a flag. It returns "" if none was set.
 func (p Places) Of(path string) string { return p.find(path).String() }
 
 // Has reports whether the key at path itself was set.
@@ -47,7 +47,7 @@ func (p Places) Has(path string) bool {
 	return ok
 }
 
-// find returns where a path was set, or where the nearest one above it was.
+// find returns the place where path, or the nearest path above it, was set.
 func (p Places) find(path string) place {
 	for {
 		if at, ok := p[path]; ok {
@@ -61,15 +61,15 @@ func (p Places) find(path string) place {
 	}
 }
 
-// Load fills into, which holds the defaults, from the source. It is a pointer to
-// a struct whose fields are the sections, or a map[string]any of section names to
-// such pointers. Lists and maps that are given replace their default as a whole.
+// Load reads the source into into, which holds the defaults. into is a pointer to a struct whose
+// fields are the sections, or a map[string]any of section names to such pointers. A list or map
+// in the source replaces the whole default.
 //
-// The error is a *Faults with everything that is wrong; another type means that
-// into itself cannot be filled, a mistake in the program. After an error into
-// holds the parts that could be read and must not be used.
+// The error is a *Faults with all faults. Any other type means that into itself cannot be
+// filled, which is a bug of the program. After an error, into holds the settings that could be
+// read; do not use it.
 //
-// It returns where each key was set, also when there is an error.
+// Load returns the place of each key that was set, also with an error.
 func Load(src Source, into any) (Places, error) {
 	sections, settings, err := keysOf(into)
 	if err != nil {
@@ -112,14 +112,14 @@ func Load(src Source, into any) (Places, error) {
 		}
 		d.applyText(place{layer: layerFlag, source: flag.Name}, &settings[i], flag.Value, false)
 	}
-	// Where the file cannot be read, every key that must be set seems to be missing.
+	// If the file could not be read, every required key would seem to be missing.
 	if whole {
 		d.validate(into, sections)
 	}
 	return d.places, faults.err()
 }
 
-// applyText sets one key from the text of a variable or flag.
+// applyText sets one key from the text of a variable or a flag.
 func (d *decoder) applyText(at place, s *setting, text string, hidden bool) {
 	var n *node
 	t := s.typ
@@ -155,7 +155,7 @@ func (d *decoder) applyText(at place, s *setting, text string, hidden bool) {
 	d.decode(s.path, n, s.value())
 }
 
-// commaList splits the text of a variable into a list of texts.
+// commaList splits the text of a variable at its commas.
 func commaList(at place, text string) *node {
 	list := &node{kind: yamldoc.List, at: at}
 	if text == "" {

@@ -12,19 +12,18 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// node is one value of a file or variable. YAML, JSON and variables all become
-// nodes, so that one decoder serves them all and each fault knows its place.
+// node is one value of a file or variable. YAML, JSON and variables all become nodes, so that one
+// decoder handles them and each fault has its place.
 type node struct {
 	kind    yamldoc.Kind
 	at      place
-	text    string // scalars: as it was written; texts without quotes and escapes
+	text    string // of a scalar: as written; strings without quotes and escapes
 	items   []*node
 	members []member
-	// loose marks a text whose writer had no way to say number or bool: a
-	// variable or a flag.
+	// loose marks the text of a variable or a flag, whose syntax cannot express number or bool.
 	loose bool
-	// literal marks a text in which ${…} means nothing; hidden one that faults
-	// must not show.
+	// literal marks a text in which ${…} is not replaced. hidden marks a text that faults must not
+	// show.
 	literal, hidden bool
 }
 
@@ -56,7 +55,7 @@ func (n *node) freeze() {
 	}
 }
 
-// duplicates reports the keys that a map has twice.
+// duplicates reports the duplicate keys of a map.
 func (r *report) duplicates(path string, n *node) {
 	seen := make(map[string]place, len(n.members))
 	for _, m := range n.members {
@@ -68,11 +67,11 @@ func (r *report) duplicates(path string, n *node) {
 	}
 }
 
-// maxDepth bounds the nesting of what is read; parsers recurse.
+// maxDepth limits the nesting, because the parsers recurse.
 const maxDepth = 100
 
-// readText reads a whole file of at most limit bytes: UTF-8, without its byte
-// order mark. The error is a sentence without the path.
+// readText reads a file of at most limit bytes. It requires UTF-8 and removes the byte order mark.
+// The error is a sentence without the path.
 func readText(path string, limit int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

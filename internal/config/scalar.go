@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// free gives a value without a wanted type: text, number, bool, list, map or nil.
+// free returns a value of no particular type: string, number, bool, list, map or nil.
 func (d *decoder) free(path string, n *node) any {
 	switch n.kind {
 	case yamldoc.Text:
@@ -42,8 +42,8 @@ func (d *decoder) free(path string, n *node) any {
 	return nil
 }
 
-// textOf returns the text of a scalar with its variables put in, and whether
-// there were any; ok is false after a fault.
+// textOf returns the text of a scalar with its variables replaced, and whether it had any. ok is
+// false after a fault.
 func (d *decoder) textOf(path string, n *node) (text string, expanded, ok bool) {
 	if n.kind != yamldoc.Text || n.literal {
 		return n.text, false, true
@@ -56,7 +56,7 @@ func (d *decoder) textOf(path string, n *node) (text string, expanded, ok bool) 
 	return text, expanded, true
 }
 
-// byText fills types that read one text: durations, sizes, secrets, others' own.
+// byText fills types that parse a text: durations, sizes, secrets and types of other packages.
 func (d *decoder) byText(path string, n *node, v reflect.Value) {
 	switch n.kind {
 	case yamldoc.Null:
@@ -83,8 +83,7 @@ func (d *decoder) byText(path string, n *node, v reflect.Value) {
 		v.Set(fresh.Elem())
 		return
 	}
-	// A text that the file does not show, or that hides itself in logs, is not
-	// shown by a fault either.
+	// A text that comes from a variable, or that hides itself in logs, must not appear in a fault.
 	_, secret := fresh.Interface().(slog.LogValuer)
 	if expanded || n.hidden || secret {
 		d.faults.add(n.at, path, "the value (not shown) is not valid here; correct it at its source.")
@@ -107,7 +106,7 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 	if !ok {
 		return
 	}
-	// The value of a variable is a text whatever it means.
+	// The value of a variable is always a text.
 	free := n.kind == yamldoc.Text && (expanded || n.loose)
 	switch v.Kind() {
 	case reflect.String:
@@ -152,7 +151,7 @@ func wanted(t reflect.Type) string {
 	return "a whole number"
 }
 
-// setNumber reads text as the number that v holds. Its errors do not repeat text.
+// setNumber parses text as a number of the type of v. Its errors do not repeat the text.
 func setNumber(v reflect.Value, text string) error {
 	t := v.Type()
 	switch t.Kind() {
@@ -183,8 +182,8 @@ func setNumber(v reflect.Value, text string) error {
 	}
 }
 
-// parseInt takes decimal, 0x, 0o and 0b. A leading zero is refused: readers of
-// YAML disagree on whether it means octal.
+// parseInt parses decimal, 0x, 0o and 0b. It rejects a leading zero because YAML parsers disagree
+// on whether it means octal.
 func parseInt(s string, bits int) (int64, error) {
 	if digits := strings.TrimLeft(s, "+-"); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
 		return 0, strconv.ErrSyntax

@@ -13,41 +13,39 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Servers is what a servers file and its variables say.
+// Servers is the content of a servers file and its variables.
 type Servers struct {
-	// Entries are the servers in the order of the file, then those that only
-	// variables name.
+	// Entries are the servers in the order of the file, followed by those that only variables name.
 	Entries []ServerEntry
-	// Notes say what was left out or not looked at, one sentence each, with its
-	// place. They hold no secrets.
+	// Notes name the parts that were left out or ignored, one sentence each, with the place. They
+	// hold no secrets.
 	Notes []string
 }
 
 // Transports of a server.
 const (
-	TypeStdio = "stdio" // a process that talks over its standard input and output
+	TypeStdio = "stdio" // a child process that uses standard input and output
 	TypeHTTP  = "http"  // streamable HTTP
 	TypeSSE   = "sse"   // the older HTTP transport with server-sent events
 	// TypeWebSocket is a WebSocket connection to the server, with the subprotocol "mcp".
 	TypeWebSocket = "websocket"
 )
 
-// ServerEntry is one MCP server as an operator wrote it, with its variables put
-// in. It shows neither environment, headers nor arguments when it is printed,
-// logged or written as JSON; read the fields to use them.
+// ServerEntry is one MCP server as the operator wrote it, with its variables replaced. Printing,
+// logging and JSON never show its environment, headers or arguments; read the fields to use them.
 type ServerEntry struct {
 	ID   string
 	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeWebSocket, TypeOpenAPI, TypeToolEndpoint, TypeBuiltin or TypeAttach
 
 	Command string            // of a stdio server: a name in PATH or a path
 	Args    []string          //
-	Env     map[string]string // added to the few variables that every server gets
-	Dir     string            // where it runs; "" is the worker's own directory
+	Env     map[string]string // in addition to the few variables that every server gets
+	Dir     string            // working directory; "" means that of the worker
 
 	URL     string            // of an http, sse or websocket server
-	Headers map[string]string // of one that is reached over HTTP: sent with each request, bearer token included
+	Headers map[string]string // sent with each HTTP request, including a bearer token
 
-	// Auth gives the credential of each request, in place of Headers; nil where none is set.
+	// Auth sets the credential of each request instead of Headers. It is nil if none is set.
 	Auth *Auth `json:",omitempty"`
 
 	OpenAPI  *OpenAPI      `json:",omitempty"` // of a server of that type
@@ -55,56 +53,56 @@ type ServerEntry struct {
 	Builtin  *Builtin      `json:",omitempty"` // of a server of TypeBuiltin
 	Attach   *Attach       `json:",omitempty"` // of a server of TypeAttach
 
-	Risk   int     // the level, 1 to 3; 0 where none is set
-	Docker *Docker // nil where none is set
+	Risk   int     // level 1 to 3; 0 means not set
+	Docker *Docker // nil if not set
 
-	// Sandbox is SandboxBubblewrap where the operator chose that; else "". Bubblewrap
-	// is its settings, nil where there are none.
+	// Sandbox is SandboxBubblewrap if the operator chose it, otherwise "". Bubblewrap holds its
+	// settings, or nil if there are none.
 	Sandbox    string
 	Bubblewrap *Bubblewrap
 
 	Sessions int           // live sessions; 0 means the default
-	InFlight int           // calls at once in each session; 0 means the default
-	Timeout  time.Duration // for one call; 0 means the default
-	// StartTimeout is for its start: process, handshake and first lists; 0 means the default.
+	InFlight int           // concurrent calls in each session; 0 means the default
+	Timeout  time.Duration // of one call; 0 means the default
+	// StartTimeout limits the start: process, handshake and first lists. 0 means the default.
 	StartTimeout time.Duration
 
-	IdleStop time.Duration // stop when unused that long; 0 means never
-	OnDemand bool          // do not start before the first call
+	IdleStop time.Duration // the server stops after this idle time; 0 means never
+	OnDemand bool          // start at the first call
 
-	// Asks says that the server may ask its callers for input in the middle of a
-	// call, each on a session of its own.
+	// Asks means that the server may ask its callers for input during a call. Each such call has
+	// a session of its own.
 	Asks bool `json:",omitempty"`
 
-	Labels           map[string]string // only workers that have all of them take it
-	TrustAnnotations bool              // its readOnlyHint and idempotentHint count
-	SafeTools        []string          // globs of tools that are safe to repeat
-	// Results says what becomes of a result that does not fit the tool's outputSchema:
+	Labels           map[string]string // only workers with all of these labels run the server
+	TrustAnnotations bool              // readOnlyHint and idempotentHint of its tools are trusted
+	SafeTools        []string          // glob patterns of tools that are safe to repeat
+	// Results decides what happens to a result that does not match the tool's outputSchema:
 	// ResultsMark, ResultsRefuse or ResultsOff. "" means ResultsMark.
 	Results string `json:",omitempty"`
 
-	// Pin says what becomes of a tool whose definition is not the accepted one:
+	// Pin decides what happens to a tool whose definition is not the accepted one:
 	// schema.PinOff, PinWarn or PinQuarantine. "" means PinOff.
 	Pin string `json:",omitempty"`
 
-	// Retry is the rule for repeating calls of tools that are safe to repeat; nil repeats only
-	// what is proven not to have started, and what was lost with its worker. ToolRetry has
-	// the rules of single tools, which replace it.
+	// Retry is the rule for repeating calls of tools that are safe to repeat. If nil, only calls that
+	// provably did not start, or that were lost with their worker, are repeated. ToolRetry holds
+	// rules of single tools, which replace Retry.
 	Retry     *schema.Retry            `json:",omitempty"`
 	ToolRetry map[string]*schema.Retry `json:",omitempty"`
 
-	// Where is the place it was written at: "file:line:column" or a variable.
+	// Where is the place of the entry: "file:line:column" or a variable.
 	Where string
 }
 
-// The values of [ServerEntry.Results].
+// Values of [ServerEntry.Results].
 const (
-	ResultsMark   = "mark"   // the faults are listed in the result's _meta
-	ResultsRefuse = "refuse" // the call ends with an error that lists the faults
+	ResultsMark   = "mark"   // the result's _meta lists the faults
+	ResultsRefuse = "refuse" // the call fails with an error that lists the faults
 	ResultsOff    = "off"    // results are not checked
 )
 
-// LogValue returns what may be shown of the entry.
+// LogValue returns the parts of the entry that may be shown.
 func (e ServerEntry) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("type", e.Type)}
 	attrs = appendShown(attrs, "command", e.Command, "args", notShown(e.Args), "env", names(e.Env), "cwd", e.Dir, "url", shownURL(e.URL))
@@ -146,8 +144,7 @@ func (e ServerEntry) LogValue() slog.Value {
 	)...)
 }
 
-// appendShown appends keys with their values, which stand in turns; empty ones are left
-// out.
+// appendShown appends alternating keys and values. It omits empty values.
 func appendShown(attrs []slog.Attr, pairs ...any) []slog.Attr {
 	for pair := range slices.Chunk(pairs, 2) {
 		key, value := pair[0].(string), pair[1]
@@ -163,7 +160,7 @@ func appendShown(attrs []slog.Attr, pairs ...any) []slog.Attr {
 	return attrs
 }
 
-// notShown stands for arguments, which may hold secrets.
+// notShown replaces arguments, which may hold secrets.
 func notShown(args []string) string {
 	if len(args) == 0 {
 		return ""
@@ -171,18 +168,18 @@ func notShown(args []string) string {
 	return fmt.Sprintf("[%d not shown]", len(args))
 }
 
-// String returns what may be shown of the entry.
+// String returns the parts of the entry that may be shown.
 func (e ServerEntry) String() string { return e.LogValue().String() }
 
 // Format prints String for every verb.
 func (e ServerEntry) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, e.String()) }
 
-// MarshalJSON writes what may be shown: an entry is not meant to travel.
+// MarshalJSON writes the parts that may be shown. An entry is not meant to be sent anywhere.
 func (e ServerEntry) MarshalJSON() ([]byte, error) { return shownJSON(e.LogValue()) }
 
 func names(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// shownURL keeps the scheme and host: tokens travel in paths and queries too.
+// shownURL keeps the scheme and host, because paths and queries can hold tokens.
 func shownURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" {

@@ -9,14 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// maxServersFile is large: some programs keep their history in the same file.
+// maxServersFile is large because some programs keep their history in the same file.
 const maxServersFile = 16 << 20
 
-// LoadServers reads a file of MCP servers in the shapes of Claude Desktop, Claude
-// Code, Cursor and MCP Bridge (mcpServers) or VS Code (servers), JSON with
-// comments and trailing commas, and then the MCP_SERVER_… variables of MCP Bridge
-// in env. Without a path there are only the variables. A relative path in the
-// file is kept as it is. The error is a *Faults with everything that is wrong.
+// LoadServers reads a file of MCP servers in the format of Claude Desktop, Claude Code, Cursor and
+// MCP Bridge (mcpServers) or VS Code (servers), as JSON with comments and trailing commas. Then it
+// applies the MCP_SERVER_… variables of MCP Bridge in env. If path is empty, only the variables
+// count. A relative path in the file stays unchanged. The error is a *Faults with all faults.
 func LoadServers(path string, env []string) (Servers, error) {
 	r := newServerReader(path, env)
 	if path != "" {
@@ -30,7 +29,7 @@ func LoadServers(path string, env []string) (Servers, error) {
 	return r.servers()
 }
 
-// servers looks at everything that was collected.
+// servers checks all collected entries.
 func (r *serverReader) servers() (Servers, error) {
 	r.read = report{list: r.faults.list}
 	var servers Servers
@@ -49,16 +48,16 @@ func (r *serverReader) servers() (Servers, error) {
 
 // serverReader collects servers from a file and from variables.
 type serverReader struct {
-	path   string // of the file; "" where there is none to count paths from
+	path   string // of the file; "" if there is none
 	faults *report
-	read   report // what the reading found, before settings are looked at together
+	read   report // faults of parsing, before settings are checked together
 	vars   variables
 	decode *decoder
 	drafts []*draft
 	notes  []string
 }
 
-// draft is a server before its settings were looked at together.
+// draft is a server whose settings have not been checked together yet.
 type draft struct {
 	id       string
 	path     string // for faults, such as mcpServers.github
@@ -74,7 +73,7 @@ func newServerReader(path string, env []string) *serverReader {
 	return r
 }
 
-// file reads the root of the file, where other programs may keep what they like.
+// file reads the root of the file. Other programs may keep other keys there.
 func (r *serverReader) file(path string, data []byte) {
 	root := parseJSON(place{source: path}, "", data, r.faults)
 	if root == nil {
@@ -103,7 +102,7 @@ func (r *serverReader) file(path string, data []byte) {
 	}
 }
 
-// likelyRoot is the fix for a root without servers.
+// likelyRoot returns the fix for a root without servers.
 func likelyRoot(root *node) string {
 	for _, m := range root.members {
 		if near := yamldoc.Nearest(m.key, []string{"mcpServers", "servers"}); near != "" {
@@ -141,7 +140,7 @@ func (r *serverReader) list(path string, n *node) {
 	}
 }
 
-// unnamed reads a list of servers, each with its name inside: as id, else as name.
+// unnamed reads a list of servers. The name of each is its id, or else its name.
 func (r *serverReader) unnamed(root string, n *node) {
 	if len(n.items) == 0 {
 		r.note(n.at, "there are no servers in %s", root)
@@ -207,18 +206,18 @@ func (r *serverReader) entry(path string, m member) {
 	}
 }
 
-// isDisabled looks at the two ways to leave a server out, before anything else
-// of the entry is read: variables of a disabled server need not be set.
+// isDisabled checks the two ways to disable a server before the rest of the entry is read, because
+// the variables of a disabled server need not be set.
 func (r *serverReader) isDisabled(d *draft, n *node) bool {
 	disabled, enabled := n.get("disabled"), n.get("enabled")
 	return disabled != nil && disabled.value.kind == yamldoc.Bool && disabled.value.text == "true" ||
 		enabled != nil && enabled.value.kind == yamldoc.Bool && enabled.value.text == "false"
 }
 
-// known returns the entry without keys of other programs, which are noted, and
-// reports keys of theirs that mean one of ours. Of a key given twice it keeps
-// the first. Programs write null for what is not set; only where a risk or an
-// off switch would get lost is that a fault, by the reading.
+// known returns the entry without the keys of other programs, which get a note, and reports keys
+// of other programs that have an equivalent here. It keeps the first of duplicate keys. Programs
+// write null for unset values; null is a fault only for a key that sets a risk or disables
+// something.
 func (r *serverReader) known(d *draft, n *node) *node {
 	out := &node{kind: yamldoc.Map, at: n.at}
 	var ignored []string
@@ -228,7 +227,7 @@ func (r *serverReader) known(d *draft, n *node) *node {
 		case m.value.kind == yamldoc.Null && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker", "sandbox"}, m.key):
 		case fix != "":
 			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", fix)
-			if fix == meantKeys["serverUrl"] { // not to be missed as well
+			if fix == meantKeys["serverUrl"] { // do not report it as missing as well
 				out.members = append(out.members, member{key: "url", at: m.at, value: m.value})
 			}
 		case slices.Contains(foreignKeys[:], m.key) || strings.HasPrefix(m.key, "//") || strings.HasPrefix(m.key, "_"):
@@ -247,8 +246,8 @@ func (r *serverReader) known(d *draft, n *node) *node {
 	return out
 }
 
-// withoutNulls leaves out the variables that VS Code unsets with null: a server
-// gets none but those that are listed.
+// withoutNulls removes the variables that VS Code unsets with null. A server gets only listed
+// variables anyway.
 func (r *serverReader) withoutNulls(d *draft, env *node) *node {
 	out := &node{kind: yamldoc.Map, at: env.at}
 	for _, m := range env.members {

@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// suggestedMost is how long a suggested name may be: names of tools begin with it.
+// suggestedMost limits the length of a suggested name, because tool names start with it.
 const suggestedMost = 32
 
-// runners are programs that run the one that their first argument names.
+// runners are programs that run the program named by their first argument.
 var runners = []string{
 	"npx", "bunx", "pnpx", "pnpm", "npm", "yarn", "bun", "uvx", "uv", "pipx", "node", "deno", "python", "python3", "ruby", "php", "java", "dotnet", "go", "docker", "podman",
 	"sh", "bash", "env", "cmd",
 }
 
-// runnerWords are words between a runner and what it runs.
+// runnerWords are words between a runner and the program that it runs.
 var runnerWords = []string{"run", "exec", "dlx", "x", "tool", "create", "start", "/c"}
 
-// SuggestedID returns a server name for an entry: after the package or the program of its
-// command, or the host of its address. The same entry always gets the same name, which has 1
-// to 32 lower-case letters, digits, "_" and "-", and nothing of the entry's environment,
-// headers or options in it.
+// SuggestedID returns a server name for an entry, from the package or program of its command, or
+// the host of its address. The same entry always gets the same name: 1 to 32 lower-case letters,
+// digits, "_" and "-", with nothing from the environment, headers or options of the entry.
 func SuggestedID(e ServerEntry) string {
 	name := ""
 	switch {
@@ -47,8 +46,7 @@ func SuggestedID(e ServerEntry) string {
 	return name
 }
 
-// hostOf is the host of an address, without its port and without what most hosts of servers
-// begin with.
+// hostOf returns the host of an address without its port and without common prefixes.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -63,8 +61,8 @@ func hostOf(address string) string {
 	return host
 }
 
-// programOf is what a command runs. Of the arguments only one that can be no option's value
-// is looked at, since those can be secrets: the first, without the flags and words before it.
+// programOf returns the program that a command runs. Arguments can be secrets, so it reads only
+// one that cannot be the value of an option: the first one after flags and runner words.
 func programOf(command string, args []string) string {
 	program := packageOf(strings.ReplaceAll(command, `\`, "/"))
 	if !slices.Contains(runners, strings.ToLower(program)) {
@@ -77,7 +75,7 @@ func programOf(command string, args []string) string {
 			continue
 		case container && (arg == "-i" || arg == "--rm" || arg == "-t" || arg == "-it"):
 			continue
-		case strings.HasPrefix(arg, "-") || strings.Contains(arg, "="): // its value may be next
+		case strings.HasPrefix(arg, "-") || strings.Contains(arg, "="): // the next argument may be its value
 			return program
 		}
 		return packageOf(strings.ReplaceAll(arg, `\`, "/"))
@@ -85,7 +83,7 @@ func programOf(command string, args []string) string {
 	return program
 }
 
-// packageOf is the last part of a path, a package or an image, without version and kind.
+// packageOf returns the last part of a path, package or image, without version and extension.
 func packageOf(text string) string {
 	name := path.Base(strings.TrimRight(text, "/"))
 	if at := strings.LastIndexAny(name, "@:"); at > 0 {
@@ -97,7 +95,7 @@ func packageOf(text string) string {
 	return name
 }
 
-// plainName writes a name with lower-case letters, digits, "_" and "-" only.
+// plainName converts a name to lower-case letters, digits, "_" and "-".
 func plainName(name string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(name) {

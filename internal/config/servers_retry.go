@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Bounds and defaults of a rule for retries.
+// Limits and defaults of a retry rule.
 const (
 	mostAttempts     = 10
 	longestBackoff   = 10 * time.Minute
@@ -17,11 +17,11 @@ const (
 	retryMostBackoff = 5 * time.Second
 )
 
-// retryOn are the failures after which a rule repeats a call where it does not say. What a
-// tool or server has answered is mostly the same the next time.
+// retryOn are the default failures after which a rule repeats a call. An error that the tool or
+// the server itself returned would mostly be the same the next time.
 var retryOn = []schema.RetryKind{schema.RetryTimeout, schema.RetryRateLimited, schema.RetryUnavailable, schema.RetryUnknown}
 
-// retryShape is a rule for retries as it may be written.
+// retryShape is a retry rule as written.
 type retryShape struct {
 	Attempts       *int           `yaml:"attempts"`
 	Backoff        *time.Duration `yaml:"backoff"`
@@ -30,13 +30,13 @@ type retryShape struct {
 	On             []string       `yaml:"on"`
 }
 
-// toolShape is what an entry may say of one of its tools.
+// toolShape holds the settings of one tool in an entry.
 type toolShape struct {
 	Retry *retryShape `yaml:"retry"`
 }
 
-// retries reads the rules for retries of a server and its tools. A rule that no call could
-// ever use is a fault.
+// retries reads the retry rules of a server and its tools. A rule that cannot apply to any call is
+// a fault.
 func (r *serverReader) retries(d *draft, e *ServerEntry) {
 	if s := d.shape.Retry; s != nil {
 		e.Retry = r.retry(d, "retry", join(d.path, "retry"), s)
@@ -67,12 +67,12 @@ func (e *ServerEntry) maySafe() bool {
 	return e.TrustAnnotations || len(e.SafeTools) > 0 || e.Type == TypeBuiltin
 }
 
-// asServer is what decides which tools are safe to repeat.
+// asServer returns the fields that decide which tools are safe to repeat.
 func (e *ServerEntry) asServer() *schema.Server {
 	return &schema.Server{TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools}
 }
 
-// retry reads the rule at the path full, below a key of the draft.
+// retry reads the rule at the full path, below a key of the draft.
 func (r *serverReader) retry(d *draft, key, full string, s *retryShape) *schema.Retry {
 	bad := func(sub, format string, args ...any) { r.faultBelow(d, key, join(full, sub), format, args...) }
 	rule := &schema.Retry{Attempts: retryAttempts, Backoff: retryBackoff, MaxBackoff: retryMostBackoff, On: retryOn}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// entryShape is what may stand in one entry.
+// entryShape holds the keys of one entry.
 type entryShape struct {
 	Command        string                 `yaml:"command"`
 	Args           []looseString          `yaml:"args"`
@@ -63,8 +63,8 @@ type entryShape struct {
 	Tools map[string]toolShape `yaml:"tools"`
 }
 
-// looseString takes numbers and bools as they were written: other programs
-// accept them in environments and arguments.
+// looseString accepts numbers and bools as written, as other programs do in environments and
+// arguments.
 type looseString string
 
 func (s *looseString) UnmarshalText(text []byte) error {
@@ -72,14 +72,14 @@ func (s *looseString) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// foreignKeys are of other programs and change neither what runs nor its risk.
-// A key that does, such as a list of tools to leave out, is not among them.
+// foreignKeys are keys of other programs that affect neither the command nor its risk. A key that
+// does, such as a list of excluded tools, is not among them.
 var foreignKeys = [...]string{
 	"$comment", "alwaysAllow", "autoApprove", "comment", "description", "dev", "displayName", "gallery", "icon", "icons",
 	"name", "note", "notes", "tags", "title", "trust", "version",
 }
 
-// meantKeys are keys of other programs that mean one of ours.
+// meantKeys are keys of other programs that have an equivalent here.
 var meantKeys = map[string]string{
 	"serverUrl": "write \"url\" instead.", "httpUrl": "write \"url\" instead.", "http_headers": "write \"headers\" instead.",
 	"bearer_token_env_var": "write \"bearerTokenEnv\" instead.", "envFile": "write its variables into \"env\".",
@@ -87,12 +87,12 @@ var meantKeys = map[string]string{
 	"working_directory": "write \"cwd\" instead.", "workingDir": "write \"cwd\" instead.",
 }
 
-// ServerNameFault finishes the sentence "its name …" about a name that no server can have;
-// "" for a name that one can have.
+// ServerNameFault finishes the sentence "its name …" for an invalid server name. It returns "" for
+// a valid name.
 func ServerNameFault(name string) string { return idFault(name) }
 
-// idFault says what is wrong with a server name; "" is nothing. Names travel in
-// URL paths, so they hold no "/".
+// idFault returns the fault of a server name, or "". Names appear in URL paths, so they contain no
+// "/".
 func idFault(id string) string {
 	const most = 64
 	switch {
@@ -112,7 +112,7 @@ func idFault(id string) string {
 	return ""
 }
 
-// clientForms answers the forms of ${…} that editors have next to variables.
+// clientForms resolves the forms of ${…} that editors support in addition to variables.
 func clientForms(path string, vars variables) func(string) (string, bool, error) {
 	return func(form string) (string, bool, error) {
 		if name, ok := strings.CutPrefix(form, "env:"); ok {

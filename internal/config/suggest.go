@@ -8,8 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// hint is the fix for an unknown name: the known one that was likely meant,
-// else a list of what there is.
+// hint returns the fix for an unknown name: the most similar known name, or else a list of all.
 func hint(name string, known []string) string {
 	if near := yamldoc.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -9,7 +9,7 @@ import (
 )
 
 // Duration is a time span as operators write it: "250ms", "5s", "1h30m", "7d".
-// Fields of type time.Duration are read and written in the same way.
+// Fields of type time.Duration use the same syntax.
 type Duration time.Duration
 
 // String returns d in the form that [Duration.UnmarshalText] reads.
@@ -18,8 +18,8 @@ func (d Duration) String() string { return formatDuration(time.Duration(d)) }
 // MarshalText returns String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads a number with its unit (ns, us, ms, s, m, h, d), or several
-// in a row; "0" needs none. Negative spans are refused.
+// UnmarshalText parses one or more numbers with units (ns, us, ms, s, m, h, d). "0" needs no unit.
+// Negative spans are rejected.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := parseDuration(string(text))
 	*d = Duration(v)
@@ -77,7 +77,7 @@ func formatDuration(d time.Duration) string {
 // Size is a number of bytes as operators write it: "512B", "64KiB", "1MiB", "10MB".
 type Size int64
 
-// sizeUnits stand from the largest to the smallest, binary before decimal.
+// sizeUnits are ordered from large to small, binary before decimal.
 var sizeUnits = [...]struct {
 	name  string
 	bytes int64
@@ -86,7 +86,7 @@ var sizeUnits = [...]struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1},
 }
 
-// Bytes returns s as a plain number.
+// Bytes returns s as an int64.
 func (s Size) Bytes() int64 { return int64(s) }
 
 // String returns s in the form that [Size.UnmarshalText] reads.
@@ -105,8 +105,8 @@ func (s Size) String() string {
 // MarshalText returns String.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a whole number with its unit (B, kB, KiB, MB, MiB, GB, GiB,
-// TB, TiB); "0" needs none.
+// UnmarshalText parses a whole number with its unit (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). "0"
+// needs no unit.
 func (s *Size) UnmarshalText(text []byte) error {
 	written := string(text)
 	number := strings.TrimRight(written, "BKMGTikb")
@@ -139,7 +139,7 @@ func sizeFault(s string) error {
 	return fmt.Errorf("%s is not a size; write a whole number with its unit, such as \"512B\", \"64KiB\" or \"10MiB\".", quote(s))
 }
 
-// quote shows a value in a sentence, cut where it is long.
+// quote quotes a value for a sentence and shortens a long one.
 func quote(s string) string {
 	const most = 40
 	if r := []rune(s); len(r) > most {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// validator is a struct that checks itself; its paths count from itself.
+// validator is a struct that checks itself. Its paths are relative to itself.
 type validator interface{ Validate() []Fault }
 
-// validate asks everything that was filled for its own faults, and gives them
-// the place at which the key stands, or the nearest key above it.
+// validate collects the faults of every filled section and adds the place of each key, or of the
+// nearest key above it.
 func (d *decoder) validate(into any, sections []section) {
 	read := len(d.faults.list)
 	if _, isMap := into.(map[string]any); !isMap {
@@ -50,20 +50,19 @@ func (d *decoder) walk(path string, v reflect.Value, read, depth int) {
 	}
 }
 
-// sortedKeys are the keys of a map, which are texts, in their order.
+// sortedKeys returns the string keys of a map in order.
 func sortedKeys(m reflect.Value) []reflect.Value {
 	keys := m.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
 
-// ask calls Validate of v, where it has one. read is how many faults the reading
-// found: a key with one of those still has its default, about which nothing is
-// said.
+// ask calls Validate of v if it has one. read is the number of faults found while reading. A key
+// with such a fault still has its default, so ask drops further faults of it.
 func (d *decoder) ask(path string, v reflect.Value, read int) {
 	check, ok := v.Interface().(validator)
 	if !ok {
-		// The method may have a pointer receiver, and v may be the value of a map.
+		// The method may have a pointer receiver, and a map value is not addressable.
 		fresh := reflect.New(v.Type())
 		fresh.Elem().Set(v)
 		if check, ok = fresh.Interface().(validator); !ok {

@@ -2,8 +2,8 @@ package config
 
 import "github.com/callyard/callyard/pkg/risk/yamldoc"
 
-// parseYAML turns a YAML document into nodes: nil where there is nothing but
-// comments. ok is false where it cannot be read at all; faults say why.
+// parseYAML parses a YAML document into nodes. It returns nil if there are only comments. ok is
+// false if the document cannot be parsed; faults has the reason.
 func parseYAML(source string, data []byte, faults *report) (root *node, ok bool) {
 	y := yamlFile{source: source, nodes: map[*yamldoc.Node]*node{}}
 	doc, ok := yamldoc.Parse(data, yamldoc.Options{
@@ -19,7 +19,7 @@ func parseYAML(source string, data []byte, faults *report) (root *node, ok bool)
 
 type yamlFile struct {
 	source string
-	nodes  map[*yamldoc.Node]*node // an alias is the node of its anchor
+	nodes  map[*yamldoc.Node]*node // an alias has the node of its anchor
 }
 
 func (y *yamlFile) at(p yamldoc.Position) place {
