@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// Servers that speak no MCP themselves and are adapted by the worker.
+// Types of servers that do not speak MCP. The worker adapts them.
 const (
 	TypeOpenAPI      = "openapi"       // a REST service that an OpenAPI document describes
 	TypeToolEndpoint = "tool_endpoint" // an HTTP endpoint that takes tool calls of a model
 )
 
-// FormatOpenAI is the one format of a [ToolEndpoint]: tool_calls as OpenAI's chat
-// completions have them.
+// FormatOpenAI is the only format of a [ToolEndpoint]: tool_calls of OpenAI chat completions.
 const FormatOpenAI = "openai"
 
 const (
@@ -26,22 +25,22 @@ const (
 	mostCallsPerRequest = 100
 )
 
-// OpenAPI says which operations of a REST service are tools.
+// OpenAPI selects the operations of a REST service that become tools.
 type OpenAPI struct {
-	// Document is an http or https address, or the path of a file, JSON or YAML.
+	// Document is an http or https URL, or the path of a file, in JSON or YAML.
 	Document string
-	// BaseURL is where the service is; "" only where the document is fetched, and
-	// says so itself.
+	// BaseURL is the address of the service. It may be empty only if the document is fetched and
+	// names the address itself.
 	BaseURL string
-	// Credentials are by the names of the document's security schemes.
+	// Credentials maps the names of the document's security schemes to credentials.
 	Credentials map[string]Credential `json:",omitempty"`
-	// Include and Exclude choose operations; an empty Include means all.
+	// Include and Exclude select operations. An empty Include selects all.
 	Include []Selector `json:",omitempty"`
 	Exclude []Selector `json:",omitempty"`
 }
 
-// Credential is what one security scheme asks for: a value, or a user name and a
-// password. It is not shown when it is printed.
+// Credential is the credential of one security scheme: a value, or a user name and a password.
+// Printing never shows it.
 type Credential struct {
 	Value    string `json:",omitempty"`
 	Username string `json:",omitempty"`
@@ -54,11 +53,11 @@ func (Credential) String() string { return hiddenText }
 // GoString hides the credential.
 func (Credential) GoString() string { return hiddenText }
 
-// Selector matches operations that fit each of the lists that are not empty.
+// Selector matches operations that match all its non-empty lists.
 type Selector struct {
-	Tags       []string `yaml:"tags" json:",omitempty"`       // one of the operation's tags
+	Tags       []string `yaml:"tags" json:",omitempty"`       // a tag of the operation
 	Methods    []string `yaml:"methods" json:",omitempty"`    // HTTP methods, in any case
-	Paths      []string `yaml:"paths" json:",omitempty"`      // patterns of paths: * within a segment, ** over several
+	Paths      []string `yaml:"paths" json:",omitempty"`      // patterns of paths: * within a segment, ** across segments
 	Operations []string `yaml:"operations" json:",omitempty"` // patterns of operationIds
 }
 
@@ -66,10 +65,10 @@ type Selector struct {
 type ToolEndpoint struct {
 	URL    string
 	Format string // FormatOpenAI
-	// Tools is a JSON array of tools in that format; nil where ToolsURL has them.
+	// Tools is a JSON array of tools in that format. It is nil if ToolsURL is set.
 	Tools    json.RawMessage `json:",omitempty"`
 	ToolsURL string          `json:",omitempty"`
-	// CallsPerRequest is the most calls that are sent in one request, 0 or 1 for one each.
+	// CallsPerRequest is the maximum number of calls in one request. 0 and 1 mean one call.
 	CallsPerRequest int `json:",omitempty"`
 }
 
@@ -90,7 +89,7 @@ type endpointShape struct {
 	CallsPerRequest *int `yaml:"calls_per_request"`
 }
 
-// adapted says that the server is no MCP server, and which of the kinds it is.
+// adapted returns the kind of a server that does not speak MCP; ok is false for an MCP server.
 func (d *draft) adapted() (kind string, ok bool) {
 	switch {
 	case d.has("openapi"):
@@ -105,7 +104,7 @@ func (d *draft) adapted() (kind string, ok bool) {
 	return "", false
 }
 
-// finishAdapted looks at the settings of a server that the worker adapts.
+// finishAdapted checks the settings of a server that the worker adapts.
 func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 	for _, key := range []string{"command", "url", "openapi", "tool_endpoint", "builtin", "attach"} {
 		if key != e.Type && d.has(key) {
@@ -135,7 +134,7 @@ func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 		return
 	}
 	e.Headers = plainMap(d.shape.Headers)
-	e.URL = d.shape.URL // only where it is a fault already
+	e.URL = d.shape.URL // only set if it is a fault already
 	r.checkRemote(d, e)
 	e.URL = ""
 	r.unused(d, "args", "env", "cwd")
@@ -147,8 +146,8 @@ func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 	r.toolEndpoint(d, e)
 }
 
-// onlyFor reports keys that mean something for another kind of server. Taken for
-// unused they could lose a tool that was to be left out.
+// onlyFor reports keys that have an effect only for another kind of server. Ignoring them could
+// expose a tool that was meant to be excluded.
 func (r *serverReader) onlyFor(d *draft, kind string, keys ...string) {
 	for _, key := range keys {
 		if d.has(key) {
@@ -192,7 +191,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 	r.selectors(d, "exclude", o.Exclude)
 }
 
-// credential reads one credential, its files included.
+// credential reads one credential, including its files.
 func (r *serverReader) credential(d *draft, name string, s credentialShape) (Credential, bool) {
 	key := joinName(join(d.path, "credentials"), name)
 	bad := func(sub, format string, args ...any) (Credential, bool) {
@@ -268,7 +267,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	e.Endpoint = t
 	s := d.shape.ToolEndpoint
 	if s == nil {
-		return // the reading has said what is wrong
+		return // reported while reading
 	}
 	bad := func(sub, format string, args ...any) {
 		r.faultBelow(d, "tool_endpoint", join(join(d.path, "tool_endpoint"), sub), format, args...)
@@ -303,7 +302,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	for i, tool := range s.Tools {
 		function, _ := tool["function"].(map[string]any)
 		if function == nil && tool["type"] == "function" {
-			function = tool // as OpenAI's newer API has it
+			function = tool // the form of OpenAI's newer API
 		}
 		if name, _ := function["name"].(string); name == "" {
 			bad("tools["+strconv.Itoa(i)+"]", "is not a tool; write {\"type\": \"function\", \"function\": {\"name\": …, \"description\": …, \"parameters\": {…}}}.")
@@ -311,7 +310,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	}
 }
 
-// relativeTo returns a path that counts from the folder of the servers file.
+// relativeTo resolves a path relative to the folder of the servers file.
 func (r *serverReader) relativeTo(file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -319,8 +318,7 @@ func (r *serverReader) relativeTo(file string) string {
 	return filepath.Join(filepath.Dir(r.path), file)
 }
 
-// faultBelow reports the path full below a key of the draft, unless the reading found it
-// wrong already.
+// faultBelow reports the full path below a key of the draft, unless reading already reported it.
 func (r *serverReader) faultBelow(d *draft, key, full, format string, args ...any) {
 	if r.read.has(full) {
 		return

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// ParseServer reads one entry of a servers file that came from elsewhere, over
-// the API for instance. Variables in it are not expanded: whoever wrote it must
-// not read this process's environment. The error is a *Faults.
+// ParseServer parses one entry of a servers file that comes from another source, such as the API.
+// It does not replace variables, because the author of the entry must not read the environment of
+// this process. The error is a *Faults.
 func ParseServer(id string, entry []byte) (ServerEntry, error) {
 	name, err := json.Marshal(id)
 	if err != nil {

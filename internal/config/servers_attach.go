@@ -2,17 +2,16 @@ package config
 
 import "slices"
 
-// TypeAttach is the type of a server whose programs attach to the worker by themselves.
+// TypeAttach is the type of a server whose programs attach to the worker.
 const TypeAttach = "attach"
 
-// Attach says which programs may attach as a server.
+// Attach holds the settings of the programs that may attach as a server.
 type Attach struct {
-	// Keys are the hashes of the keys, each good for attaching this server only. Package
-	// authn checks them.
+	// Keys are hashes of keys that allow attaching as this server only. Package authn checks them.
 	Keys []string
 }
 
-// attached looks at the settings of a server that programs attach to.
+// attached checks the settings of a server that programs attach to.
 func (r *serverReader) attached(d *draft, e *ServerEntry) {
 	s := &d.shape
 	e.Attach = &Attach{Keys: slices.Clone(s.AttachKeys)}
@@ -40,7 +39,7 @@ func (r *serverReader) attached(d *draft, e *ServerEntry) {
 	}
 }
 
-// onlyForAttach reports keys of attached servers at another server.
+// onlyForAttach reports keys of attached servers in the entry of another kind.
 func (r *serverReader) onlyForAttach(d *draft, kind string) {
 	if kind != TypeAttach {
 		r.onlyFor(d, TypeAttach, "attach_keys")

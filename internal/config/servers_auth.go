@@ -11,30 +11,29 @@ import (
 	"strings"
 )
 
-// The values of [Auth.Mode].
+// Values of [Auth.Mode].
 const (
-	AuthStatic  = "static"        // a secret that the operator has stored
-	AuthService = "oauth_service" // access tokens for Callyard itself, by client credentials
-	// AuthUser is a credential of the person behind each call, which the front door has.
+	AuthStatic  = "static"        // a secret that the operator stores
+	AuthService = "oauth_service" // access tokens of Callyard itself, by client credentials
+	// AuthUser is the credential of the person behind each call. The front door holds it.
 	AuthUser = "user"
 )
 
-// authModes are what "mode" can be.
+// authModes are the valid values of "mode".
 var authModes = []string{AuthStatic, AuthService, AuthUser}
 
-// Auth says which credential goes with the requests to a server. It is not shown when it is
-// printed.
+// Auth selects the credential of requests to a server. Printing never shows it.
 type Auth struct {
 	Mode string
 
-	// Of AuthStatic: the header with its value; Scheme stands before the value.
+	// For AuthStatic: the header and its value. Scheme precedes the value.
 	Header string `json:",omitempty"`
 	Scheme string `json:",omitempty"`
 	Value  Secret `json:",omitzero"`
 
-	// Of the modes with an authorization server: its Issuer, whose metadata is read, or its
-	// TokenURL; who the client is there, and what it asks for. Resource is the resource
-	// indicator (RFC 8707), "" where none is sent.
+	// For modes with an authorization server: its Issuer, whose metadata is read, or its TokenURL;
+	// the identity of the client; and the scopes and audience to request. Resource is the resource
+	// indicator (RFC 8707); if empty, none is sent.
 	Issuer         string   `json:",omitempty"`
 	TokenURL       string   `json:",omitempty"`
 	ClientID       string   `json:",omitempty"`
@@ -54,19 +53,19 @@ func (Auth) String() string { return hiddenText }
 // GoString hides the credential.
 func (Auth) GoString() string { return hiddenText }
 
-// Secret is a text, or a file that holds it and is read when the text is needed, or in Vault.
+// Secret is a text, a file that is read each time the secret is needed, or a field in Vault.
 type Secret struct {
 	Text, File string
 	Vault      *Vault `json:",omitempty"`
 }
 
-// Vault is a field of a secret in the secrets engine KV of HashiCorp Vault or OpenBao. Path is
-// that of the API, such as secret/data/search. TokenFile holds a token for Vault, or with
-// KubernetesRole that of a service account; empty: that of the pod. RoleID is of the login
-// AppRole, whose secret id is in SecretIDFile, or in the environment variable SecretIDEnv.
+// Vault is a field of a secret in the KV secrets engine of HashiCorp Vault or OpenBao. Path is the
+// path in the API, such as secret/data/search. TokenFile holds a Vault token, or, with
+// KubernetesRole, the token of a service account (by default that of the pod). RoleID is for the
+// AppRole login, whose secret id is in SecretIDFile or in the environment variable SecretIDEnv.
 type Vault struct{ Address, Path, Field, Namespace, TokenFile, KubernetesRole, RoleID, SecretIDFile, SecretIDEnv string }
 
-// vaultShape is a Vault in a file.
+// vaultShape is a Vault as written in a file.
 type vaultShape struct {
 	Address        string `yaml:"address"`
 	Path           string `yaml:"path"`
@@ -79,7 +78,7 @@ type vaultShape struct {
 	SecretIDEnv    string `yaml:"secret_id_env"`
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether no secret is set.
 func (s Secret) IsZero() bool { return s == Secret{} }
 
 // String hides the secret.
@@ -116,7 +115,7 @@ type authShape struct {
 	AllowHTTP        bool        `yaml:"allow_http"`
 }
 
-// hasMode says that the block is more than the bearer token of before.
+// hasMode reports whether the block has more than the older bearer token.
 func (d *draft) hasMode() bool {
 	s := d.shape.Auth
 	s.Bearer = ""
@@ -135,8 +134,8 @@ func (r *authReader) bad(key, format string, args ...any) {
 	r.faultBelow(r.d, "auth", join(join(r.d.path, "auth"), key), format, args...)
 }
 
-// auth reads the auth block of a server that is reached over HTTP. have says which headers
-// it has without it.
+// auth reads the auth block of a server that is reached over HTTP. have holds the headers that the
+// entry sets itself.
 func (r *serverReader) auth(d *draft, e *ServerEntry, have map[string]bool) {
 	s := &d.shape.Auth
 	ar := &authReader{serverReader: r, d: d, s: s, a: &Auth{Mode: s.Mode, Header: "Authorization"}}
@@ -179,12 +178,12 @@ func oneOf[S ~string](values []S) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// unusedIn reports keys that mean nothing in the mode.
+// unusedIn reports keys that have no effect in the mode.
 func (r *authReader) unusedIn(keys map[string]bool) {
 	r.unused("with the mode "+quote(r.s.Mode), keys)
 }
 
-// unused reports those of the keys that are there: they mean nothing, and when says why.
+// unused reports the given keys that are set although they have no effect; when is the reason.
 func (r *authReader) unused(when string, keys map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if keys[key] {
@@ -206,7 +205,7 @@ func (r *authReader) static() {
 	}
 }
 
-// vault reads where a secret is in Vault. Nobody asks Vault here: it may be away.
+// vault reads the location of a secret in Vault. It does not contact Vault, which may be down.
 func (r *authReader) vault(s *vaultShape) *Vault {
 	v := Vault(*s)
 	if !secureAddress(s.Address) {
@@ -231,8 +230,8 @@ func (r *authReader) vault(s *vaultShape) *Vault {
 	return &v
 }
 
-// appRole reads a login with AppRole, and returns the file of the secret id. The secret id is
-// never in the text.
+// appRole reads an AppRole login and returns the file of the secret id. The secret id is never
+// part of the text.
 func (r *authReader) appRole(s *vaultShape) (file string) {
 	switch {
 	case r.path == "":
@@ -251,7 +250,7 @@ func (r *authReader) appRole(s *vaultShape) (file string) {
 	return s.SecretIDFile
 }
 
-// noOAuth reports the keys of the modes with an authorization server.
+// noOAuth reports keys of modes with an authorization server.
 func (r *authReader) noOAuth() {
 	s := r.s
 	r.unusedIn(map[string]bool{
@@ -261,8 +260,7 @@ func (r *authReader) noOAuth() {
 	})
 }
 
-// user reads the credential, if there is one, with which the list of tools is read: calls
-// never have it.
+// user reads the optional credential for listing tools. Calls never use it.
 func (r *authReader) user(e *ServerEntry) {
 	s, d := r.s, r.d
 	if s.Value != "" || s.ValueFile != "" || s.ValueVault != nil {
@@ -279,7 +277,7 @@ func (r *authReader) user(e *ServerEntry) {
 	}
 }
 
-// header reads the header of the modes that send a stored secret.
+// header reads the header of modes that send a stored secret.
 func (r *authReader) header() {
 	s, a := r.s, r.a
 	if s.Header != "" {
@@ -301,7 +299,7 @@ func (r *authReader) header() {
 	}
 }
 
-// secret reads a secret that is given itself, or as a file.
+// secret reads a secret from its text or its file.
 func (r *authReader) secret(key, text, file string) Secret {
 	switch {
 	case text != "" && file != "":
@@ -316,7 +314,7 @@ func (r *authReader) secret(key, text, file string) Secret {
 	return Secret{Text: text}
 }
 
-// file returns the path of a file with a secret, which must be readable now.
+// file returns the path of a secret file, which must be readable now.
 func (r *authReader) file(key, file string) string {
 	if r.path == "" {
 		r.bad(key, "a server that is added by a request cannot read files here; give the secret itself.")
@@ -342,7 +340,7 @@ func (r *authReader) service(e *ServerEntry) {
 	r.asks(e)
 }
 
-// issuer reads which authorization server it is.
+// issuer reads the authorization server.
 func (r *authReader) issuer() {
 	s, a := r.s, r.a
 	a.Issuer, a.TokenURL = s.Issuer, s.TokenURL
@@ -352,12 +350,12 @@ func (r *authReader) issuer() {
 		}
 	}
 	if s.Issuer == "" && s.TokenURL == "" {
-		// What the server names could be anybody's, who would get the secret.
+		// Do not trust the server to name one: it could name any, which would get the secret.
 		r.bad("issuer", "is missing; write the issuer of the authorization server, or its \"token_url\".")
 	}
 }
 
-// client reads how the client proves itself.
+// client reads how the client authenticates.
 func (r *authReader) client() {
 	s, a := r.s, r.a
 	if s.PrivateKeyFile == "" {
@@ -380,7 +378,7 @@ func (r *authReader) client() {
 	}
 }
 
-// asks reads what tokens are asked for.
+// asks reads the scopes and audience to request.
 func (r *authReader) asks(e *ServerEntry) {
 	s, a := r.s, r.a
 	a.Scopes, a.Audience = s.Scopes, s.Audience
@@ -397,7 +395,7 @@ func (r *authReader) asks(e *ServerEntry) {
 	}
 }
 
-// resourceOf is the resource indicator of an MCP server: its address.
+// resourceOf returns the resource indicator of an MCP server, which is its address.
 func resourceOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -407,7 +405,7 @@ func resourceOf(address string) string {
 	return u.String()
 }
 
-// address makes sure that the credential does not travel in clear.
+// address requires an encrypted connection for the credential.
 func (r *authReader) address(e *ServerEntry) {
 	d := r.d
 	key, address := "url", d.shape.URL

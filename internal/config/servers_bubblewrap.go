@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// Sandboxes that an entry may name.
+// Values of the sandbox key of an entry.
 const (
-	SandboxContainer  = "container"  // what a docker section means without a word
+	SandboxContainer  = "container"  // the default of a docker section
 	SandboxBubblewrap = "bubblewrap" // weaker, for machines without a container engine
 )
 
-// Bubblewrap says what a sandbox of bubblewrap may use. What it means, and what is
-// refused, is package bwrap's to say.
+// Bubblewrap holds the limits of a bubblewrap sandbox. Package bwrap defines their meaning and
+// rejects invalid ones.
 type Bubblewrap struct {
 	Volumes []string          `yaml:"volumes"`   // HOST:INSIDE:ro
-	Env     map[string]string `yaml:"env"`       // added to that of the entry
-	Workdir string            `yaml:"workdir"`   // inside
-	Memory  int64             `yaml:"memory"`    // bytes of data of each process
+	Env     map[string]string `yaml:"env"`       // in addition to that of the entry
+	Workdir string            `yaml:"workdir"`   // inside the sandbox
+	Memory  int64             `yaml:"memory"`    // bytes of data per process
 	PIDs    int64             `yaml:"pids"`      // processes and threads
 	Tmpfs   int64             `yaml:"tmpfs"`     // bytes of /tmp
-	Files   int64             `yaml:"files"`     // open ones in each process
+	Files   int64             `yaml:"files"`     // open files per process
 	File    int64             `yaml:"file_size"` // bytes of the largest file
-	Time    time.Duration     `yaml:"time"`      // from its start to the kill, at most
+	Time    time.Duration     `yaml:"time"`      // maximum run time
 }
 
-// LogValue returns what may be shown of the sandbox.
+// LogValue returns the parts of the sandbox that may be shown.
 func (b Bubblewrap) LogValue() slog.Value {
 	return slog.GroupValue(appendShown(nil, "volumes", b.Volumes, "env", names(b.Env))...)
 }
 
-// checkSandbox says which isolation the operator chose. What would be lost in
-// silence is a fault: it was a demand.
+// checkSandbox reads the chosen isolation. A demand that would be ignored silently is a fault.
 func (r *serverReader) checkSandbox(d *draft, e *ServerEntry) {
 	e.Bubblewrap = d.shape.Bubblewrap
 	switch s := d.shape.Sandbox; {
@@ -53,11 +52,11 @@ func (r *serverReader) checkSandbox(d *draft, e *ServerEntry) {
 	}
 }
 
-// String returns what may be shown of the sandbox.
+// String returns the parts of the sandbox that may be shown.
 func (b Bubblewrap) String() string { return b.LogValue().String() }
 
 // Format prints String for every verb.
 func (b Bubblewrap) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, b.String()) }
 
-// MarshalJSON writes what may be shown.
+// MarshalJSON writes the parts that may be shown.
 func (b Bubblewrap) MarshalJSON() ([]byte, error) { return shownJSON(b.LogValue()) }

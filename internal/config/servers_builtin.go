@@ -9,19 +9,18 @@ import (
 // TypeBuiltin is the type of a server that runs in the worker itself.
 const TypeBuiltin = "builtin"
 
-// Builtin is one of the servers that a worker has built in, with its settings. Package
-// hub, which knows the servers, checks the values.
+// Builtin is a server built into the worker, with its settings. Package hub checks the values.
 type Builtin struct {
 	Name  string
-	Roots []string `json:",omitempty"` // of files: absolute directories, ":rw" after those that may be changed
-	Allow []string `json:",omitempty"` // of fetch: internal hosts, with a port or without, addresses and networks that may be reached
+	Roots []string `json:",omitempty"` // of files: absolute directories, writable with the suffix ":rw"
+	Allow []string `json:",omitempty"` // of fetch: internal hosts (with or without port), addresses and networks that may be reached
 
 	Engine    string `json:",omitempty"` // of search
-	EngineURL string `json:",omitempty"` // of search, where the engine is one's own
+	EngineURL string `json:",omitempty"` // of search, for a self-hosted engine
 	APIKey    string `json:"-"`          // of search
 }
 
-// builtinKeys are the keys of an entry that are for built-in servers only.
+// builtinKeys are the keys that only built-in servers have.
 var builtinKeys = []string{"roots", "allow", "engine", "engine_url", "api_key", "api_key_file"}
 
 func (r *serverReader) builtin(d *draft, e *ServerEntry) {
@@ -69,7 +68,7 @@ func (r *serverReader) builtin(d *draft, e *ServerEntry) {
 	r.builtinKey(d, b)
 }
 
-// builtinKey reads the key of a search engine from its file.
+// builtinKey reads the API key of a search engine from its file.
 func (r *serverReader) builtinKey(d *draft, b *Builtin) {
 	if !d.has("api_key_file") {
 		return
@@ -86,8 +85,8 @@ func (r *serverReader) builtinKey(d *draft, b *Builtin) {
 	b.APIKey = strings.TrimRight(string(text), "\r\n")
 }
 
-// onlyForBuiltin reports keys of built-in servers at another server. Taken for unused they
-// could open more than was meant.
+// onlyForBuiltin reports keys of built-in servers in the entry of another kind. Ignoring them could
+// allow more than the operator meant.
 func (r *serverReader) onlyForBuiltin(d *draft, kind string) {
 	if kind == TypeBuiltin {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// place returns where a key of the draft was given.
+// place returns the place of a key of the draft.
 func (d *draft) place(key string) place {
 	if at, ok := d.set[key]; ok {
 		return at
@@ -25,7 +25,7 @@ func (d *draft) has(key string) bool {
 	return ok
 }
 
-// fault reports a key of the draft, unless the reading found it wrong already.
+// fault reports a key of the draft, unless reading already reported it.
 func (r *serverReader) fault(d *draft, key, format string, args ...any) {
 	full := join(d.path, key)
 	if key != "" && r.read.has(full) {
@@ -34,7 +34,7 @@ func (r *serverReader) fault(d *draft, key, format string, args ...any) {
 	r.faults.add(d.place(key), full, format, args...)
 }
 
-// finish looks at the settings of one server together.
+// finish checks the settings of one server together.
 func (r *serverReader) finish(d *draft) ServerEntry {
 	s := &d.shape
 	e := ServerEntry{
@@ -76,15 +76,15 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	return e
 }
 
-// inContainer says that the server never runs outside one.
+// inContainer reports whether the server runs only in containers.
 func (d *draft) inContainer() bool { return d.shape.RiskLevel == 3 && d.shape.Docker != nil }
 
-// transport decides how the server is reached.
+// transport returns the transport of the server.
 func (r *serverReader) transport(d *draft) string {
 	switch {
 	case d.has("command") && d.has("url"):
 		r.fault(d, "", "the server has both a command and a url; keep one of them.")
-	case d.inContainer() && !d.has("url"): // the image says what is started
+	case d.inContainer() && !d.has("url"): // the image has the command
 	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
 		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, \"url\" for a server elsewhere, \"openapi\" for a REST service, \"builtin\" for a built-in server, or \"attach\" for programs that attach by themselves.")
 	}
@@ -121,7 +121,7 @@ func (r *serverReader) transport(d *draft) string {
 		if err == nil && (u.Scheme == "ws" || u.Scheme == "wss") {
 			return TypeWebSocket
 		}
-		// Bare URLs of the older transport are common, and end so by convention.
+		// By convention, URLs of the older transport end like this.
 		if err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
 			r.note(d.place("url"), "the url of the server %q ends in /sse, so the older SSE transport is used; set \"type\" for another one", d.id)
 			return TypeSSE
@@ -198,7 +198,7 @@ func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
 	r.bearer(d, e, seen["Authorization"])
 }
 
-// bearer puts the token, from wherever it is named, into the headers.
+// bearer adds the token to the headers, from the source that the entry names.
 func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 	token, key := "", ""
 	if d.has("auth") {
@@ -210,7 +210,7 @@ func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
 		}
 		key = "bearerTokenEnv"
 		if token = r.vars[d.shape.BearerTokenEnv]; token == "" {
-			// What stands there may be the token itself, so it is not repeated.
+			// The value may be the token itself, so it is not repeated.
 			r.fault(d, key, "the environment variable that it names is not set; write the name of one that holds the token.")
 			return
 		}
@@ -275,7 +275,7 @@ func (r *serverReader) checkLimits(d *draft) {
 	}
 }
 
-// unused notes keys that mean nothing for this kind of server.
+// unused adds a note for keys that have no effect for this kind of server.
 func (r *serverReader) unused(d *draft, keys ...string) {
 	for _, key := range keys {
 		if d.has(key) {

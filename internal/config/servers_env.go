@@ -17,13 +17,13 @@ const (
 	commandSuffix = "_COMMAND"
 )
 
-// serverSuffixes are the ends of MCP Bridge's variables and the keys they set.
+// serverSuffixes maps the suffixes of MCP Bridge's variables to keys.
 var serverSuffixes = [...]struct{ suffix, key string }{
 	{commandSuffix, "command"}, {"_ARGS", "args"}, {"_ENV", "env"}, {"_RISK_LEVEL", "riskLevel"}, {"_DOCKER_CONFIG", "docker"},
 }
 
-// FindServersFile returns the servers file: the flag where it is set, else what
-// MCP_CONFIG_PATH in env names, else "".
+// FindServersFile returns the path of the servers file: the flag if it is set, otherwise the value
+// of MCP_CONFIG_PATH in env, otherwise "".
 func FindServersFile(flag string, env []string) string {
 	if flag != "" {
 		return flag
@@ -31,8 +31,8 @@ func FindServersFile(flag string, env []string) string {
 	return environment(env)[pathVariable]
 }
 
-// Port returns the port that the variable PORT in env asks for; ok is false where
-// it is not set. The error is a *Faults.
+// Port returns the value of the variable PORT in env. ok is false if it is not set. The error is
+// a *Faults.
 func Port(env []string) (port string, ok bool, err error) {
 	value := strings.TrimSpace(environment(env)[portVariable])
 	if value == "" {
@@ -46,8 +46,7 @@ func Port(env []string) (port string, ok bool, err error) {
 	return value, true, nil
 }
 
-// variables applies MCP_SERVER_<NAME>_… to the drafts. An empty variable counts
-// as not set.
+// variables applies MCP_SERVER_<NAME>_… to the drafts. An empty variable counts as not set.
 func (r *serverReader) variables() {
 	// bridge holds the variables of each NAME by the key that they set.
 	bridge := map[string]map[string]string{}
@@ -77,7 +76,7 @@ func (r *serverReader) variables() {
 	r.misspelt(others)
 }
 
-// override adds a server, replaces one, or changes single keys of one.
+// override adds or replaces a server, or changes single keys of one.
 func (r *serverReader) override(server string, byKey map[string]string) {
 	var matches []*draft
 	for _, d := range r.drafts {
@@ -121,8 +120,8 @@ func (r *serverReader) override(server string, byKey map[string]string) {
 	}
 }
 
-// replace makes the draft again. What limits the server stays: a variable that
-// names another command must not lower a risk. What trusts it goes.
+// replace resets the draft. It keeps the limits of the server, because a variable that names
+// another command must not lower the risk, and drops settings that trust the server.
 func (r *serverReader) replace(d *draft, at place) {
 	old := *d
 	*d = draft{id: old.id, path: old.path, at: at, set: map[string]place{}}
@@ -142,8 +141,8 @@ func (r *serverReader) variable(d *draft, key, name string) {
 	switch key {
 	case "args":
 		if strings.HasPrefix(strings.TrimSpace(value), "[") {
-			// A list with a comma inside an argument can be written as JSON; what only
-			// begins like one is the plain form.
+			// A list whose arguments contain commas can be JSON. Text that only starts like JSON is a
+			// plain list.
 			n = parseJSON(at, "", []byte(value), &report{})
 		}
 		if n == nil {
@@ -162,16 +161,16 @@ func (r *serverReader) variable(d *draft, key, name string) {
 		n = &node{kind: yamldoc.Text, at: at, text: value, loose: true}
 	}
 	n.freeze()
-	if key == "docker" { // the whole of it, not the keys that are named
+	if key == "docker" { // the whole section, not single keys
 		d.shape.Docker = nil
 	}
 	d.set[key] = at
 	r.decode.members(d.path, &node{kind: yamldoc.Map, members: []member{{key: key, at: at, value: n}}}, sectionsIn(reflect.ValueOf(&d.shape).Elem()), nil)
 }
 
-// misspelt reports variables that begin with the name of a server but end in
-// nothing known: a risk level that is misspelt must not be lost. Others of that
-// prefix are taken for somebody else's.
+// misspelt reports variables that start with the name of a server but have an unknown suffix,
+// because a misspelt risk level must not be ignored. It assumes that all other variables with the
+// prefix belong to other programs.
 func (r *serverReader) misspelt(rests []string) {
 	suffixes := make([]string, len(serverSuffixes))
 	for i, s := range serverSuffixes {
@@ -193,7 +192,7 @@ func (r *serverReader) misspelt(rests []string) {
 	}
 }
 
-// variableName is the NAME of MCP_SERVER_<NAME>_… for a server id.
+// variableName returns the NAME of MCP_SERVER_<NAME>_… for a server id.
 func variableName(id string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
