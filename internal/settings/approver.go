@@ -16,49 +16,48 @@ import (
 type Approver struct {
 	// Listen is the address of the pages and the API.
 	Listen string `yaml:"listen"`
-	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
-	// empty: it serves plain HTTP.
+	// CertFile and KeyFile are the certificate and key for TLS. If empty, the approver serves plain
+	// HTTP.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// MetricsListen is an address for /livez, /readyz and /metrics of an approver
-	// process, which ask for no credential there; empty: none.
+	// MetricsListen is the address on which an approver process serves /livez, /readyz and /metrics
+	// without credentials. If empty, it does not serve them.
 	MetricsListen string `yaml:"metrics_listen"`
-	// PublicURL is where people's browsers reach the pages, for links and for the
-	// session cookie; empty means the address that is listened on.
+	// PublicURL is the address of the pages for browsers. Links and the session cookie use it. If
+	// empty, it is the listen address.
 	PublicURL string `yaml:"public_url"`
-	// Keys are the API keys of those who decide, or look. OIDC is the provider at
-	// which people sign in. Without either the approver serves loopback only, and
-	// everybody is the principal "local".
+	// Keys are the API keys of people who decide or observe. OIDC is the provider for sign-in.
+	// Without either, the approver listens on loopback only, and every user is the principal
+	// "local".
 	Keys []authn.Key `yaml:"keys"`
 	OIDC OIDC        `yaml:"oidc"`
-	// Slack has people asked, and answers taken, there too. Notify tells receivers
-	// over HTTP what happens to approvals.
+	// Slack sends approval requests to Slack and accepts decisions there. Notify sends approval
+	// events to HTTP receivers.
 	Slack  Slack  `yaml:"slack"`
 	Notify Notify `yaml:"notify"`
-	// Console is which front door the web console shows, and to whom.
+	// Console selects the front door of the web console, and its users.
 	Console Console `yaml:"console"`
-	// AuthorizationServer issues access tokens to programs, where no other server does.
+	// AuthorizationServer issues access tokens to programs if no other authorization server does.
 	AuthorizationServer AuthorizationServer `yaml:"authorization_server"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
-	// ObserverGroups see every approval; all others see what they may decide and
-	// what they asked for.
+	// ObserverGroups see every approval. All others see approvals that they may decide and those that
+	// they requested.
 	ObserverGroups []string `yaml:"observer_groups"`
-	// SessionLifetime is how long a sign-in on the pages lasts, SessionIdle how long
-	// one after which nobody asks for anything, FreshSignIn how long it counts as
-	// fresh.
+	// SessionLifetime limits a sign-in on the pages, SessionIdle the time without requests, and
+	// FreshSignIn the time for which a sign-in counts as fresh.
 	SessionLifetime time.Duration `yaml:"session_lifetime"`
 	SessionIdle     time.Duration `yaml:"session_idle"`
 	FreshSignIn     time.Duration `yaml:"fresh_sign_in"`
-	// ArgumentBytes is the most that edited arguments may take.
+	// ArgumentBytes limits the size of edited arguments.
 	ArgumentBytes config.Size `yaml:"argument_bytes"`
-	// DrainDelay is how long readiness is red before the approver stops to take
-	// connections; DrainGrace how long requests under way may take after that.
+	// DrainDelay is the time for which the approver reports not ready before it stops accepting
+	// connections. DrainGrace limits the time for requests in progress after that.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
 
-// ApproverDefaults returns the configuration of an approver that was told nothing.
+// ApproverDefaults returns the default configuration of an approver.
 func ApproverDefaults() Approver {
 	return Approver{
 		Listen: "127.0.0.1:8081", OIDC: OIDCDefaults(), Slack: SlackDefaults(), AuthorizationServer: AuthorizationServerDefaults(),
@@ -67,7 +66,7 @@ func ApproverDefaults() Approver {
 	}
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Approver) Validate() []config.Fault {
 	var faults config.Collector
 	guarded := len(c.Keys) > 0 || c.OIDC.Configured()
@@ -115,8 +114,8 @@ func (c Approver) Validate() []config.Fault {
 	return faults
 }
 
-// checkRedirect requires that sign-in redirects to the host name of the pages: the sign-in
-// cookie belongs to that name.
+// checkRedirect requires that sign-in redirects to the host name of the pages, because the sign-in
+// cookie is bound to that name.
 func (c Approver) checkRedirect(public *url.URL, faults *config.Collector) {
 	back, err := url.Parse(c.OIDC.RedirectURL)
 	switch {
@@ -127,8 +126,8 @@ func (c Approver) checkRedirect(public *url.URL, faults *config.Collector) {
 	}
 }
 
-// Public is where people's browsers reach the pages, nil where public_url does not say.
-// It is false for what is no such address.
+// Public returns the address of the pages for browsers, or nil if public_url is empty. The bool
+// is false if public_url is invalid.
 func (c Approver) Public() (*url.URL, bool) {
 	if c.PublicURL == "" {
 		return nil, true

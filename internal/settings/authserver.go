@@ -9,23 +9,22 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// AuthorizationServer is the section approver.authorization_server: the approver issues access
-// tokens itself, to programs that people give access to on its pages.
+// AuthorizationServer is the section approver.authorization_server. The approver issues access
+// tokens to programs to which people grant access on its pages.
 type AuthorizationServer struct {
 	Enabled bool `yaml:"enabled"`
-	// Resources are the addresses of front doors that tokens are for; empty:
+	// Resources are the addresses of front doors that tokens are for. If empty, it is
 	// front_door.public_url.
 	Resources []string `yaml:"resources"`
-	// Clients are programs that are registered here. ClientHosts are hosts whose client-id
-	// metadata documents are read as well; "*" is every host with a public address.
+	// Clients are registered programs. ClientHosts are hosts whose client id metadata documents are
+	// accepted as well; "*" means every host with a public address.
 	Clients     []OAuthClient `yaml:"clients"`
 	ClientHosts []string      `yaml:"client_hosts"`
-	// Scopes can be granted by everybody who signs in, the scope admin by members of
-	// AdminGroups only.
+	// Scopes can be granted by every user who signs in. Only members of AdminGroups can grant the
+	// scope admin.
 	Scopes      []string `yaml:"scopes"`
 	AdminGroups []string `yaml:"admin_groups"`
-	// TokenLifetime is that of an access token. After GrantLifetime a person has to agree
-	// again.
+	// TokenLifetime limits an access token. After GrantLifetime a person must grant access again.
 	TokenLifetime time.Duration `yaml:"token_lifetime"`
 	GrantLifetime time.Duration `yaml:"grant_lifetime"`
 }
@@ -34,24 +33,24 @@ type AuthorizationServer struct {
 type OAuthClient struct {
 	ID   string `yaml:"id"`
 	Name string `yaml:"name"`
-	// RedirectURIs are where people may be led back; the port of one on loopback may differ.
+	// RedirectURIs are the allowed redirect addresses. On loopback, the port may differ.
 	RedirectURIs []string `yaml:"redirect_uris"`
-	// SecretHash is that of the client's secret, as `callyard keys new` prints it; empty: a
-	// public client, which has PKCE only.
+	// SecretHash is the hash of the client secret, as `callyard keys new` prints it. If empty, the
+	// client is public and uses PKCE only.
 	SecretHash string `yaml:"secret_hash"`
-	// JWKSFile is a file with the client's public keys, JWKSURL the address of them. With one
-	// of them the client authenticates with a signed JWT (private_key_jwt).
+	// JWKSFile is a file with the client's public keys, and JWKSURL is their address. With either,
+	// the client authenticates with a signed JWT (private_key_jwt).
 	JWKSFile string `yaml:"jwks_file"`
 	JWKSURL  string `yaml:"jwks_url"`
 }
 
-// Bounds of lifetimes.
+// Limits of lifetimes.
 const (
 	maxTokenLifetime = time.Hour
 	maxGrantLifetime = 90 * 24 * time.Hour
 )
 
-// AuthorizationServerDefaults returns the section of an approver that was told nothing.
+// AuthorizationServerDefaults returns the default section.
 func AuthorizationServerDefaults() AuthorizationServer {
 	return AuthorizationServer{
 		ClientHosts: []string{"*"}, Scopes: []string{scope.ReadTools, scope.CallTools, scope.ReadCalls},
@@ -59,7 +58,7 @@ func AuthorizationServerDefaults() AuthorizationServer {
 	}
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c AuthorizationServer) Validate() []config.Fault {
 	var faults config.Collector
 	for i, r := range c.Resources {
@@ -104,7 +103,7 @@ func (c AuthorizationServer) Validate() []config.Fault {
 	return faults
 }
 
-// checkKeys says what is wrong with the keys of a client.
+// checkKeys adds the faults of the keys of a client.
 func (o *OAuthClient) checkKeys(path string, faults *config.Collector) {
 	given := 0
 	for _, one := range []string{o.SecretHash, o.JWKSFile, o.JWKSURL} {

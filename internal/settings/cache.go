@@ -2,20 +2,18 @@ package settings
 
 import "github.com/callyard/callyard/internal/config"
 
-// Cache is the section cache of the configuration. Whether anything is kept at
-// all says the policy.
+// Cache is the section cache of the configuration. The policy decides which results are cached.
 type Cache struct {
-	// MemoryBytes is what results may take in the memory of a front door, where
-	// there is no Redis.
+	// MemoryBytes limits the memory for results in a front door without Redis.
 	MemoryBytes config.Size `yaml:"memory_bytes"`
-	// EntryBytes is the largest result that is kept.
+	// EntryBytes limits the size of one cached result.
 	EntryBytes config.Size `yaml:"entry_bytes"`
 }
 
-// CacheDefaults returns the configuration of a cache that was told nothing.
+// CacheDefaults returns the default configuration of the cache.
 func CacheDefaults() Cache { return Cache{MemoryBytes: 64 << 20, EntryBytes: 256 << 10} }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Cache) Validate() []config.Fault {
 	var faults config.Collector
 	if c.EntryBytes <= 0 || c.EntryBytes > 16<<20 {

@@ -9,24 +9,23 @@ import (
 
 // Console is the section approver.console of the configuration.
 type Console struct {
-	// FrontDoor is the address of the front door that the console shows; empty: at an
-	// approver process there is no console, and callyard up shows its own front door.
+	// FrontDoor is the address of the front door that the console shows. If empty, an approver process
+	// has no console, and callyard up shows its own front door.
 	FrontDoor string `yaml:"front_door"`
-	// Groups are those whose members may use the console where people sign in. Without any,
-	// nobody may.
+	// Groups may use the console if people sign in. If empty, no user may.
 	Groups []string `yaml:"groups"`
-	// Environments is the address of a callyard env whose episodes the console shows; empty:
-	// none.
+	// Environments is the address of a callyard env whose episodes the console shows. If empty, it
+	// shows none.
 	Environments string `yaml:"environments"`
-	// TraceURL is the address of a trace in the viewer of traces, with {trace_id} where the id
-	// of the trace stands. The page of a call links to it; empty: it shows the id only.
+	// TraceURL is the address of a trace in a trace viewer, with the placeholder {trace_id}. The page
+	// of a call links to it. If empty, the page shows only the trace id.
 	TraceURL string `yaml:"trace_url"`
 }
 
-// traceIDHere is where the id of a trace stands in [Console.TraceURL].
+// traceIDHere is the placeholder in [Console.TraceURL].
 const traceIDHere = "{trace_id}"
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Console) Validate() []config.Fault {
 	var faults config.Collector
 	for _, one := range []struct{ key, value, example string }{{"front_door", c.FrontDoor, "https://callyard.example.com"}, {"environments", c.Environments, "http://127.0.0.1:8090"}} {
@@ -41,7 +40,7 @@ func (c Console) Validate() []config.Fault {
 	return faults
 }
 
-// traceURL says that a text is the address of a trace, with a place for its id.
+// traceURL reports whether a text is the address of a trace and has the placeholder.
 func traceURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {

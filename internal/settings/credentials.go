@@ -8,53 +8,54 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// Credentials is the section credentials: what people connect to MCP servers with, at the
-// pages of the approver. Front doors and approvers go by it.
+// Credentials is the section credentials: the credentials with which people connect to MCP servers
+// on the pages of the approver. Front doors and approvers read it.
 type Credentials struct {
-	// KeyFile has the keys that the stored credentials are encrypted with: 32 bytes in base64
-	// on each line, the newest first.
+	// KeyFile holds the keys that encrypt stored credentials, one on each line: 32 bytes in base64,
+	// newest first.
 	KeyFile string `yaml:"key_file"`
-	// ConnectURL is where people's browsers reach the approver; empty: approver.public_url, or
-	// the address that it listens on.
+	// ConnectURL is the address of the approver for browsers. If empty, it is approver.public_url or
+	// the listen address of the approver.
 	ConnectURL string `yaml:"connect_url"`
-	// Servers are those to which each person has a credential of their own. Their entries in
-	// the servers file have "auth": {"mode": "user"}.
+	// Servers are the servers to which each person has a credential. Their entries in the servers file
+	// have "auth": {"mode": "user"}.
 	Servers []CredentialServer `yaml:"servers"`
 }
 
-// Kinds of [CredentialServer].
+// Values of [CredentialServer.Kind].
 const (
 	CredentialOAuth = "oauth"  // a grant of an authorization server
 	CredentialKey   = "header" // a secret that the person enters
-	// CredentialExchange is a token that is exchanged for the caller's access token (RFC 8693).
+	// CredentialExchange is a token obtained by exchange for the caller's access token (RFC 8693).
 	CredentialExchange = "exchange"
 )
 
 // CredentialServer is one entry of credentials.servers.
 type CredentialServer struct {
-	// Name and URL are those of the entry in the servers file. A credential is sent to the
-	// origin of URL only.
+	// Name and URL are those of the entry in the servers file. A credential is sent only to the
+	// origin of URL.
 	Name string `yaml:"name"`
 	URL  string `yaml:"url"`
 	// Kind is CredentialOAuth, CredentialKey or CredentialExchange.
 	Kind string `yaml:"kind"`
-	// Header carries a secret of kind CredentialKey, after Scheme; empty: Authorization.
+	// Header is the header for a secret of kind CredentialKey, whose value starts with Scheme. If
+	// empty, it is Authorization.
 	Header string `yaml:"header"`
 	Scheme string `yaml:"scheme"`
-	// Issuer is the authorization server; empty: what the MCP server names. ClientID and
-	// ClientSecretFile are our registration there; empty: the metadata document of this
-	// installation, or dynamic registration.
+	// Issuer is the authorization server. If empty, the MCP server names it. ClientID and
+	// ClientSecretFile are the registration of Callyard there. If empty, Callyard uses the client id
+	// metadata document of this installation or dynamic registration.
 	Issuer           string   `yaml:"issuer"`
 	ClientID         string   `yaml:"client_id"`
 	ClientSecretFile string   `yaml:"client_secret_file"`
 	Scopes           []string `yaml:"scopes"`
-	// Audience is asked for in an exchange; empty: URL, as the resource. ConsentURL is where
-	// people agree where Issuer wants that before an exchange.
+	// Audience is requested in an exchange. If empty, URL is requested as the resource. ConsentURL is
+	// the address at which people consent, if Issuer requires consent before an exchange.
 	Audience   string `yaml:"audience"`
 	ConsentURL string `yaml:"consent_url"`
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Credentials) Validate() []config.Fault {
 	var faults config.Collector
 	if len(c.Servers) > 0 && c.KeyFile == "" {
@@ -96,7 +97,7 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 		add("issuer", "and client_id are required by the kind %q: the authorization server that exchanges tokens, and who Callyard is there.", s.Kind)
 	case exchange && (s.Header != "" || s.Scheme != ""):
 		add("kind", "%q has no header and scheme: tokens are sent in Authorization; remove them.", s.Kind)
-	case exchange: // what follows is for the other kinds
+	case exchange: // the following checks are for other kinds
 	case oauth && strings.HasPrefix(s.URL, "wss://"):
 		add("kind", "%q needs an https URL: what a server publishes of its authorization server is read there.", s.Kind)
 	case !oauth && s.Kind != CredentialKey:
@@ -108,7 +109,7 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 	case oauth && s.ClientSecretFile != "" && s.ClientID == "":
 		add("client_id", "is missing: client_secret_file belongs to one.")
 	case oauth && s.ClientID != "" && s.Issuer == "":
-		// What the server names could be anybody's, who would get the client's secret.
+		// Do not trust the MCP server to name an issuer: that issuer would get the client secret.
 		add("issuer", "is missing: client_id is registered with one issuer.")
 	}
 	if _, ok := SafeAddress(s.Issuer); s.Issuer != "" && !ok {

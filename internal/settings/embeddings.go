@@ -5,28 +5,28 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// Embeddings is the endpoint whose vectors rank tools in searches, in addition to their words.
+// Embeddings is the endpoint for vectors that rank tools in searches, in addition to words.
 type Embeddings struct {
-	// URL is the base address of an API like OpenAI's, to which /embeddings is added, such
-	// as https://api.openai.com/v1; empty: searches go by words alone.
+	// URL is the base address of an OpenAI-compatible API, such as https://api.openai.com/v1.
+	// /embeddings is appended. If empty, searches use words only.
 	URL string `yaml:"url"`
 	// Model is the name of the model.
 	Model string `yaml:"model"`
-	// Key, or the file KeyFile, is sent as a bearer token. The file is read at each use.
+	// Key, or the content of KeyFile, is sent as a bearer token. The file is read at each use.
 	Key     telemetry.Secret `yaml:"key"`
 	KeyFile string           `yaml:"key_file"`
-	// MinSimilarity is the least cosine, from 0 to 1, at which a tool counts as similar to a
-	// query. It depends on the model.
+	// MinSimilarity is the lowest cosine, from 0 to 1, at which a tool matches a query. It depends on
+	// the model.
 	MinSimilarity float64 `yaml:"min_similarity"`
 }
 
-// EmbeddingsDefaults returns the section of a front door that was told nothing.
+// EmbeddingsDefaults returns the default section.
 func EmbeddingsDefaults() Embeddings { return Embeddings{MinSimilarity: 0.4} }
 
-// Configured reports whether there is an endpoint.
+// Configured reports whether an endpoint is set.
 func (c Embeddings) Configured() bool { return c.URL != "" }
 
-// Secret returns the key; "" for none.
+// Secret returns the key, or "" if none is set.
 func (c Embeddings) Secret() (string, error) { return secret(c.Key, c.KeyFile) }
 
 func (c Embeddings) validate(faults *config.Collector) {

@@ -1,9 +1,9 @@
 package settings
 
-// Encryption is the section encryption: whether what is stored of calls is encrypted, with a
-// data key for each tenant. Front doors and approvers go by it.
+// Encryption is the section encryption. It encrypts stored call data with a data key for each
+// tenant. Front doors and approvers read it.
 type Encryption struct {
-	// KeyFile has the keys that wrap the data keys: 32 bytes in base64 on each line, the newest
-	// first. It may be the file of credentials.key_file. Empty: nothing is encrypted.
+	// KeyFile holds the keys that wrap the data keys, one on each line: 32 bytes in base64, newest
+	// first. It may be the file of credentials.key_file. If empty, nothing is encrypted.
 	KeyFile string `yaml:"key_file"`
 }

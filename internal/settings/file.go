@@ -1,10 +1,10 @@
-// Package settings is the configuration file: its sections, their defaults, and what
-// can be said against a value without the code that goes by it.
+// Package settings defines the configuration file: its sections, their defaults, and the checks
+// that need no code of a role.
 //
-// One file can serve every process, so each of them knows every section. A section is
-// plain data with a method Validate (see package config), and brings nothing of the
-// role that it is for. What only a role can tell, such as whether a secret is one, its
-// own package checks (frontdoor.Check, approver.Check, confirm.CheckRedis).
+// One file can serve every process, so each process knows every section. A section is plain data
+// with a method Validate (see package config) and imports nothing from the role that reads it.
+// Checks that only a role can do, such as whether a text is a valid secret, are in the package of
+// the role (frontdoor.Check, approver.Check, confirm.CheckRedis).
 package settings
 
 import (
@@ -14,15 +14,14 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// File is the whole configuration file. Each process goes by the sections that it
-// needs.
+// File is the whole configuration file. Each process reads the sections that it needs.
 type File struct {
-	// Data is where `callyard up` keeps what must last. Policy is the policy file;
-	// without one only the riskLevel of servers counts.
+	// Data is the data folder of `callyard up`. Policy is the policy file; without one, only the
+	// riskLevel of servers counts.
 	Data   string `yaml:"data"`
 	Policy string `yaml:"policy"`
-	// Region is where this process runs. A worker carries it as its label "region", and
-	// front doors of the same region send their calls there first.
+	// Region is the region of this process. A worker has it as its label "region", and front doors
+	// prefer workers of their own region.
 	Region   string                `yaml:"region"`
 	Log      Log                   `yaml:"log"`
 	Traces   telemetry.TraceConfig `yaml:"traces"`
@@ -30,11 +29,11 @@ type File struct {
 	Redis    Redis                 `yaml:"redis"`
 	Warrants Warrants              `yaml:"warrants"`
 	Webhooks Webhooks              `yaml:"webhooks"`
-	// Tenants are kept apart by what each of them sees and is limited to.
+	// Tenants have separate views and limits.
 	Tenants Tenants `yaml:"tenants"`
-	// Credentials are those of people at MCP servers.
+	// Credentials are the credentials of people at MCP servers.
 	Credentials Credentials `yaml:"credentials"`
-	// Encryption is of what is stored of calls.
+	// Encryption applies to stored call data.
 	Encryption Encryption `yaml:"encryption"`
 	Limits     Limits     `yaml:"limits"`
 	Cache      Cache      `yaml:"cache"`
@@ -43,7 +42,7 @@ type File struct {
 	Worker     Worker     `yaml:"worker"`
 }
 
-// Defaults returns the configuration of a command that was told nothing.
+// Defaults returns the default configuration of every section.
 func Defaults() File {
 	return File{
 		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"}, Traces: telemetry.TraceDefaults(),
@@ -57,7 +56,7 @@ type Log struct {
 	Format string `yaml:"format"` // auto, text, json
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (l Log) Validate() []config.Fault {
 	if _, err := telemetry.NewLogger(io.Discard, l.Level, "json"); err != nil {
 		return []config.Fault{config.Faultf("level", "%v.", err)}
@@ -68,15 +67,14 @@ func (l Log) Validate() []config.Fault {
 	return nil
 }
 
-// Warrants is the section warrants: with which key this process signs that an
-// approved call may run, and whose signatures count at a worker.
+// Warrants is the section warrants: the key with which this process signs that an approved call
+// may run, and the signatures that a worker trusts.
 type Warrants struct {
-	// KeyFile is the private key with which a front door signs what callers
-	// confirm, and an approver what people decide. Each has its own.
+	// KeyFile is the private key with which a front door signs confirmations of callers, and an
+	// approver the decisions of people. Each process has its own key.
 	KeyFile string `yaml:"key_file"`
-	// PeopleKeys, CallerKeys and StandingKeys are files of public keys that a worker
-	// trusts: to say that people approved, that the caller itself did, and that somebody
-	// had approved calls like this one before.
+	// PeopleKeys, CallerKeys and StandingKeys are files of public keys that a worker trusts for
+	// approvals of people, confirmations of callers, and standing permissions.
 	PeopleKeys   []string `yaml:"people_keys"`
 	CallerKeys   []string `yaml:"caller_keys"`
 	StandingKeys []string `yaml:"standing_keys"`

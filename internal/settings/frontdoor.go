@@ -14,71 +14,71 @@ import (
 type FrontDoor struct {
 	// Listen is the address of the REST API.
 	Listen string `yaml:"listen"`
-	// Keys are the API keys; without any the front door serves loopback only.
+	// Keys are the API keys. Without any, the front door listens on loopback only.
 	Keys []authn.Key `yaml:"keys"`
-	// PublicURL is the address by which callers reach the front door. It is what access
-	// tokens are issued for, and the only source of that address.
+	// PublicURL is the address of the front door for callers. Access tokens must be issued for it. No
+	// other setting or request can change that address.
 	PublicURL string `yaml:"public_url"`
-	// Issuers sign access tokens that callers may send in place of an API key.
+	// Issuers sign access tokens, which callers may send instead of an API key.
 	Issuers []Issuer `yaml:"issuers"`
-	// AddServers lets callers add servers with POST /servers. A caller that can
-	// do that can start any command on a worker.
+	// AddServers lets callers add servers with POST /servers. Such a caller can run any command on a
+	// worker.
 	AddServers bool `yaml:"add_servers"`
-	// AcceptGroups are the groups of the API keys that can accept changed definitions of
-	// tools; empty: every key can.
+	// AcceptGroups are the groups whose API keys can accept changed tool definitions. If empty, every
+	// key can.
 	AcceptGroups []string `yaml:"accept_groups"`
-	// ArgumentBytes is the most the arguments of a call may take.
+	// ArgumentBytes limits the size of the arguments of a call.
 	ArgumentBytes config.Size `yaml:"argument_bytes"`
-	// ArgumentDepth is how deep arguments may nest.
+	// ArgumentDepth limits the nesting of arguments.
 	ArgumentDepth int `yaml:"argument_depth"`
-	// CallTimeout is for calls that name no time of their own, MaxTimeout the
-	// longest that one may name.
+	// CallTimeout is the default timeout of calls. MaxTimeout is the longest timeout that a call may
+	// request.
 	CallTimeout time.Duration `yaml:"call_timeout"`
 	MaxTimeout  time.Duration `yaml:"max_timeout"`
-	// MaxQueue is how many calls may wait for one server, MaxWait how long one
-	// may wait for a slot, WorkerWait how long when no worker is there.
+	// MaxQueue limits the number of calls that wait for one server. MaxWait limits the time that a
+	// call waits for a slot, and WorkerWait the time if no worker is available.
 	MaxQueue   int           `yaml:"max_queue"`
 	MaxWait    time.Duration `yaml:"max_wait"`
 	WorkerWait time.Duration `yaml:"worker_wait"`
-	// BatchesYield paces batches so that single calls stay quick while these come one
-	// after the other.
+	// BatchesYield slows batches down so that single calls that follow each other stay fast.
 	BatchesYield bool `yaml:"batches_yield"`
-	// OpenBatches is how many batches the front doors together may have that have
-	// not ended; each front door refuses more.
+	// OpenBatches limits the number of unfinished batches of all front doors together. Each front door
+	// refuses more.
 	OpenBatches int `yaml:"open_batches"`
-	// PrincipalInFlight is how many calls one principal may have under way, where no
-	// rule of the section limits says; 0 sets no limit.
+	// PrincipalInFlight limits the concurrent calls of a principal that no rule of the section limits
+	// matches. 0 means no limit.
 	PrincipalInFlight int `yaml:"principal_in_flight"`
-	// ApproverURL is the address under which people reach the approver's pages; it
-	// is told to callers whose call waits for somebody else.
+	// ApproverURL is the address of the approver's pages. Callers whose call waits for an approver
+	// receive it.
 	ApproverURL string `yaml:"approver_url"`
-	// Evaluations is a folder with runs of callyard eval that GET /evaluations shows; empty: none.
+	// Evaluations is a folder of callyard eval runs, which GET /evaluations lists. If empty, it lists
+	// none.
 	Evaluations string `yaml:"evaluations"`
-	// Origins are the origins of web pages that may use the front door from a browser
-	// (CORS), as "https://app.example.com". The front door's own pages always may.
+	// Origins are the origins of web pages that may call the front door from a browser (CORS), such as
+	// "https://app.example.com". The front door's own pages always may.
 	Origins []string `yaml:"origins"`
-	// Sets are sets of tools that cannot be changed over the API. They may include each
-	// other, and no set of the API.
+	// Sets are sets of tools that the API cannot change. They may include each other, but no set of
+	// the API.
 	Sets []toolset.Set `yaml:"sets"`
-	// ToolLabels are words of the operator's for tools, by which searches find them.
+	// ToolLabels are words that operators give to tools, so that searches find them.
 	ToolLabels ToolLabels `yaml:"tool_labels"`
-	// Embeddings rank tools in searches by what they mean.
+	// Embeddings rank tools in searches by meaning.
 	Embeddings Embeddings `yaml:"embeddings"`
-	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
-	// empty: it serves plain HTTP.
+	// CertFile and KeyFile are the certificate and key for TLS. If empty, the front door serves plain
+	// HTTP.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// ClientCAFile has the authorities of client certificates; empty: clients are not asked for
-	// one. Keys with a Certificate say whom they stand for.
+	// ClientCAFile holds the authorities of client certificates. If empty, no client certificate is
+	// requested. Keys with a Certificate map it to a principal.
 	ClientCAFile string `yaml:"client_ca_file"`
-	// DrainDelay is how long readiness is red before the front door stops to
-	// take connections, so that a load balancer sees it; DrainGrace how long
-	// calls under way may take after that.
+	// DrainDelay is the time for which the front door reports not ready before it stops accepting
+	// connections, so that a load balancer notices. DrainGrace limits the time for calls in flight
+	// after that.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
 
-// FrontDoorDefaults returns the configuration of a front door that was told nothing.
+// FrontDoorDefaults returns the default configuration of a front door.
 func FrontDoorDefaults() FrontDoor {
 	return FrontDoor{
 		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
@@ -88,7 +88,7 @@ func FrontDoorDefaults() FrontDoor {
 	}
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c FrontDoor) Validate() []config.Fault {
 	var faults config.Collector
 	if faults.Address("listen", c.Listen) && len(c.Keys)+len(c.Issuers) == 0 && !config.Loopback(c.Listen) {
@@ -124,7 +124,7 @@ func (c FrontDoor) Validate() []config.Fault {
 	return faults
 }
 
-// checkKeys says what is wrong with the API keys of a section.
+// checkKeys returns the faults of the API keys of a section.
 func checkKeys(keys []authn.Key) (faults config.Collector) {
 	for _, f := range authn.CheckKeys(keys) {
 		faults.Addf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message)
@@ -132,7 +132,7 @@ func checkKeys(keys []authn.Key) (faults config.Collector) {
 	return faults
 }
 
-// checkSets says what is wrong with the sets of tools of a section.
+// checkSets returns the faults of the sets of tools of a section.
 func checkSets(list []toolset.Set) (faults config.Collector) {
 	all := make(toolset.All, len(list))
 	for i := range list {

@@ -12,48 +12,47 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// Issuer is one entry of front_door.issuers: somebody who signs access tokens (JWT) that
-// callers send in place of an API key.
+// Issuer is one entry of front_door.issuers: an issuer of access tokens (JWT), which callers send
+// instead of an API key.
 type Issuer struct {
-	// Name is short and unique. Principals are named NAME:SUBJECT, so that no two issuers
-	// have the same ones.
+	// Name is short and unique. A principal is named NAME:SUBJECT, so that two issuers never share
+	// one.
 	Name string `yaml:"name"`
-	// Issuer is the claim iss of the tokens, exactly.
+	// Issuer must equal the claim iss of the tokens.
 	Issuer string `yaml:"issuer"`
-	// JWKSURL is where the public keys are, JWKSFile a file that holds them. With neither,
-	// the discovery document of the issuer names the address.
+	// JWKSURL is the address of the public keys, and JWKSFile a file that holds them. If both are
+	// empty, the discovery document of the issuer names the address.
 	JWKSURL  string `yaml:"jwks_url"`
 	JWKSFile string `yaml:"jwks_file"`
-	// Audiences are accepted at every path, in addition to the address of the path itself.
+	// Audiences are accepted on every path, in addition to the address of the path itself.
 	Audiences []string `yaml:"audiences"`
-	// Algorithms are those that may sign; empty: all asymmetric ones.
+	// Algorithms are the accepted signature algorithms. If empty, all asymmetric ones are accepted.
 	Algorithms []string `yaml:"algorithms"`
-	// Types are the values of typ in the header that are access tokens; empty: at+jwt. A
-	// token without typ counts as JWT. Types other than at+jwt need RequireClaims.
+	// Types are the accepted values of the header typ. If empty, only at+jwt is accepted. A token
+	// without typ counts as JWT. Types other than at+jwt need RequireClaims.
 	Types []string `yaml:"types"`
-	// RequireClaims names claims, and the values of which each must have one.
+	// RequireClaims maps claims to values. Each claim must have one of its values.
 	RequireClaims map[string][]string `yaml:"require_claims"`
-	// MaxLifetime is the longest time between iat and exp; 0: a day.
+	// MaxLifetime limits the time between iat and exp. 0 means one day.
 	MaxLifetime time.Duration `yaml:"max_lifetime"`
-	// Claims says which claims become what.
+	// Claims maps claims to the fields of a principal.
 	Claims ClaimNames `yaml:"claims"`
-	// GroupMap gives the groups of the policy that a group of the token stands for; empty:
-	// groups keep their names.
+	// GroupMap maps a group of the token to groups of the policy. If empty, groups keep their names.
 	GroupMap map[string][]string `yaml:"group_map"`
-	// Roles gives the role that a group of the token stands for. Of several, all count. A
-	// token that lists scopes has those of them that its roles have.
+	// Roles maps a group of the token to a role. All matching roles count. A token that lists scopes
+	// gets only those that its roles have.
 	Roles map[string]scope.Role `yaml:"roles"`
-	// Scopes are those of tokens that have no claim for scopes.
+	// Scopes are the scopes of tokens without a scope claim.
 	Scopes []string `yaml:"scopes"`
 }
 
-// ClaimNames are the names of claims; a name may be a path with dots.
+// ClaimNames are names of claims. A name may be a path with dots.
 type ClaimNames struct {
-	Name   string `yaml:"name"`   // of the principal, after the issuer's; empty: sub
-	Owner  string `yaml:"owner"`  // the person or team; empty: none
-	Groups string `yaml:"groups"` // empty: groups
-	Tenant string `yaml:"tenant"` // empty: none
-	Scopes string `yaml:"scopes"` // empty: scope
+	Name   string `yaml:"name"`   // of the principal, after the name of the issuer; default sub
+	Owner  string `yaml:"owner"`  // the person or team; none if empty
+	Groups string `yaml:"groups"` // default groups
+	Tenant string `yaml:"tenant"` // none if empty
+	Scopes string `yaml:"scopes"` // default scope
 }
 
 // AccessTokenType is the typ of access tokens (RFC 9068), PlainType that of any JWT.
@@ -62,21 +61,20 @@ const (
 	PlainType       = "JWT"
 )
 
-// TokenAlgorithms returns the algorithms that may sign access tokens. None is symmetric:
-// what checks a token must not be able to make one.
+// TokenAlgorithms returns the algorithms that may sign access tokens. None is symmetric, because
+// with a symmetric key the verifier could create tokens.
 func TokenAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 }
 
-// TokenType returns a typ as it is compared: in lower case and without "application/",
-// as RFC 7515 says.
+// TokenType normalizes a typ for comparison: lower case, without "application/" (RFC 7515).
 func TokenType(typ string) string {
 	return strings.TrimPrefix(strings.ToLower(typ), "application/")
 }
 
 const maxIssuerName = 32
 
-// check says what is wrong with one entry.
+// check adds the faults of one entry.
 func (i *Issuer) check(path string, faults *config.Collector) {
 	add := func(key, format string, args ...any) { faults.Addf(path+"."+key, format, args...) }
 	if i.Name == "" || len(i.Name) > maxIssuerName || strings.Trim(i.Name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
@@ -122,7 +120,7 @@ func (i *Issuer) check(path string, faults *config.Collector) {
 	}
 }
 
-// checkIssuers says what is wrong with the issuers, and with the address that tokens are for.
+// checkIssuers returns the faults of the issuers and of the address that tokens are for.
 func (c *FrontDoor) checkIssuers() (faults config.Collector) {
 	if u, ok := SafeAddress(c.PublicURL); c.PublicURL != "" && (!ok || u.RawQuery != "" || u.ForceQuery || strings.ContainsAny(c.PublicURL, "\"\\ #")) {
 		faults.Addf("public_url", "must be the https URL by which callers reach the front door, without a query; http is allowed for loopback only.")

@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// ToolLabel gives words to the tools that it matches.
+// ToolLabel adds words to the tools that it matches.
 type ToolLabel struct {
-	// Server and Tool are patterns of names: "*" stands for any characters; "" for every name.
+	// Server and Tool are name patterns: "*" matches any characters. "" matches every name.
 	Server string `yaml:"server"`
 	Tool   string `yaml:"tool"`
-	// Tags are kinds of tools, such as "billing".
+	// Tags are categories, such as "billing".
 	Tags []string `yaml:"tags"`
 	// Aliases are other names of the tools.
 	Aliases []string `yaml:"aliases"`
@@ -22,8 +22,8 @@ type ToolLabel struct {
 // ToolLabels are all labels of the configuration.
 type ToolLabels []ToolLabel
 
-// Of returns the labels of a tool, those of all entries that match it; nil where there are no
-// entries.
+// Of returns a function that returns the labels of a tool from all matching entries. It returns
+// nil if there are no entries.
 func (l ToolLabels) Of() func(server, tool string) search.Labels {
 	if len(l) == 0 {
 		return nil

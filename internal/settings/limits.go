@@ -7,56 +7,56 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// Limits is the section limits of the configuration. In both lists the first rule
-// that matches counts, alone; who matches none has no limit. Each principal, and
-// each server, has the limits of its rule for itself.
+// Limits is the section limits of the configuration. In both lists only the first matching rule
+// applies. A principal or server without a matching rule has no limit. Each principal and each
+// server has the limits of its rule separately.
 type Limits struct {
 	Principals []PrincipalRule `yaml:"principals"`
 	Servers    []ServerRule    `yaml:"servers"`
 }
 
-// PrincipalRule limits principals. 0 sets no limit; a rule without any frees whom
-// it names from those below it.
+// PrincipalRule limits principals. 0 means no limit. A rule without limits exempts the principals
+// that it matches from later rules.
 type PrincipalRule struct {
-	// Names and Groups are patterns ("*" any characters, "?" one); a rule with
-	// both wants both, one with neither is for everybody.
+	// Names and Groups are patterns ("*" any characters, "?" one). A rule with both requires both. A
+	// rule with neither matches every principal.
 	Names  []string `yaml:"names"`
 	Groups []string `yaml:"groups"`
-	// Rate is calls a second, Burst the number of them that may come at once (a second's
-	// worth).
+	// Rate is calls per second. Burst is the number of calls that may arrive at once; by default the
+	// calls of one second.
 	Rate  float64 `yaml:"rate"`
 	Burst int     `yaml:"burst"`
-	// InFlight is calls under way at once, those that wait for a worker included.
+	// InFlight limits concurrent calls, including those that wait for a worker.
 	InFlight int `yaml:"in_flight"`
-	// Queued is durable and held calls and lines of batches that have not ended, Batches
-	// the batches that have not.
+	// Queued limits unfinished durable calls, held calls and lines of batches. Batches limits
+	// unfinished batches.
 	Queued  int `yaml:"queued"`
 	Batches int `yaml:"batches"`
 }
 
-// ServerRule limits what all callers together ask of servers. 0 sets no limit.
+// ServerRule limits the calls of all principals together to a server. 0 means no limit.
 type ServerRule struct {
-	// Servers are patterns of server ids; none: every server.
+	// Servers are patterns of server ids. If empty, the rule matches every server.
 	Servers  []string `yaml:"servers"`
 	Rate     float64  `yaml:"rate"`
 	Burst    int      `yaml:"burst"`
 	InFlight int      `yaml:"in_flight"`
 }
 
-// Bounds of what can be asked for, so that no arithmetic overflows.
+// Upper limits of settings, so that no arithmetic overflows.
 const (
 	mostRate  = 1e6
 	leastRate = 1.0 / (24 * 3600)
 	mostCount = 1_000_000_000
 )
 
-// Validate returns the faults in the rule; see package config.
+// Validate returns the faults of the rule; see package config.
 func (r PrincipalRule) Validate() []config.Fault {
 	faults := append(patterns("names", r.Names), patterns("groups", r.Groups)...)
 	return append(faults, numbers(r.Rate, r.Burst, map[string]int{"in_flight": r.InFlight, "queued": r.Queued, "batches": r.Batches})...)
 }
 
-// Validate returns the faults in the rule; see package config.
+// Validate returns the faults of the rule; see package config.
 func (r ServerRule) Validate() []config.Fault {
 	return append(patterns("servers", r.Servers), numbers(r.Rate, r.Burst, map[string]int{"in_flight": r.InFlight})...)
 }

@@ -20,14 +20,14 @@ type NATS struct {
 	CAFile          string           `yaml:"ca_file"`
 	CertFile        string           `yaml:"cert_file"`
 	KeyFile         string           `yaml:"key_file"`
-	// Replicas is how many servers of a cluster keep each table (1 to 5).
+	// Replicas is the number of servers of a cluster that keep each table (1 to 5).
 	Replicas int `yaml:"replicas"`
-	// Listen lets other local processes reach the embedded server of `callyard
-	// up`; empty means that nobody can.
+	// Listen opens the embedded server of `callyard up` to other local processes. If empty, no other
+	// process can connect.
 	Listen string `yaml:"listen"`
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (n NATS) Validate() []config.Fault {
 	var faults config.Collector
 	if n.Replicas < 1 || n.Replicas > 5 {
@@ -39,7 +39,7 @@ func (n NATS) Validate() []config.Fault {
 			address = "nats://" + address
 		}
 		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			// It may hold a password, so it is not repeated.
+			// The value may hold a password, so it is not repeated.
 			faults.Addf("url", "has an entry that is not a NATS URL; write nats://host:4222, or tls://, ws:// and wss://, separated by commas.")
 			break
 		}

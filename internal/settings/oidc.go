@@ -13,52 +13,53 @@ import (
 
 // OIDC is the section approver.oidc of the configuration.
 type OIDC struct {
-	// Issuer is the address of the provider; empty means that there is none.
+	// Issuer is the address of the provider. If empty, there is none.
 	Issuer string `yaml:"issuer"`
-	// ClientID and the secret are what the provider gave this approver. A client
-	// without a secret is a public one, and has PKCE only.
+	// ClientID and the secret are the registration of this approver at the provider. A client without
+	// a secret is public and uses PKCE only.
 	ClientID         string           `yaml:"client_id"`
 	ClientSecret     telemetry.Secret `yaml:"client_secret"`
 	ClientSecretFile string           `yaml:"client_secret_file"`
-	// RedirectURL is where the provider sends people back to; empty means
+	// RedirectURL is the address to which the provider redirects people. If empty, it is
 	// approver.public_url and [CallbackPath].
 	RedirectURL string `yaml:"redirect_url"`
-	// Scopes are asked for; openid always is.
+	// Scopes are requested in addition to openid.
 	Scopes []string `yaml:"scopes"`
-	// NameClaim says who somebody is: "email", which counts only when the provider
-	// has verified it, "sub", or another claim that no two people share.
+	// NameClaim identifies a person: "email", which counts only if the provider verified it, "sub", or
+	// another claim that is unique for each person.
 	NameClaim string `yaml:"name_claim"`
-	// GroupsClaim holds the groups, as a text or a list; a dot leads into an object.
+	// GroupsClaim holds the groups, as a string or a list. A dot leads into an object.
 	GroupsClaim string `yaml:"groups_claim"`
-	// GroupMap turns a group of the provider into groups of the policy. Without it
-	// groups keep their names; with it those that it does not name count nothing.
+	// GroupMap maps a group of the provider to groups of the policy. Without it, groups keep their
+	// names; with it, groups that it does not name are ignored.
 	GroupMap map[string][]string `yaml:"group_map"`
-	// TenantClaim holds the tenant, whose approvals the person sees and decides; empty: the
+	// TenantClaim holds the tenant whose approvals the person sees and decides. If empty, it is the
 	// default tenant.
 	TenantClaim string `yaml:"tenant_claim"`
-	// EmailDomains lets only people with a verified address there in; empty: all.
+	// EmailDomains admits only people with a verified address in these domains. If empty, all are
+	// admitted.
 	EmailDomains []string `yaml:"email_domains"`
 }
 
-// CallbackPath is where the provider sends people back to.
+// CallbackPath is the path to which the provider redirects people.
 const CallbackPath = "/sign-in/callback"
 
-// NamePrefix begins the name of everybody who signed in at a provider. No API key
-// may have such a name.
+// NamePrefix starts the name of every person who signed in at a provider. No API key may have such
+// a name.
 const NamePrefix = "oidc:"
 
-// EmailClaim is the claim that needs a word that it is verified.
+// EmailClaim is the claim that must be marked as verified.
 const EmailClaim = "email"
 
-// OIDCDefaults returns the section of an approver that was told nothing.
+// OIDCDefaults returns the default section.
 func OIDCDefaults() OIDC {
 	return OIDC{Scopes: []string{"openid", "email", "profile"}, NameClaim: EmailClaim, GroupsClaim: "groups"}
 }
 
-// Configured says whether there is a provider.
+// Configured reports whether a provider is set.
 func (c OIDC) Configured() bool { return c.Issuer != "" }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c OIDC) Validate() []config.Fault {
 	if !c.Configured() {
 		if c.ClientID != "" || c.ClientSecret != "" || c.ClientSecretFile != "" || c.RedirectURL != "" || len(c.GroupMap) > 0 || len(c.EmailDomains) > 0 {
@@ -90,7 +91,8 @@ func (c OIDC) Validate() []config.Fault {
 	return faults
 }
 
-// SafeAddress reads an address that may carry secrets: https, or http on loopback.
+// SafeAddress parses an address that may carry secrets: https, or http on loopback. The bool is
+// false for any other text.
 func SafeAddress(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
@@ -100,7 +102,7 @@ func SafeAddress(text string) (*url.URL, bool) {
 	return u, u.Scheme == "https" || local
 }
 
-// Secret reads the client secret, at each use, so that it can be changed.
+// Secret reads the client secret. It is read at each use, so that it can change.
 func (c OIDC) Secret() (string, error) {
 	if c.ClientSecretFile == "" {
 		return c.ClientSecret.Reveal(), nil

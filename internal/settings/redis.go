@@ -2,12 +2,12 @@ package settings
 
 import "github.com/callyard/callyard/internal/config"
 
-// Redis is the section redis: where confirmation tokens are kept, limits are shared
-// and results are kept. Without it tokens are kept in JetStream, each front door
-// takes its share of the limits and keeps results of its own.
+// Redis is the section redis. Redis stores confirmation tokens, shared limits and cached results.
+// Without it, tokens are stored in JetStream, and each front door enforces its share of the limits
+// and has a cache of its own.
 type Redis struct {
 	URL string `yaml:"url"` // redis://host:6379/0, rediss://…, unix:///path
-	// Addresses with Master are those of Sentinels, with Cluster those of a cluster.
+	// Addresses are Sentinels if Master is set, or cluster nodes if Cluster is set.
 	Addresses            []string `yaml:"addresses"`
 	Master               string   `yaml:"master"`
 	Cluster              bool     `yaml:"cluster"`
@@ -21,7 +21,7 @@ type Redis struct {
 	KeyFile              string   `yaml:"key_file"`
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (r Redis) Validate() []config.Fault {
 	if r.URL != "" && len(r.Addresses) > 0 {
 		return []config.Fault{config.Faultf("addresses", "and url are both set; keep one.")}

@@ -18,57 +18,57 @@ import (
 
 // Slack is the section approver.slack of the configuration.
 type Slack struct {
-	// BotToken is the token of the app in the workspace (xoxb-…); empty means that
-	// there is no Slack.
+	// BotToken is the token of the app in the workspace (xoxb-…). If empty, Slack is not used.
 	BotToken     telemetry.Secret `yaml:"bot_token"`
 	BotTokenFile string           `yaml:"bot_token_file"`
-	// AppToken (xapp-…) is for Socket mode: Slack is reached, and need not reach us.
+	// AppToken (xapp-…) enables Socket Mode: Callyard connects to Slack, and Slack need not reach
+	// Callyard.
 	AppToken     telemetry.Secret `yaml:"app_token"`
 	AppTokenFile string           `yaml:"app_token_file"`
-	// SigningSecret opens the HTTP endpoint, where Slack reaches us.
+	// SigningSecret enables the HTTP endpoint, for which Slack must reach Callyard.
 	SigningSecret     telemetry.Secret `yaml:"signing_secret"`
 	SigningSecretFile string           `yaml:"signing_secret_file"`
-	// TeamID and AppID are the workspace and the app; what comes from others is refused.
+	// TeamID and AppID are the workspace and the app. Requests of others are refused.
 	TeamID string `yaml:"team_id"`
 	AppID  string `yaml:"app_id"`
-	// Channels say where each group is asked. DefaultChannel is for groups without
-	// one; empty: they are asked on the pages only.
+	// Channels maps groups to channels. DefaultChannel is for other groups. If empty, those decide on
+	// the pages only.
 	Channels       map[string]string `yaml:"channels"`
 	DefaultChannel string            `yaml:"default_channel"`
-	// MaxLevel is the highest level that is decided in Slack, whatever policy says.
+	// MaxLevel is the highest risk level that can be decided in Slack, whatever the policy allows.
 	MaxLevel int `yaml:"max_level"`
-	// SignInFor is how long the groups of a sign-in at the provider count in Slack.
+	// SignInFor is the time for which the groups of a sign-in at the provider are valid in Slack.
 	SignInFor time.Duration `yaml:"sign_in_for"`
-	// DenyReasons are offered to who denies.
+	// DenyReasons are suggested to people who deny.
 	DenyReasons []string `yaml:"deny_reasons"`
-	// APIURL is the Web API, for gateways and tests.
+	// APIURL is the address of the Web API, for gateways and tests.
 	APIURL string `yaml:"api_url"`
 }
 
-// SlackDefaults returns the section of an approver that was told nothing.
+// SlackDefaults returns the default section.
 func SlackDefaults() Slack {
 	return Slack{MaxLevel: 2, SignInFor: 24 * time.Hour, DenyReasons: []string{"Not needed", "Wrong arguments", "Not now", "Ask me first"}, APIURL: "https://slack.com/api/"}
 }
 
-// Configured says whether there is Slack.
+// Configured reports whether Slack is set up.
 func (c Slack) Configured() bool { return c.BotToken != "" || c.BotTokenFile != "" }
 
-// Endpoint says whether Slack reaches us over HTTP.
+// Endpoint reports whether Slack reaches Callyard over HTTP.
 func (c Slack) Endpoint() bool {
 	return c.Configured() && (c.SigningSecret != "" || c.SigningSecretFile != "")
 }
 
 func (c Slack) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" }
 
-// slackChannel is the form of the id of a channel.
+// slackChannel matches the id of a channel.
 var slackChannel = regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
 
 const notSlackChannel = "must be the id of a channel (C…), not its name; the channel's details in Slack show it."
 
-// maxDenyReason is what Slack takes as a text of a menu, in characters.
+// maxDenyReason is Slack's limit for the text of a menu entry, in characters.
 const maxDenyReason = 75
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Slack) Validate() []config.Fault {
 	var faults config.Collector
 	if !c.Configured() {
@@ -150,10 +150,10 @@ func secret(given telemetry.Secret, file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// SlackSecrets are the three of [Slack]; "" where one is not set.
+// SlackSecrets are the three secrets of [Slack]. A secret that is not set is "".
 type SlackSecrets struct{ Bot, App, Signing string }
 
-// Secrets returns the secrets, read from their files where those are set.
+// Secrets returns the secrets. It reads those that are in files.
 func (c Slack) Secrets() (s SlackSecrets, err error) {
 	for _, one := range []struct {
 		to     *string
@@ -167,7 +167,7 @@ func (c Slack) Secrets() (s SlackSecrets, err error) {
 	return s, nil
 }
 
-// Channel is where a group is asked; empty: nowhere.
+// Channel returns the channel of a group, or "" if it has none.
 func (c Slack) Channel(group string) string {
 	if id := c.Channels[group]; id != "" {
 		return id

@@ -11,65 +11,64 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tenants is the section tenants of the configuration, by the id of the tenant. Without it
-// all tenants see all servers, and share slots as if they were one.
+// Tenants is the section tenants of the configuration, by tenant id. Without it, all tenants see
+// all servers and share slots as one tenant.
 type Tenants map[schema.TenantID]Tenant
 
 // Tenant is one entry of the section tenants.
 type Tenant struct {
-	// Servers are patterns of the servers that the tenant sees ("*" any characters, "?"
-	// one). It sees no others, so a server that nobody names is one of the default tenant
-	// alone. The default tenant sees every server where its own entry names none.
+	// Servers are patterns of the servers that the tenant sees ("*" any characters, "?" one). It sees
+	// no others, so a server that matches no tenant is visible only to the default tenant. The default
+	// tenant sees every server if its own entry names none.
 	Servers []string `yaml:"servers"`
-	// Policy is a policy file that counts for calls of the tenant in addition to the file
-	// of the key policy: the stricter of the two decides. Empty: there is none.
+	// Policy is a policy file for the calls of the tenant, in addition to the file of the key policy.
+	// The stricter of the two decides. If empty, there is none.
 	Policy string `yaml:"policy"`
-	// Limits say what the tenant gets where calls wait.
+	// Limits are the tenant's limits while calls wait.
 	Limits TenantLimits `yaml:"limits"`
-	// Retention is how long the payloads of its calls are kept after a call has ended, where
-	// the platform would keep them longer: from 1h to 30d. Empty: only the platform's
-	// retention counts.
+	// Retention is the time for which the payloads of its calls are kept after a call ends, from 1h
+	// to 30d, if the platform would keep them longer. If empty, only the platform's retention applies.
 	Retention time.Duration `yaml:"retention"`
-	// Notify says where people of the tenant are told of its approvals.
+	// Notify selects the receivers of the tenant's approval notifications.
 	Notify TenantNotify `yaml:"notify"`
 }
 
 // TenantLimits are the limits of one tenant.
 type TenantLimits struct {
-	// Nominal is the number of calls in flight that are the tenant's own: it gets them
-	// when it asks. Borrow is how many more it may use while other tenants leave theirs
-	// unused. The tenant has no limit where both are 0.
+	// Nominal is the number of calls in flight that are reserved for the tenant. Borrow is the number
+	// of additional calls while other tenants do not use theirs. The tenant has no limit if both are
+	// 0.
 	Nominal int `yaml:"nominal"`
 	Borrow  int `yaml:"borrow"`
-	// Weight is the share of the slots while calls of several tenants wait, and of what
-	// tenants borrow while several want to; 0: 1.
+	// Weight is the tenant's share of the slots while calls of several tenants wait, and of borrowed
+	// calls while several tenants borrow. 0 means 1.
 	Weight int `yaml:"weight"`
 }
 
 // Limited reports whether the calls in flight of the tenant are limited.
 func (l TenantLimits) Limited() bool { return l.Nominal > 0 || l.Borrow > 0 }
 
-// TenantNotify says where people of one tenant are told of its approvals.
+// TenantNotify selects the receivers of one tenant's approval notifications.
 type TenantNotify struct {
-	// URLs are receivers as those of approver.notify.urls, for approvals of this tenant.
+	// URLs are receivers like those of approver.notify.urls, for approvals of this tenant.
 	URLs []string `yaml:"urls"`
-	// SlackChannels say where each group is asked, SlackDefaultChannel where groups are that
-	// have no channel; without either nobody is asked in Slack about calls of the tenant.
+	// SlackChannels maps groups to channels. SlackDefaultChannel is for other groups. Without either,
+	// no approval request of the tenant goes to Slack.
 	SlackChannels       map[string]string `yaml:"slack_channels"`
 	SlackDefaultChannel string            `yaml:"slack_default_channel"`
 }
 
-// mostTenantWeight is the largest share; package dispatch has the same bound.
+// mostTenantWeight is the largest weight. Package dispatch has the same limit.
 const mostTenantWeight = 1000
 
-// The bounds of a retention. What is deleted is looked for every few minutes, and nothing with
-// payloads of calls is kept for longer than the upper one.
+// Limits of a retention. The sweep for expired payloads runs every few minutes, and nothing that
+// holds payloads is kept longer than the maximum.
 const (
 	minRetention = time.Hour
 	maxRetention = 30 * 24 * time.Hour
 )
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (t Tenant) Validate() []config.Fault {
 	faults := config.Collector(patterns("servers", t.Servers))
 	if w := t.Limits.Weight; w < 0 || w > mostTenantWeight {
@@ -97,7 +96,7 @@ func (t Tenant) Validate() []config.Fault {
 	return faults
 }
 
-// Validate returns what does not fit together in the file; see package config.
+// Validate returns the settings that contradict each other; see package config.
 func (f File) Validate() []config.Fault {
 	var faults config.Collector
 	for _, id := range slices.Sorted(maps.Keys(f.Tenants)) {
@@ -135,7 +134,7 @@ func (f File) Validate() []config.Fault {
 	return faults
 }
 
-// lendTo reports whether another tenant has calls of its own.
+// lendTo reports whether another tenant has reserved calls that id could borrow.
 func (t Tenants) lendTo(id schema.TenantID) bool {
 	for other, of := range t {
 		if other != id && of.Limits.Nominal > 0 {
@@ -145,8 +144,8 @@ func (t Tenants) lendTo(id schema.TenantID) bool {
 	return false
 }
 
-// Knows reports whether credentials of the tenant count: all do without the section, else
-// those of the default tenant and of the tenants that it lists.
+// Knows reports whether credentials of the tenant are valid. Without the section, those of every
+// tenant are; with it, those of the default tenant and of listed tenants.
 func (t Tenants) Knows(id schema.TenantID) bool {
 	if len(t) == 0 || id.Is(schema.DefaultTenant) {
 		return true

@@ -10,35 +10,35 @@ import (
 
 // Worker is the section worker of the configuration.
 type Worker struct {
-	// Name is what operators call this worker.
+	// Name is the name of this worker for operators.
 	Name string `yaml:"name"`
-	// Listen is an address for /livez, /readyz and /metrics; empty: none. The
-	// front door of `callyard up` has them already.
+	// Listen is the address for /livez, /readyz and /metrics. If empty, the worker does not serve
+	// them; in `callyard up` the front door does.
 	Listen string `yaml:"listen"`
-	// Labels are what this worker carries. A server whose entry asks for labels
-	// is held only by workers that carry all of them.
+	// Labels are the labels of this worker. A server whose entry requires labels runs only on workers
+	// that have all of them.
 	Labels map[string]string `yaml:"labels"`
-	// Servers names the servers file.
+	// Servers is the path of the servers file.
 	Servers string `yaml:"servers"`
-	// APIServers lets the front door add servers here on behalf of callers.
-	// Whoever may do that can run any command as this worker's user.
+	// APIServers lets the front door add servers to this worker on behalf of callers. Such a caller
+	// can run any command as this worker's user.
 	APIServers bool `yaml:"api_servers"`
-	// Sessions and InFlight are for servers whose entry does not say.
+	// Sessions and InFlight are defaults for servers whose entry does not set them.
 	Sessions int `yaml:"sessions"`
 	InFlight int `yaml:"in_flight"`
-	// CallTimeout, StartTimeout and ResultBytes likewise.
+	// CallTimeout, StartTimeout and ResultBytes are defaults as well.
 	CallTimeout  time.Duration `yaml:"call_timeout"`
 	StartTimeout time.Duration `yaml:"start_timeout"`
 	ResultBytes  config.Size   `yaml:"result_bytes"`
 	// Sandboxes is the container engine for calls of high risk.
 	Sandboxes Sandboxes `yaml:"sandboxes"`
-	// Attach is where programs attach that serve MCP by themselves.
+	// Attach is the endpoint for programs that serve MCP and attach to this worker.
 	Attach Attach `yaml:"attach"`
-	// DrainGrace is how long running calls may take when the worker stops.
+	// DrainGrace limits the time for running calls when the worker stops.
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
 
-// WorkerDefaults returns the configuration of a worker that was told nothing.
+// WorkerDefaults returns the default configuration of a worker.
 func WorkerDefaults() Worker {
 	return Worker{
 		Name: "worker", Sessions: 1, InFlight: 128, CallTimeout: time.Minute, StartTimeout: 2 * time.Minute,
@@ -46,7 +46,7 @@ func WorkerDefaults() Worker {
 	}
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c Worker) Validate() []config.Fault {
 	var faults config.Collector
 	between := func(key string, v, least, most int64) {
@@ -79,29 +79,29 @@ func (c Worker) Validate() []config.Fault {
 
 // Attach is the section attach of a worker.
 type Attach struct {
-	// Listen is the address at which programs attach, by WebSocket at
-	// /attach/{server}; empty: none. Each needs a key of its server.
+	// Listen is the address at which programs attach, by WebSocket at /attach/{server}. Each needs a
+	// key of its server. If empty, no program can attach.
 	Listen string `yaml:"listen"`
-	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
-	// empty: it serves plain HTTP.
+	// CertFile and KeyFile are the certificate and key for TLS. If empty, the endpoint serves plain
+	// HTTP.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
 }
 
-// Sandboxes is the section sandboxes of a worker: the container engine, and what it may
-// be asked for. Zero values mean the defaults of package sandbox.
+// Sandboxes is the section sandboxes of a worker: the container engine and the limits of its use.
+// Zero values mean the defaults of package sandbox.
 type Sandboxes struct {
-	// Engine is where it listens, as DOCKER_HOST has it; empty means what
-	// DOCKER_HOST says, else the usual socket.
+	// Engine is the address of the engine, in the syntax of DOCKER_HOST. If empty, it is the value of
+	// DOCKER_HOST, or else the usual socket.
 	Engine string `yaml:"engine"`
-	// Certs is a folder with ca.pem, cert.pem and key.pem, for an engine elsewhere.
+	// Certs is a folder with ca.pem, cert.pem and key.pem for a remote engine.
 	Certs string `yaml:"certs"`
-	// Containers is the number that may exist at once, Warm the number of them that may
-	// wait for a call, and Starts the number that start at the same time.
+	// Containers limits the number of containers, Warm the number of containers that wait for a call,
+	// and Starts the number of concurrent starts.
 	Containers int `yaml:"containers"`
 	Warm       int `yaml:"warm"`
 	Starts     int `yaml:"starts"`
-	// Forwarder is the image of the forwarder, for containers that may reach some places;
-	// empty means callyard/egress-forwarder:local.
+	// Forwarder is the image of the egress forwarder, for containers with allowed destinations. If
+	// empty, it is callyard/egress-forwarder:local.
 	Forwarder string `yaml:"forwarder"`
 }

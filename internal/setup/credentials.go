@@ -18,9 +18,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Credentials opens what people have connected, on the connection of a front door or an
-// approver, with the data keys of tenants; nil where no server takes credentials of people.
-// Close it with [credential.Book.Close], and ring after it.
+// Credentials opens the stored credentials of people, on the connection of a front door or an
+// approver, with the data keys of tenants. It returns nil if no server uses credentials of people.
+// Close it with [credential.Book.Close], and close ring after it.
 func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.Ring, log *slog.Logger) (*credential.Book, error) {
 	s := &c.File.Credentials
 	if len(s.Servers) == 0 {
@@ -43,8 +43,8 @@ func (c *Config) Credentials(ctx context.Context, conn *bus.Conn, ring *datakey.
 	return book, nil
 }
 
-// DataKeys opens the data keys of tenants, on the connection of a front door or an approver;
-// nil where nothing is encrypted. Close it with [datakey.Ring.Close].
+// DataKeys opens the data keys of tenants, on the connection of a front door or an approver. It
+// returns nil if nothing is encrypted. Close it with [datakey.Ring.Close].
 func (c *Config) DataKeys(ctx context.Context, conn *bus.Conn, rewrap bool, log *slog.Logger) (*datakey.Ring, error) {
 	file := c.File.Encryption.KeyFile
 	if file == "" {
@@ -82,7 +82,7 @@ func credentialServer(e *settings.CredentialServer, connect string) *credential.
 	if file := e.ClientSecretFile; file != "" {
 		s.OAuth.Secret = func() (string, error) {
 			text, err := os.ReadFile(file)
-			if err != nil { // people see the error: nothing of our disk is in it
+			if err != nil { // people see this error, so it names no local path
 				return "", errors.New("the client secret of the server cannot be read")
 			}
 			return strings.TrimRight(string(text), "\r\n"), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// place is a place in a file; line 0 is the file as a whole.
+// place formats a position in a file. Line 0 means the whole file.
 func place(file string, line, column int) string {
 	if line == 0 {
 		return file
@@ -16,10 +16,10 @@ func place(file string, line, column int) string {
 	return file + ":" + strconv.Itoa(line) + ":" + strconv.Itoa(column)
 }
 
-// members returns who is in each group, nil where that is not known.
+// members returns the members of each group, or nil if they are unknown.
 func members(a settings.Approver, here bool) map[string][]string {
 	if a.OIDC.Configured() || len(a.Keys) == 0 && len(a.LocalGroups) == 0 && !here {
-		return nil // the provider knows who is in a group
+		return nil // only the provider knows the members of groups
 	}
 	groups := make(map[string][]string)
 	for _, group := range a.LocalGroups {

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/buildinfo"
 )
 
-// Build says which build of a program runs.
+// Build identifies the build of a program.
 type Build struct {
 	Program string `json:"program"`
 	buildinfo.Info
@@ -20,7 +20,7 @@ type Build struct {
 	Platform  string `json:"platform"`
 }
 
-// BuildOf returns the build that runs; name is that of the program.
+// BuildOf returns the running build. name is the name of the program.
 func BuildOf(name string) Build {
 	return Build{Program: name, Info: buildinfo.Read(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
@@ -34,10 +34,9 @@ func (b Build) Write(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// parseFlags reads the command line args into fs, to which it adds --version; fs must be
-// one that continues on error. It returns false when the program has nothing more to do,
-// with its exit code: after --help, --version and the word version, and after a wrong
-// command line, about which it says what is wrong.
+// parseFlags adds --version to fs and parses args. fs must continue on error. It returns false if
+// the program has nothing more to do, with the exit code: after --help, --version and the word
+// version, and after an invalid command line, whose error it prints.
 func parseFlags(fs *pflag.FlagSet, args []string, stdout, stderr io.Writer) (goOn bool, code int) {
 	version := fs.Bool("version", false, "print the version and exit; the argument version does the same")
 	asJSON := fs.Bool("json", false, "with --version: as JSON")

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/listen"
 )
 
-// healthWithin bounds a health check.
+// healthWithin limits the duration of a health check.
 const healthWithin = 5 * time.Second
 
 // addHealthCheck declares --health-check.
@@ -24,9 +24,9 @@ func addHealthCheck(fs *pflag.FlagSet) {
 	fs.Bool("health-check", false, "check the readiness of the local process with this configuration, and exit with 0 or 1 (for container health checks)")
 }
 
-// healthCheck does what --health-check asks for. asked is false without the flag. code is
-// the exit status: 0 where the process of the role is ready, 1 where it is not or cannot
-// be asked, and 2 for a configuration with faults. Errors go to standard error.
+// healthCheck runs the check of --health-check. asked is false without the flag. code is the exit
+// status: 0 if the process of the role is ready, 1 if it is not ready or cannot be reached, and
+// 2 if the configuration has faults. Errors go to standard error.
 func healthCheck(fs *pflag.FlagSet, name string, role Role) (asked bool, code int) {
 	if asked, err := fs.GetBool("health-check"); err != nil || !asked {
 		return false, 0
@@ -45,7 +45,7 @@ func healthCheck(fs *pflag.FlagSet, name string, role Role) (asked bool, code in
 	return true, 0
 }
 
-// checkHealth asks for /readyz where the role listens.
+// checkHealth requests /readyz from the listen address of the role.
 func (c *Config) checkHealth(ctx context.Context, role Role) error {
 	var address, cert string
 	switch role {
@@ -71,7 +71,7 @@ func (c *Config) checkHealth(ctx context.Context, role Role) error {
 	}
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		// The certificate is for the name that callers use; nothing secret is sent or read.
+		// The certificate is for the public name, not for this address. The request carries no secret.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}
 	resp, err := client.Do(r)

@@ -22,73 +22,73 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Role is what a process is to run; roles are joined with |.
+// Role is a set of the roles that a process runs, joined with |.
 type Role int
 
-// The roles.
+// Roles.
 const (
 	FrontDoor Role = 1 << iota
 	Approver
 	Worker
-	// All is `callyard up`, and what `callyard config check` looks at.
+	// All is the set of `callyard up` and `callyard config check`.
 	All = FrontDoor | Approver | Worker
 )
 
-// RoleSetup is what the set-up of a role adds to what every process does.
+// RoleSetup adds the set-up of one role to that of every process.
 type RoleSetup struct {
 	Role Role
-	// Check returns the faults in the configuration that only the role's code can find.
-	// Their paths count from the root of the file.
+	// Check returns the faults of the configuration that only the role can find. Their paths are
+	// relative to the root of the file.
 	Check func(*settings.File) []config.Fault
-	// Serve picks from the servers file what a worker is to hold, Pending names the
-	// servers of which the running worker has not taken an edit yet. A worker has both.
+	// Serve selects the entries of the servers file that a worker holds. Pending names the servers
+	// whose edit the running worker has not applied yet. Only a worker has them.
 	Serve   func(w *settings.Worker, entries []config.ServerEntry) (Held, error)
 	Pending func() []string
-	// ReplaceKeys puts other API keys in force. Roles that ask for keys have it.
+	// ReplaceKeys replaces the active API keys. Roles that authenticate callers have it.
 	ReplaceKeys func([]authn.Key) error
 }
 
-// Held is what a worker is to hold.
+// Held is the set of servers that a worker holds.
 type Held struct {
-	// Servers are the entries that were picked, Troubles what keeps one of them from
-	// coming up on this machine.
+	// Servers are the selected entries. Troubles are reasons why one of them cannot start on this
+	// machine.
 	Servers  []config.ServerEntry
 	Troubles []config.Fault
-	// Apply puts them in force, in a worker that runs as well.
+	// Apply activates the servers, also in a running worker.
 	Apply func()
 }
 
-// sections are the keys at the root of the file that a role uses alone.
+// sections are the root keys of the file that only one role uses.
 var sections = map[string]Role{
 	"front_door": FrontDoor, "webhooks": FrontDoor, "limits": FrontDoor, "cache": FrontDoor,
 	"approver": Approver, "worker": Worker, "redis": FrontDoor | Approver,
 }
 
-// Prepared is a configuration that was found good, and what it names.
+// Prepared is a valid configuration and the content of the files that it names.
 type Prepared struct {
 	Config *Config
 	Log    *slog.Logger
-	// Servers are those of a worker, Policy the policy; nil where none is named.
+	// Servers are the servers of a worker, and Policy is the policy. Each is nil if none is named.
 	Servers []config.ServerEntry
 	Policy  *risk.Holder
-	// Troubles do not stop a start, and cripple what they name: a server that cannot
-	// come up, an approval that nobody can give.
+	// Troubles do not prevent a start but disable what they name, such as a server that cannot start
+	// or an approval that nobody can give.
 	Troubles []config.Fault
-	// Notes and Doubts say what else deserves a look.
+	// Notes and Doubts are further remarks for the operator.
 	Notes  []string
 	Doubts []string
 
 	sources  sources
-	held     Held              // what Servers come from
-	here     bool              // whoever approves stands in this configuration
-	people   settings.Approver // whose keys say who is in which group
+	held     Held              // the source of Servers
+	here     bool              // the approvers are configured in this file
+	people   settings.Approver // the keys that define the members of groups
 	reloader *reload.Reloader
-	stamps   map[string]reload.Stamp // of the parts' files from before they were read
-	// What cripples the version in force, by where it stands; of the reloader once it runs.
+	stamps   map[string]reload.Stamp // of the files of parts, taken before they were read
+	// The troubles of the active version, with their places. The reloader owns them once it runs.
 	serverTroubles, policyTroubles []config.Fault
 }
 
-// sources is what a configuration was made from, to be read again.
+// sources are the inputs of a configuration, kept to read them again.
 type sources struct {
 	flags    *pflag.FlagSet
 	role     Role
@@ -96,7 +96,7 @@ type sources struct {
 	roles    []RoleSetup
 }
 
-// host is the set-up of the worker.
+// host returns the set-up of the worker.
 func (s sources) host() *RoleSetup {
 	for i := range s.roles {
 		if s.roles[i].Serve != nil {
@@ -106,7 +106,7 @@ func (s sources) host() *RoleSetup {
 	return nil
 }
 
-// replaceKeys puts API keys in force where the role runs.
+// replaceKeys replaces the active API keys if the process runs the role.
 func (s sources) replaceKeys(role Role, keys []authn.Key) error {
 	for i := range s.roles {
 		if s.roles[i].Role == role {
@@ -116,11 +116,11 @@ func (s sources) replaceKeys(role Role, keys []authn.Key) error {
 	return nil
 }
 
-// Prepare reads the configuration, the servers file, the policy and the key files that the
-// roles use, and holds them against each other and this machine. The error is a
-// *config.Faults with everything that stops a process of the roles from starting; `callyard config
-// check` and every start go this way. What cripples is in Troubles. fallback are the
-// servers of a worker that was told none. The log goes to w.
+// Prepare reads the configuration, the servers file, the policy and the key files of the roles,
+// and checks them against each other and this machine. The error is a *config.Faults with
+// everything that prevents a process of these roles from starting. `callyard config check` and
+// every start use it. Faults that only disable something are in Troubles. fallback are the servers
+// of a worker without configured servers. The log goes to w.
 func Prepare(flags *pflag.FlagSet, w io.Writer, fallback []config.ServerEntry, roles ...RoleSetup) (*Prepared, error) {
 	src := sources{flags: flags, fallback: fallback, roles: roles}
 	for _, r := range roles {
@@ -130,7 +130,7 @@ func Prepare(flags *pflag.FlagSet, w io.Writer, fallback []config.ServerEntry, r
 	if p.held.Apply != nil {
 		p.held.Apply()
 	}
-	if log, err := p.Config.Logger(w); err == nil { // else the section log is among the faults
+	if log, err := p.Config.Logger(w); err == nil { // otherwise the section log is among the faults
 		p.Log = log
 	}
 	if len(faults) > 0 {
@@ -141,8 +141,8 @@ func Prepare(flags *pflag.FlagSet, w io.Writer, fallback []config.ServerEntry, r
 	return p, nil
 }
 
-// PrepareWith is [Prepare] for a program without a command line: values are those of the
-// common flags and of "config", by their names.
+// PrepareWith is [Prepare] for a program without a command line. values holds common flags and
+// "config", by name.
 func PrepareWith(values map[string]string, w io.Writer, roles ...RoleSetup) (*Prepared, error) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddFlags(fs, slices.Collect(maps.Keys(values))...)
@@ -154,7 +154,7 @@ func PrepareWith(values map[string]string, w io.Writer, roles ...RoleSetup) (*Pr
 	return Prepare(fs, w, nil, roles...)
 }
 
-// Tell logs what Prepare found and did not stop for.
+// Tell logs the findings of Prepare that did not prevent the start.
 func (p *Prepared) Tell() {
 	for _, note := range p.Notes {
 		p.Log.Info("servers file", "note", note)
@@ -171,7 +171,7 @@ func (p *Prepared) tell(troubles []config.Fault, doubts []string) {
 	}
 }
 
-// inspect goes through all stages, whatever the ones before have found.
+// inspect runs all stages, even if an earlier one found faults.
 func inspect(src sources) (*Prepared, []config.Fault) {
 	stamps := map[string]reload.Stamp{schema.PartKeys: reload.StampOf(src.keyFiles()...)}
 	in := inspectConfig(src)
@@ -186,7 +186,7 @@ func inspect(src sources) (*Prepared, []config.Fault) {
 	return in.p, in.faults
 }
 
-// inspectConfig is the part of inspect that reads the configuration file.
+// inspectConfig reads the configuration file for inspect.
 func inspectConfig(src sources) *inspection {
 	c, places, err := load(src.flags)
 	in := &inspection{p: &Prepared{Config: c, people: c.Approver, sources: src}, places: places, role: src.role}
@@ -204,8 +204,7 @@ type inspection struct {
 	faults []config.Fault
 }
 
-// add notes the faults of an error: those of a file with their places, others at the
-// key where they belong.
+// add records the faults of an error: those of a file with their places, any other at the key.
 func (in *inspection) add(key string, err error) {
 	if err == nil {
 		return
@@ -235,12 +234,12 @@ func (in *inspection) add(key string, err error) {
 	in.faults = append(in.faults, f)
 }
 
-// known reports whether the key is faulty already.
+// known reports whether the key already has a fault.
 func (in *inspection) known(key string) bool {
 	return slices.ContainsFunc(in.faults, func(f config.Fault) bool { return f.Path == key })
 }
 
-// sections has each role look at what only it can tell.
+// sections runs the checks of each role.
 func (in *inspection) sections() {
 	var faults []config.Fault
 	for _, r := range in.p.sources.roles {
@@ -256,7 +255,7 @@ func (in *inspection) sections() {
 	}
 }
 
-// files looks at every file that a section of the role names.
+// files checks every file that a section of the role names.
 func (in *inspection) files() {
 	c := in.p.Config
 	keys, err := config.FileKeys(&c.File)
@@ -308,7 +307,7 @@ func (in *inspection) warrants() {
 	}
 }
 
-// keyFaults notes faults that begin with the key they belong to.
+// keyFaults records faults that start with the key that they belong to.
 func (in *inspection) keyFaults(err error) {
 	if err == nil {
 		return
@@ -319,8 +318,8 @@ func (in *inspection) keyFaults(err error) {
 	}
 }
 
-// servers reads the servers file and picks what this worker is to hold. Without a file
-// and without MCP_SERVER_ variables, fallback is used.
+// servers reads the servers file and selects the servers of this worker. Without a file and
+// without MCP_SERVER_ variables, it uses fallback.
 func (in *inspection) servers(fallback []config.ServerEntry) {
 	c, p := in.p.Config, in.p
 	if file := c.Worker.Servers; file != "" {
@@ -348,8 +347,8 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	p.Troubles = append(p.Troubles, p.serverTroubles...)
 }
 
-// noServers notes that this worker has nothing to hold. A worker process does not start
-// with that; `callyard up` does, and offers no tool.
+// noServers records that this worker has no servers. A worker process does not start without
+// servers; `callyard up` does, and offers no tools.
 func (in *inspection) noServers() {
 	file := in.p.Config.Worker.Servers
 	switch f := (config.Fault{Where: file + ":1:1", Message: "contains no server for this worker: add one, or set worker.api_servers. Disabled entries, and entries with labels that the worker does not have, do not count."}); {
@@ -364,7 +363,7 @@ func (in *inspection) noServers() {
 
 var errNoServers = errors.New("there is no server for this worker: set a servers file with --servers, or set worker.api_servers")
 
-// policy reads the policy and holds it against who approves and which servers there are.
+// policy reads the policy and checks it against the approvers and the servers.
 func (in *inspection) policy() {
 	c, p := in.p.Config, in.p
 	if c.Policy == "" {
@@ -401,9 +400,9 @@ func (in *inspection) tenantPolicies() map[schema.TenantID]*risk.Policy {
 	return all
 }
 
-// doubts sorts what is likely a mistake in the policy in force into troubles and doubts.
-// A file that names no NATS server is one of `callyard up`: whoever approves stands in
-// it, as in that of an approver.
+// doubts sorts likely mistakes of the active policy into troubles and doubts. A file that names no
+// NATS server is one of `callyard up`, so it also configures the approvers, like the file of an
+// approver.
 func (p *Prepared) doubts() (troubles []config.Fault, doubts []string) {
 	c := p.Config
 	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(p.people, p.here), Servers: names(p.Servers)}) {

@@ -8,9 +8,9 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// probesPart serves /livez, /readyz and /metrics at the address, without asking for a
-// credential; with an empty address it does nothing. ready is called once the part has
-// started, for each request; it returns what keeps the process from being ready.
+// probesPart serves /livez, /readyz and /metrics at the address without credentials. With an empty
+// address it does nothing. Once the part has started, ready is called for each request; it returns
+// the reason why the process is not ready.
 func probesPart(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
 	if listen == "" {
 		return lifecycle.Part{Name: "probes"}

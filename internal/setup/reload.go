@@ -23,8 +23,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// parts are the files that this process reads again. Keys come first and the policy last,
-// for its groups and servers are those of the others.
+// parts are the files that this process reloads. Keys come first and the policy last, because the
+// policy refers to groups and servers of the others.
 func (p *Prepared) parts() []reload.Part {
 	c, src := p.Config, p.sources
 	var parts []reload.Part
@@ -44,7 +44,7 @@ func (p *Prepared) parts() []reload.Part {
 	return parts
 }
 
-// policyFiles are the policy and those of the tenants.
+// policyFiles are the files of the policy and of the tenants' policies.
 func (c *Config) policyFiles() []string {
 	files := []string{c.Policy}
 	for _, id := range slices.Sorted(maps.Keys(c.Tenants)) {
@@ -55,8 +55,8 @@ func (c *Config) policyFiles() []string {
 	return files
 }
 
-// keyFiles are the files that hold API keys of the role: the configuration file, and those
-// that the variables of the keys name.
+// keyFiles are the files that hold API keys of the role: the configuration file, and the files that
+// the variables of keys name.
 func (s sources) keyFiles() []string {
 	if s.role&(FrontDoor|Approver) == 0 {
 		return nil
@@ -71,8 +71,8 @@ func (s sources) keyFiles() []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// ReloadPart reads the policy, the servers file and the API keys again when their files
-// change, and all of them at SIGHUP. It belongs behind the parts that they are applied to.
+// ReloadPart reloads the policy, the servers file and the API keys when their files change, and all
+// of them at SIGHUP. It must start after the parts that the files apply to.
 func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 	var end context.CancelFunc
 	var unwatch func()
@@ -83,7 +83,7 @@ func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 		Start: func(ctx context.Context) error {
 			ctx, end = context.WithCancel(ctx) //nolint:gosec // Stop calls it
 			unwatch = m.Configuration(p.reloader.State)
-			if !term.IsTerminal(os.Stdin.Fd()) { // there SIGHUP says that the terminal is gone
+			if !term.IsTerminal(os.Stdin.Fd()) { // on a terminal, SIGHUP means that the terminal was closed
 				signal.Notify(again, syscall.SIGHUP)
 			}
 			go func() {
@@ -102,8 +102,8 @@ func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 	}
 }
 
-// keysReader returns how the configuration file is read again: the API keys that it holds
-// are put in force. What else changed in it counts at the next start, and is named once.
+// keysReader returns a function that reloads the configuration file and activates its API keys.
+// Other changes take effect at the next start; keysReader logs them once.
 func (p *Prepared) keysReader() func() (reload.Next, error) {
 	role, now, told := p.sources.role, p.Config, withoutKeys(p.Config)
 	hadCallers, hadPeople := len(now.FrontDoor.Keys) > 0, len(now.Approver.Keys) > 0
@@ -172,7 +172,7 @@ func (p *Prepared) readPolicy() (reload.Next, error) {
 	}}, nil
 }
 
-// again holds the policy against new groups and servers.
+// again checks the policy against new groups and servers.
 func (p *Prepared) again() {
 	if p.Policy == nil {
 		return
@@ -186,8 +186,8 @@ func (p *Prepared) again() {
 
 func sameFault(a, b config.Fault) bool { return a.Path == b.Path && a.Message == b.Message }
 
-// addNew makes faults of what cripples and did not before: a process that runs with a
-// server that cannot start still takes an edit of another one.
+// addNew turns troubles that did not exist before into faults. A process that already runs with a
+// server that cannot start still accepts an edit of another server.
 func (in *inspection) addNew(before, now []config.Fault) {
 	for _, t := range now {
 		if !slices.ContainsFunc(before, func(b config.Fault) bool { return sameFault(b, t) }) {
@@ -196,7 +196,7 @@ func (in *inspection) addNew(before, now []config.Fault) {
 	}
 }
 
-// keysVersion identifies the keys that processes of a role go by.
+// keysVersion identifies the keys of a role.
 func (r Role) keysVersion(c *Config) string {
 	var lists [][]authn.Key
 	if r&FrontDoor != 0 {
@@ -208,10 +208,10 @@ func (r Role) keysVersion(c *Config) string {
 	return versionOf(lists)
 }
 
-// entryVersions identifies the entries of servers. The values of variables and headers are
-// left out: they are secrets, and a digest of a short one gives it away.
+// entryVersions identifies the entries of servers. It leaves out the values of variables and
+// headers, which are secret: a digest of a short secret reveals it.
 func entryVersions(servers []config.ServerEntry) map[string]string {
-	type plain config.ServerEntry // without its way to hide what a log must not show
+	type plain config.ServerEntry // without the method that hides parts in logs
 	versions := make(map[string]string, len(servers))
 	for i := range servers {
 		e := plain(servers[i])
@@ -229,19 +229,19 @@ func namesOnly(m map[string]string) map[string]string {
 	return names
 }
 
-// shortVersion is enough to tell versions apart, and short enough to read.
+// shortVersion is the length of a version: long enough to be unique and short enough to read.
 const shortVersion = 12
 
 func versionOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		text = fmt.Append(nil, err) // nothing that is given here fails
+		text = fmt.Append(nil, err) // no value passed here can fail
 	}
 	_, sum, _ := strings.Cut(schema.Digest(text), ":")
 	return sum[:min(len(sum), shortVersion)]
 }
 
-// withoutKeys is a copy of the configuration without what is read again.
+// withoutKeys copies the configuration without the reloaded parts.
 func withoutKeys(c *Config) *settings.File {
 	rest := c.File
 	rest.FrontDoor.Keys, rest.Approver.Keys = nil, nil

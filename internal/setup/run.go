@@ -16,14 +16,13 @@ import (
 // Program is a program of one role.
 type Program struct {
 	Name string
-	// Flags are those of the common flags that it has next to nats, policy, log-level and
-	// log-format.
+	// Flags are its common flags in addition to nats, policy, log-level and log-format.
 	Flags []string
 	Role  RoleSetup
-	// Part makes the role's part once the configuration is found good.
+	// Part creates the role's part after the configuration was found valid.
 	Part func(p *Prepared, connect Connector, m *telemetry.Metrics) lifecycle.Part
-	// Probes is the address of the part's probes, "" for none, and Ready what they say
-	// once it runs. A role that serves them itself leaves both out.
+	// Probes returns the address of the probes, or "" for none. Ready returns the reason why the
+	// running role is not ready. A role that serves its own probes sets neither.
 	Probes func(*settings.File) string
 	Ready  func() error
 }
@@ -33,8 +32,8 @@ func Terminate() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // a process may always signal itself
 }
 
-// Run runs a program of one role until it is told to stop, with the command line of the
-// process, and returns the exit status.
+// Run runs a program of one role until it is asked to stop, with the command line of the process,
+// and returns the exit status.
 func Run(o Program) int {
 	fs := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 	AddFlags(fs, append(o.Flags, "nats", "policy", "log-level", "log-format")...)

@@ -8,22 +8,21 @@ import (
 )
 
 const (
-	// heapGrows is how much a small heap grows before it is collected, in percent of
-	// what lives. It grows by at most heapBudget; by as much as lives where that is more, up
-	// to twice heapBudget: with a batch of a million calls more lives, and five times that
-	// would be memory for nothing.
+	// heapGrows is the growth of a small heap before a collection, in percent of the live heap. It
+	// grows by at most heapBudget, or by the size of the live heap if that is larger, up to twice
+	// heapBudget. A batch of a million calls has a large live heap, and five times that would waste
+	// memory.
 	heapGrows      = 400
 	heapGrowsLeast = 50
 	heapBudget     = 32 << 20
-	// serverBudget is the room that each server brings: what its sessions keep is looked
-	// through at each collection, so with hundreds of them there had better be few. Their
-	// processes take many times that.
+	// serverBudget is the additional heap growth for each server. A collection scans the state of its
+	// sessions, so with hundreds of servers collections should be rare. Their processes take many
+	// times that memory.
 	serverBudget = 512 << 10
 
-	// memoryFreely is the memory below which only the percentage decides when the heap is
-	// collected. A process that needs more collects when a tenth and memorySpare are added
-	// to what is in use, and gives memory back that it does not use: with 11,500 requests
-	// that wait, the runtime kept 150 MiB for nothing.
+	// memoryFreely is the memory below which only the percentage triggers a collection. A larger
+	// process collects when memory in use has grown by a tenth plus memorySpare, and returns unused
+	// memory: with 11,500 waiting requests, the runtime otherwise kept 150 MiB of unused memory.
 	memoryFreely = 448 << 20
 	memorySpare  = 40 << 20
 
@@ -31,10 +30,9 @@ const (
 	stackBytes = "/memory/classes/heap/stacks:bytes"
 )
 
-// TuneRuntime lets a small heap grow to five times what lives before it is collected:
-// collecting it less often saves a tenth of the CPU time of a call. A process that holds
-// many servers gives it more room. A large heap grows by less. GOGC and GOMEMLIMIT in the
-// environment win.
+// TuneRuntime lets a small heap grow to five times the live heap before a collection, because fewer
+// collections save a tenth of the CPU time of a call. A process with many servers may grow more. A
+// large heap grows by a smaller factor. GOGC and GOMEMLIMIT in the environment take precedence.
 func TuneRuntime(servers int) {
 	w := &heapWatch{budget: heapBudget + uint64(servers)*serverBudget}
 	if os.Getenv("GOGC") == "" {
@@ -50,28 +48,29 @@ func TuneRuntime(servers int) {
 	}
 }
 
-// fewProcessors is up to how many processors a worker leaves half of them alone. On two
-// cores three processes do a twentieth more calls so, which is all that was measured:
-// with more cores a worker takes what it needs, like any Go program.
+// fewProcessors is the largest number of processors at which a worker leaves half of them free. On
+// two cores, three processes handle five percent more calls this way. That is all that was
+// measured, so with more cores a worker uses all of them, like any Go program.
 const fewProcessors = 2
 
-// LeaveProcessors keeps the Go code of this process to half of its processors, rounded
-// up, where they are few: a worker's tools run next to it and take far more time than it
-// does, and its threads would look for work on processors that they could use.
-// GOMAXPROCS in the environment wins.
+// LeaveProcessors limits the Go code of this process to half of its processors, rounded up, if there
+// are few. The tools of a worker run next to it and take much more CPU time than the worker, whose
+// threads would otherwise search for work on processors that the tools could use. GOMAXPROCS in the
+// environment takes precedence.
 func LeaveProcessors() {
 	if n := runtime.GOMAXPROCS(0); n <= fewProcessors && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS((n + 1) / 2)
 	}
 }
 
-// heapWatch looks at the heap after each collection: its finalizer is how the runtime
-// tells of one. A zero percent or limit is the environment's, and is left alone.
+// heapWatch checks the heap after each collection. The runtime reports a collection by running its
+// finalizer. A zero percent or limit means that the environment sets it; heapWatch does not change
+// it then.
 type heapWatch struct {
 	percent int
 	limit   int64
 	budget  uint64
-	_       *int // the runtime may forget about the finalizers of small things without pointers
+	_       *int // the runtime may not run finalizers of small objects without pointers
 }
 
 func (w *heapWatch) again() {
@@ -91,7 +90,7 @@ func (w *heapWatch) again() {
 	})
 }
 
-// percentFor is by how much a heap grows of which that many bytes live.
+// percentFor returns the growth in percent for a live heap of that many bytes.
 func percentFor(live, budget uint64) int {
 	if live == 0 {
 		return heapGrows
@@ -100,12 +99,12 @@ func percentFor(live, budget uint64) int {
 	return int(min(max(growth*100/live, heapGrowsLeast), heapGrows))
 }
 
-// limitFor is the memory limit of a process of which that many bytes are in use.
+// limitFor returns the memory limit of a process that uses that many bytes.
 func limitFor(used uint64) int64 {
 	return int64(max(used+used/10+memorySpare, memoryFreely))
 }
 
-// differ says whether a differs from b by more than one part in parts.
+// differ reports whether a differs from b by more than one part in parts.
 func differ(a, b, parts int64) bool {
 	diff := max(a-b, b-a)
 	return diff*parts > b

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// SandboxScope names the fabric whose workers hear each other, and nobody else: they
-// remove what a dead one of them left on a container engine. Two names for one
-// fabric cost only that; one name for two would cost running containers, so
-// everything that could keep two apart goes in.
+// SandboxScope names the fabric whose workers can reach each other. A worker removes containers that
+// a dead worker of the same scope left on a container engine. Two names for one fabric only leave
+// containers behind, but one name for two fabrics would remove running containers. So the name
+// includes everything that can tell two fabrics apart.
 func (c *Config) SandboxScope() string {
 	var parts []string
 	host, _ := os.Hostname()
@@ -40,7 +40,7 @@ func (c *Config) SandboxScope() string {
 	return "fabric-" + hex.EncodeToString(sum[:8])
 }
 
-// isOurs says whether the address means another server on each machine.
+// isOurs reports whether the address refers to a different server on each machine.
 func isOurs(address string) bool {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Hostname() == "" {

@@ -1,10 +1,9 @@
-// Package setup is what the programs share: how the configuration is read, held
-// against this machine and read again, the common flags, the log, the way to NATS, and
-// how a program of one role runs ([Run]).
+// Package setup is shared by the programs. It reads, checks and reloads the configuration, and
+// provides the common flags, the log, the connection to NATS, and [Run] for programs of one role.
 //
-// It promises that a program either has a configuration without a fault or does not
-// start, with every fault listed. It brings the code of no role: each has a package
-// below this one, which only programs with that role link, and hands a [RoleSetup] in.
+// A program either has a configuration without faults, or does not start and lists every fault. The
+// package contains no code of a role. Each role has a package below this one, which passes in a
+// [RoleSetup], so that only programs of that role link it.
 package setup
 
 import (
@@ -33,21 +32,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is what a process goes by: the configuration file, and what its parts share.
+// Config is the configuration of a process: the configuration file and the state that its parts
+// share.
 type Config struct {
 	settings.File
 
-	// InForce says which versions of its files this process goes by; nil in a process
-	// that reads none of them again. See [Prepared.ReloadPart].
+	// InForce returns the active versions of the files of this process. It is nil if the process
+	// reloads none. See [Prepared.ReloadPart].
 	InForce func() []schema.InForce
 
 	spans   *telemetry.Traces // see [Config.Spans]
-	exposed sync.Once         // NATS was looked at; see [Config.Connect]
-	whole   bool              // the whole fabric runs in this process; see [Config.OwnKey]
+	exposed sync.Once         // the exposure of NATS was checked; see [Config.Connect]
+	whole   bool              // this process runs the whole fabric; see [Config.OwnKey]
 	own     *warrant.Signer   // trusted for everything; see [Config.OwnKey]
 }
 
-// flagKeys maps the common flags to the keys that they set.
+// flagKeys maps the common flags to configuration keys.
 var flagKeys = [...]struct{ name, key, usage string }{
 	{"servers", "worker.servers", "the servers file (mcpServers of Claude Desktop, Cursor, VS Code or MCP Bridge)"},
 	{"listen", "front_door.listen", "address of the REST API"},
@@ -60,7 +60,7 @@ var flagKeys = [...]struct{ name, key, usage string }{
 	{"log-format", "log.format", "auto, text or json"},
 }
 
-// AddFlags declares --config and the named ones of the common flags.
+// AddFlags declares --config and the common flags with the given names.
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	fs.String("config", "", "the configuration file (YAML)")
 	for _, f := range flagKeys {
@@ -72,11 +72,11 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 	}
 }
 
-// clientVariables are CALLYARD_ variables that are no keys of the file.
+// clientVariables are CALLYARD_ variables that are not keys of the file.
 var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_REAPER", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
 
-// Load reads the configuration: defaults, file, environment, flags, in that
-// order. The error lists every fault.
+// Load reads the configuration in this order: defaults, file, environment, flags. The error lists
+// every fault.
 func Load(fs *pflag.FlagSet) (*Config, error) {
 	c, _, err := load(fs)
 	if err != nil {
@@ -85,15 +85,15 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 	return c, nil
 }
 
-// load is [Load] that also returns what could be read where there is an error, and
-// where each key was set.
+// load is like [Load] but also returns the readable part of a configuration with faults, and the
+// place of each key.
 func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 	c := &Config{File: settings.Defaults()}
 	env := os.Environ()
 	src := config.Source{Path: configFile(fs), Env: env, Ignore: clientVariables}
 	port, ok, portErr := config.Port(env)
 	if ok {
-		// MCP Bridge's clients set the port this way; a flag or key still wins.
+		// Clients of MCP Bridge set the port this way. A flag or key takes precedence.
 		c.FrontDoor.Listen = "127.0.0.1:" + port
 	}
 	for _, k := range flagKeys {
@@ -107,7 +107,7 @@ func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 	return c, places, errors.Join(err, portErr)
 }
 
-// configFile is the path of the configuration file, "" where none is named.
+// configFile returns the path of the configuration file, or "" if none is named.
 func configFile(fs *pflag.FlagSet) string {
 	if f := fs.Lookup("config"); f != nil && f.Value.String() != "" {
 		return f.Value.String()
@@ -115,7 +115,7 @@ func configFile(fs *pflag.FlagSet) string {
 	return os.Getenv("CALLYARD_CONFIG")
 }
 
-// labelRegion has the worker carry the region; a label that is set already counts.
+// labelRegion adds the region to the labels of the worker, unless that label is set.
 func (c *Config) labelRegion() {
 	if c.Region == "" || c.Worker.Labels[schema.RegionLabel] != "" {
 		return
@@ -125,22 +125,22 @@ func (c *Config) labelRegion() {
 	c.Worker.Labels = labels
 }
 
-// Logger returns the log that the configuration asks for.
+// Logger returns the configured log.
 func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
 	return telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
 }
 
-// connectFor is how long a command tries to reach NATS before it gives up.
+// connectFor is the time for which a command tries to reach NATS.
 const connectFor = 15 * time.Second
 
-// OpenFor is how long a role tries to open what it stores. A cluster that has just
-// begun takes a while to choose who leads.
+// OpenFor is the time for which a role tries to open its stores. A cluster that has just started
+// needs time to elect leaders.
 const OpenFor = time.Minute
 
 // Connector opens a connection to NATS under a name.
 type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, error)
 
-// Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
+// Connect opens a connection for the named role. keep is [bus.Options.KeepWhileDown].
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
 	defer cancel()
@@ -151,7 +151,8 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 	return conn, err
 }
 
-// warnExposed warns when NATS lets in whoever reaches it and is reached from elsewhere.
+// warnExposed warns if NATS accepts connections without credentials and is reachable from other
+// machines.
 func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
 	const (
 		open      = "NATS requires no credential: " + bus.ExposedDanger
@@ -169,7 +170,7 @@ func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// ConnectAs opens a connection with the options and the section nats, trying until ctx ends.
+// ConnectAs opens a connection with the options and the section nats. It retries until ctx ends.
 func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error) {
 	n := c.NATS
 	o.URL, o.Replicas = n.URL, n.Replicas
@@ -197,15 +198,15 @@ func (c *Config) connectOnce(ctx context.Context, o bus.Options) (_ *bus.Conn, e
 	return bus.Connect(ctx, o)
 }
 
-// WatchConnection puts into the metrics whether the connection of a role is up, and
-// whether what must last is stored. The function that it returns ends that.
+// WatchConnection reports in the metrics whether the connection of a role is up and whether
+// JetStream stores messages. The returned function stops it.
 func WatchConnection(m *telemetry.Metrics, role string, up, storing *bus.Conn) (end func()) {
 	connected := m.NATS(role, func() bool { return up.Ready() == nil && storing.Ready() == nil })
 	stored := m.JournalWrites(role, storing.NotStoring)
 	return func() { connected(); stored() }
 }
 
-// ReplaceKeys returns what hands new keys to a role once it runs.
+// ReplaceKeys returns a function that passes new keys to a running role.
 func ReplaceKeys[T any, R interface {
 	*T
 	ReplaceKeys(keys []authn.Key) error
@@ -218,16 +219,16 @@ func ReplaceKeys[T any, R interface {
 	}
 }
 
-// roleOf is the role of a process in the name of its connection, which begins with it.
+// roleOf returns the role from the name of a connection, which starts with it.
 func roleOf(name string) string {
 	role, _, _ := strings.Cut(name, " ")
 	return role
 }
 
-// Version is the version of the build.
+// Version returns the version of the build.
 func Version() string { return buildinfo.Read().Version }
 
-// Fail prints why a command cannot continue.
+// Fail prints the error that ends a command.
 func Fail(w io.Writer, name string, err error) {
 	fmt.Fprintf(w, "%s: %s\n", name, strings.TrimRight(err.Error(), "\n"))
 }

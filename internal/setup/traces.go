@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// flushFor is how long the last spans may take to be sent, where traces.timeout is
-	// not less. A collector that hangs is no reason to be killed.
+	// flushFor limits the time to send the last spans, unless traces.timeout is shorter. A collector
+	// that hangs must not delay the exit until the process is killed.
 	flushFor   = 3 * time.Second
 	flushGrace = 2 * flushFor
 )
 
-// TracesPart opens the traces of the process, under the name of its service, for the
-// parts that start after it, and sends what is left at the end.
+// TracesPart opens the traces of the process under the name of its service, for the parts that
+// start after it, and sends the remaining spans at the end.
 func (c *Config) TracesPart(service string, m *telemetry.Metrics, log *slog.Logger) lifecycle.Part {
 	return lifecycle.Part{
 		Name: "traces", Grace: flushGrace,
@@ -39,5 +39,5 @@ func (c *Config) TracesPart(service string, m *telemetry.Metrics, log *slog.Logg
 	}
 }
 
-// Spans is where spans go, nil before the part of [Config.TracesPart] has started.
+// Spans returns the receiver of spans. It is nil until the part of [Config.TracesPart] has started.
 func (c *Config) Spans() *telemetry.Traces { return c.spans }

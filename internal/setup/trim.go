@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	// trimEvery is how often the process looks whether it is idle, and idleBytes what an
-	// idle one allocates meanwhile at most: announcements, metrics, a few calls.
+	// trimEvery is the interval of idle checks. idleBytes is the maximum that an idle process allocates
+	// in that time, for announcements, metrics and a few calls.
 	trimEvery = 5 * time.Second
 	idleBytes = 4 << 20
-	// trimLeast is how much memory there must be to give back: a collection takes some
-	// 20 ms of CPU time.
+	// trimLeast is the minimum of memory worth returning: a collection takes about 20 ms of CPU time.
 	trimLeast = 8 << 20
 
 	allocatedBytes = "/gc/heap/allocs:bytes"
@@ -24,10 +23,9 @@ const (
 	unusedBytes    = "/memory/classes/heap/unused:bytes"
 )
 
-// TrimPart gives memory back to the operating system while the process is idle. The heap
-// may grow to a multiple of what lives before it is collected ([TuneRuntime]), and an idle
-// process does not get there for hours: it would keep what its start and the last load
-// left behind.
+// TrimPart returns memory to the operating system while the process is idle. The heap may grow to a
+// multiple of the live heap before a collection ([TuneRuntime]). An idle process would not reach
+// that for hours and would keep the memory of its start and of the last load.
 func TrimPart() lifecycle.Part {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -48,8 +46,8 @@ func TrimPart() lifecycle.Part {
 	}
 }
 
-// giveBack collects the heap and returns what is free, and drops the pages of the program
-// that were needed once.
+// giveBack collects the heap and returns free memory and pages of the program that were needed
+// only once.
 func giveBack() {
 	debug.FreeOSMemory()
 	dropProgram()
