@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/buildinfo"
 )
 
-// buildInfo is a series that is always 1; its labels say what runs.
+// buildInfo is a series with the value 1 whose labels identify the build.
 func buildInfo() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "callyard_build_info", Help: "Always 1; the labels are the version of Callyard and of Go.",
@@ -16,8 +16,8 @@ func buildInfo() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// JournalWrites shows to how many streams a role cannot write from here on: failing is
-// asked at each scrape. stop takes the series away again. One for each role.
+// JournalWrites exports the number of streams that a role cannot write to. failing is called at each
+// scrape. stop removes the series. Call it once for each role.
 func (m *Metrics) JournalWrites(role string, failing func() int) (stop func()) {
 	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "callyard_journal_writes_failing", Help: "Streams of NATS to which writes of the role have failed for more than 3 seconds; 0 while all are stored.", ConstLabels: prometheus.Labels{"role": role},
@@ -26,15 +26,15 @@ func (m *Metrics) JournalWrites(role string, failing func() int) (stop func()) {
 	return func() { m.registry.Unregister(g) }
 }
 
-// AcceptedLosses shows how many damaged files of the data folder were accepted as lost.
+// AcceptedLosses exports the number of damaged files of the data folder that were accepted as lost.
 func (m *Metrics) AcceptedLosses(files int) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "callyard_accepted_losses", Help: "Damaged files of the data folder that were accepted as lost with --accept-loss."})
 	g.Set(float64(files))
 	m.registry.MustRegister(g)
 }
 
-// NATS shows the state of a connection of a role from here on: connected is asked at
-// each scrape. stop takes the series away again. One connection for each role.
+// NATS exports the state of a role's connection. connected is called at each scrape. stop removes
+// the series. Call it once for each role.
 func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {
 	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "callyard_nats_connected", Help: "1 while the role is connected to NATS, else 0.", ConstLabels: prometheus.Labels{"role": role},

@@ -6,13 +6,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// configuration shows which configuration a process goes by, as it is at each scrape.
+// configuration exports the active configuration of a process at each scrape.
 type configuration struct {
 	state          func() []schema.InForce
 	ok, at, inform *prometheus.Desc
 }
 
-// Configuration shows from here on what state returns. stop takes the series away again.
+// Configuration exports the return value of state at each scrape. stop removes the series.
 func (m *Metrics) Configuration(state func() []schema.InForce) (stop func()) {
 	c := &configuration{
 		state:  state,
@@ -24,10 +24,10 @@ func (m *Metrics) Configuration(state func() []schema.InForce) (stop func()) {
 	return func() { m.registry.Unregister(c) }
 }
 
-// Describe sends what there is; see [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (c *configuration) Describe(to chan<- *prometheus.Desc) { to <- c.ok; to <- c.at; to <- c.inform }
 
-// Collect sends what is in force now; see [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (c *configuration) Collect(to chan<- prometheus.Metric) {
 	for _, p := range c.state() {
 		ok := 1.0
@@ -40,6 +40,6 @@ func (c *configuration) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// SetDisagreements says of how many parts of the configuration the live processes have
-// different versions in force.
+// SetDisagreements sets the number of configuration files of which live processes use different
+// versions.
 func (m *Metrics) SetDisagreements(n int) { m.disagree.Set(float64(n)) }

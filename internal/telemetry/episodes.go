@@ -8,7 +8,7 @@ type Episodes struct {
 	ended   *prometheus.CounterVec
 }
 
-// Episodes adds the metrics of environments, once.
+// Episodes registers the metrics of environments. Call it once.
 func (m *Metrics) Episodes() *Episodes {
 	e := &Episodes{
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_episodes", Help: "Episodes of an environment that are in progress."}, []string{"environment"}),
@@ -19,10 +19,10 @@ func (m *Metrics) Episodes() *Episodes {
 	return e
 }
 
-// EpisodeBegan counts an episode that began.
+// EpisodeBegan counts a started episode.
 func (e *Episodes) EpisodeBegan(environment string) { e.running.WithLabelValues(environment).Inc() }
 
-// EpisodeEnded counts an episode that ended. reason is that of a masked one, else "".
+// EpisodeEnded counts an ended episode. reason is the reason of a masked episode, otherwise "".
 func (e *Episodes) EpisodeEnded(environment, outcome, reason string) {
 	e.running.WithLabelValues(environment).Dec()
 	e.ended.WithLabelValues(environment, outcome, reason).Inc()

@@ -8,15 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Bounds on label values. Each tool makes a handful of time series, each server
-// some twenty more.
+// Limits of label values. Each tool adds a handful of time series, each server about twenty.
 const (
 	maxTools    = 2_000
 	maxServers  = 500
 	maxOutcomes = 40
 )
 
-// other is the label value for all that is beyond a bound.
+// other is the label value for everything over a limit.
 const other = "other"
 
 type toolKey struct{ server, tool string }
@@ -27,7 +26,7 @@ type toolMetrics struct {
 	metrics  *Metrics
 	seconds  prometheus.Observer
 	total    prometheus.Counter
-	outcomes atomic.Pointer[[]outcomeCounter] // few, so a list beats a map
+	outcomes atomic.Pointer[[]outcomeCounter] // there are few, so a list is faster than a map
 }
 
 type outcomeCounter struct {
@@ -35,7 +34,7 @@ type outcomeCounter struct {
 	calls   prometheus.Counter
 }
 
-// tool returns the time series of a tool, those of "other" once there are too many.
+// tool returns the time series of a tool, or those of "other" if there are too many tools.
 func (m *Metrics) tool(server, tool string) *toolMetrics {
 	seen := *m.tools.Load()
 	if t := seen[toolKey{server, tool}]; t != nil {
@@ -51,7 +50,7 @@ func (m *Metrics) tool(server, tool string) *toolMetrics {
 	return m.addTool(toolKey{strings.Clone(server), strings.Clone(tool)})
 }
 
-// addTool takes in a tool. "other" has room beyond the bound: one for each server.
+// addTool adds a tool. "other" may exceed the limit by one for each server.
 func (m *Metrics) addTool(k toolKey) *toolMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,8 +97,7 @@ func find(seen []outcomeCounter, outcome string) prometheus.Counter {
 	return nil
 }
 
-// server returns the label value of a server: its name, or "other" once there
-// are too many.
+// server returns the label value of a server: its name, or "other" if there are too many.
 func (m *Metrics) server(name string) string {
 	seen := *m.servers.Load()
 	if label, ok := seen[name]; ok {
@@ -122,7 +120,7 @@ func (m *Metrics) server(name string) string {
 	return name
 }
 
-// with returns a copy of a map with one entry more.
+// with returns a copy of a map with one more entry.
 func with[K comparable, V any](seen map[K]V, k K, v V) *map[K]V {
 	grown := make(map[K]V, len(seen)+1)
 	maps.Copy(grown, seen)

@@ -7,19 +7,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Outcomes of calls that are no error of Callyard.
+// Outcomes of calls that are not errors of Callyard.
 const (
 	outcomeOK        = "ok"
 	outcomeToolError = "tool-error"
 )
 
-// load sums the calls of this process over all servers and tools, as the counters of Prometheus
-// have them for each: reading those takes too long to do it every second. It is safe for
-// concurrent use.
+// load sums the calls of this process over all servers and tools. The Prometheus counters have the
+// same values per tool, but reading those every second takes too long. It is safe for concurrent
+// use.
 type load struct {
 	inFlight           atomic.Int64
 	failed, toolErrors atomic.Uint64
-	times              []atomic.Uint64 // by the buckets of callyard_call_seconds; last, the calls that took longer
+	times              []atomic.Uint64 // by bucket of callyard_call_seconds; the last one counts slower calls
 }
 
 func newLoad() *load { return &load{times: make([]atomic.Uint64, len(secondsBuckets)+1)} }
@@ -40,12 +40,12 @@ func (l *load) ended(outcome string, seconds float64) {
 	l.times[at].Add(1)
 }
 
-// LoadOf returns the counts of the calls since the process started, without those that wait, which
-// the metrics do not know. It is cheap. Counts of calls that end meanwhile may be in one of its
-// numbers and not yet in another.
+// LoadOf returns the counts of calls since the process started, without waiting calls, which the
+// metrics do not count. It is cheap. A call that ends at the same time may be counted in one number
+// and not yet in another.
 func LoadOf(m *Metrics) schema.Load {
 	l := m.load
-	// The errors are read first, so that there are never more of them than calls.
+	// Errors are read first, so that there are never more errors than calls.
 	s := schema.Load{Failed: l.failed.Load(), ToolErrors: l.toolErrors.Load(), InFlight: int(l.inFlight.Load()), Times: make([]schema.CallTimes, len(l.times))}
 	for i := range l.times {
 		s.Times[i].Calls = l.times[i].Load()

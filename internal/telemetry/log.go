@@ -14,13 +14,12 @@ import (
 
 // NewLogger returns a logger that writes to w.
 //
-// level is debug, info, warn or error; empty means info. format is "text", for
-// people; "json", for machines; or "auto" or empty, which is text where w is a
-// terminal and JSON elsewhere. Text is coloured on a terminal only, and not
-// where NO_COLOR is set. Attributes whose names are those of secrets (password,
-// authorization and the like) are written as "[secret]".
+// level is debug, info, warn or error; empty means info. format is "text" for people, "json" for
+// machines, or "auto" (also if empty): text if w is a terminal, otherwise JSON. Text has colors only
+// on a terminal and if NO_COLOR is not set. Attributes with names of secrets (password,
+// authorization and similar) are written as "[secret]".
 //
-// The error names the setting that is not known.
+// The error names the unknown setting.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var least slog.Level
 	switch strings.ToLower(level) {
@@ -69,15 +68,15 @@ func onTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// hideSecrets is the second line behind [Secret]: an attribute named like a
-// secret is hidden even when its type does not say so.
+// hideSecrets is the second protection after [Secret]: it hides an attribute that has the name of a
+// secret, whatever its type.
 func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	switch strings.ToLower(a.Key) {
 	case "password", "passwd", "secret", "token", "authorization", "cookie", "set-cookie", "api_key", "apikey", "credential", "private_key":
 		return slog.String(a.Key, hidden)
 	}
 	if a.Value.Kind() == slog.KindDuration {
-		return slog.String(a.Key, a.Value.Duration().String()) // JSON would show nanoseconds
+		return slog.String(a.Key, a.Value.Duration().String()) // JSON would have nanoseconds
 	}
 	return a
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Metrics holds the metrics of a process on a registry of its own. Its methods
-// are safe for concurrent use. Names of servers and tools are to come from the
-// catalog; should they come from elsewhere, all beyond a bound count as "other".
+// Metrics holds the metrics of a process in a registry of its own. Its methods are safe for
+// concurrent use. Names of servers and tools should come from the catalog. Names over a limit count
+// as "other".
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -57,16 +57,16 @@ type Metrics struct {
 	usage *Usage
 	load  *load
 
-	// The label values seen so far, for readers that take no lock: maps are
-	// replaced, never changed. mu is for those who replace them.
+	// Label values seen so far, for readers that take no lock: maps are replaced, never changed. mu
+	// guards their replacement.
 	mu      sync.Mutex
 	tools   atomic.Pointer[map[toolKey]*toolMetrics]
 	servers atomic.Pointer[map[string]string]
 	codes   atomic.Pointer[map[requestKey]prometheus.Counter]
 }
 
-// secondsBuckets run from the fastest call over a worker in the same process to
-// the longest that callers wait for.
+// secondsBuckets range from the fastest call to a worker in the same process to the longest wait of
+// callers.
 var secondsBuckets = []float64{
 	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
 }
@@ -147,16 +147,16 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Handler serves the metrics in the formats that Prometheus reads.
+// Handler serves the metrics in the formats of Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// CallStarted counts a call as in flight; CallEnded or CallDeferred must follow.
+// CallStarted counts a call in flight. CallEnded or CallDeferred must follow.
 func (m *Metrics) CallStarted() { m.load.inFlight.Add(1) }
 
-// CallEnded counts a call that CallStarted counted. outcome is "ok",
-// "tool-error" or the kind of the error; took is what its caller waited.
+// CallEnded ends a call of CallStarted. outcome is "ok", "tool-error" or the kind of the error; took
+// is the time that its caller waited.
 func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
 	m.load.ended(outcome, took.Seconds())
 	t := m.tool(server, tool)
@@ -165,74 +165,72 @@ func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
 	t.total.Add(max(took.Seconds(), 0))
 }
 
-// CallDeferred counts a call that CallStarted counted and that runs later: state is
-// "held" until it is approved, or "stored" where it is durable. It is counted as
-// started again when it runs.
+// CallDeferred ends a call of CallStarted that runs later. state is "held" until it is approved, or
+// "stored" if it is durable. The call is counted as started again when it runs.
 func (m *Metrics) CallDeferred(server, state string) {
 	m.load.inFlight.Add(-1)
 	m.deferred.WithLabelValues(m.server(server), state).Inc()
 }
 
-// SetWaiting says how many calls wait for a slot of the server, and how long the oldest
-// of those has that somebody waits for; 0 where nobody does.
+// SetWaiting sets the number of calls that wait for a slot of the server, and the longest wait among
+// those that a caller still waits for; 0 if there is none.
 func (m *Metrics) SetWaiting(server string, n int, oldest time.Duration) {
 	server = m.server(server)
 	m.waiting.WithLabelValues(server).Set(float64(n))
 	m.waitingAge.WithLabelValues(server).Set(oldest.Seconds())
 }
 
-// SetChangedTools says how many tools of the server have a definition that nobody has
-// accepted.
+// SetChangedTools sets the number of tools of the server whose definition was not accepted.
 func (m *Metrics) SetChangedTools(server string, n int) {
 	m.changedTools.WithLabelValues(m.server(server)).Set(float64(n))
 }
 
-// ForgetChangedTools drops what SetChangedTools said of a server.
+// ForgetChangedTools drops the value of SetChangedTools for a server.
 func (m *Metrics) ForgetChangedTools(server string) {
 	m.changedTools.DeleteLabelValues(m.server(server))
 }
 
-// SetApprovals says how many approvals wait for an answer, and how long the oldest has.
+// SetApprovals sets the number of pending approvals and the age of the oldest.
 func (m *Metrics) SetApprovals(n int, oldest time.Duration) {
 	m.approvals.Set(float64(n))
 	m.approvalAge.Set(oldest.Seconds())
 }
 
-// SetHeld says how many calls are held, or run after they were, and the bytes of their
-// arguments.
+// SetHeld sets the number of calls that are held, or run after they were held, and the bytes of
+// their arguments.
 func (m *Metrics) SetHeld(calls int, bytes int64) {
 	m.heldCalls.Set(float64(calls))
 	m.heldBytes.Set(float64(bytes))
 }
 
-// SetBatches says how many batches have not ended, and how old the oldest is.
+// SetBatches sets the number of unfinished batches and the age of the oldest.
 func (m *Metrics) SetBatches(n int, oldest time.Duration) {
 	m.batches.Set(float64(n))
 	m.batchAge.Set(oldest.Seconds())
 }
 
-// SetPace says how many calls of batches may begin a second, so that single calls stay
-// quick; 0 sets no limit.
+// SetPace sets the number of batch calls that may start per second so that single calls stay fast.
+// 0 means no limit.
 func (m *Metrics) SetPace(rate float64) { m.batchPace.Set(rate) }
 
-// LeaseLost counts a lease of a journal that another front door has now.
+// LeaseLost counts a lease of a journal that another front door acquired.
 func (m *Metrics) LeaseLost() { m.leasesLost.Inc() }
 
-// Unexpected counts a message of NATS that was dropped; see bus.Conn.OnUnexpected.
+// Unexpected counts a dropped NATS message; see bus.Conn.OnUnexpected.
 func (m *Metrics) Unexpected(reason string) { m.unexpected.WithLabelValues(reason).Inc() }
 
-// RecordsLost counts records of the execution log that were dropped.
+// RecordsLost counts dropped records of the execution log.
 func (m *Metrics) RecordsLost(n uint64) { m.recordsLost.Add(float64(n)) }
 
-// SetWorkers says how many workers are live.
+// SetWorkers sets the number of live workers.
 func (m *Metrics) SetWorkers(n int) { m.workers.Set(float64(n)) }
 
-// SetSessions says how many sessions of the server are live.
+// SetSessions sets the number of live sessions of the server.
 func (m *Metrics) SetSessions(server string, n int) {
 	m.sessions.WithLabelValues(m.server(server)).Set(float64(n))
 }
 
-// SetServerUp says whether the server can take calls.
+// SetServerUp sets whether the server can take calls.
 func (m *Metrics) SetServerUp(server string, up bool) {
 	value := 0.0
 	if up {
@@ -241,13 +239,13 @@ func (m *Metrics) SetServerUp(server string, up bool) {
 	m.serving.WithLabelValues(m.server(server)).Set(value)
 }
 
-// SessionRestarted counts a session of the server that was replaced.
+// SessionRestarted counts a replaced session of the server.
 func (m *Metrics) SessionRestarted(server string) {
 	m.restarts.WithLabelValues(m.server(server)).Inc()
 }
 
-// CallRetried counts a call of the server that is sent again, after a failure of the kind. Nothing
-// is counted on a nil *Metrics.
+// CallRetried counts a retry of a call of the server after a failure of the kind. It does nothing on a
+// nil *Metrics.
 func (m *Metrics) CallRetried(server string, kind schema.RetryKind) {
 	if m == nil {
 		return
@@ -263,13 +261,13 @@ func (m *Metrics) ProtocolNoise(server string, n int64) {
 // SandboxStarted counts a container of the server that became ready for a call.
 func (m *Metrics) SandboxStarted(server string) { m.sandboxes.WithLabelValues(m.server(server)).Inc() }
 
-// SandboxKilled counts a container that was killed while it ran a call of the server:
-// by its "deadline", for its "memory", or because its engine was "lost".
+// SandboxKilled counts a container that was killed during a call of the server: because of its
+// "deadline" or its "memory", or because its engine was "lost".
 func (m *Metrics) SandboxKilled(server, reason string) {
 	m.sandboxKills.WithLabelValues(m.server(server), reason).Inc()
 }
 
-// SandboxEgress counts a decision on a place that a container asked to reach.
+// SandboxEgress counts a decision on a destination that a container requested.
 func (m *Metrics) SandboxEgress(server string, allowed bool) {
 	decision := "refused"
 	if allowed {
@@ -278,25 +276,22 @@ func (m *Metrics) SandboxEgress(server string, allowed bool) {
 	m.sandboxEgress.WithLabelValues(m.server(server), decision).Inc()
 }
 
-// SetSandboxes says how many containers of the server wait for a call, and how many
-// run one.
+// SetSandboxes sets the number of containers of the server that wait for a call, and that run one.
 func (m *Metrics) SetSandboxes(server string, warm, inUse int) {
 	server = m.server(server)
 	m.sandboxState.WithLabelValues(server, "warm").Set(float64(warm))
 	m.sandboxState.WithLabelValues(server, "in_use").Set(float64(inUse))
 }
 
-// SpansDropped counts spans that were dropped, because the queue was "full" or their
-// sending "failed".
+// SpansDropped counts dropped spans: the queue was "full", or sending "failed".
 func (m *Metrics) SpansDropped(reason string, n int) {
 	m.spansDropped.WithLabelValues(reason).Add(float64(n))
 }
 
-// Webhook counts what became of an attempt to deliver a webhook.
+// Webhook counts the outcome of an attempt to deliver a webhook.
 func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
-// ForgetServer drops the gauges of a server that is no longer there; what was
-// counted stays.
+// ForgetServer drops the gauges of a server that no longer exists. Its counters stay.
 func (m *Metrics) ForgetServer(server string) {
 	m.waiting.DeleteLabelValues(m.server(server))
 	m.waitingAge.DeleteLabelValues(m.server(server))
@@ -305,8 +300,8 @@ func (m *Metrics) ForgetServer(server string) {
 	m.sandboxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
 }
 
-// HTTPRequest counts an answered request. Methods and codes that HTTP does not
-// define count as "other".
+// HTTPRequest counts an answered request. Methods and codes that HTTP does not define count as
+// "other".
 func (m *Metrics) HTTPRequest(method string, code int) {
 	k := requestKey{method, code}
 	if c := (*m.codes.Load())[k]; c != nil {

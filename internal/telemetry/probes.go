@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Probes serves /livez, /readyz and /metrics of a process that has no API.
+// Probes serves /livez, /readyz and /metrics of a process without an API.
 type Probes struct {
 	server *http.Server
 	addr   net.Addr
@@ -19,9 +19,8 @@ type Probes struct {
 	wait   sync.WaitGroup
 }
 
-// ServeProbes listens on the address until Close. ready says what keeps the
-// process from being ready, nil when nothing does; it must be quick. What is not
-// ready is asked to be tried again after a second.
+// ServeProbes listens on the address until Close. ready returns the reason why the process is not
+// ready, or nil; it must be fast. A response that is not ready asks for a retry after one second.
 func ServeProbes(listen string, m *Metrics, ready func() error, log *slog.Logger) (*Probes, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
@@ -50,10 +49,10 @@ func ServeProbes(listen string, m *Metrics, ready func() error, log *slog.Logger
 	return p, nil
 }
 
-// Addr is where the probes are served.
+// Addr returns the address of the probes.
 func (p *Probes) Addr() string { return p.addr.String() }
 
-// Close stops serving and waits for requests under way until ctx ends.
+// Close stops serving and waits for requests in progress until ctx ends.
 func (p *Probes) Close(ctx context.Context) error {
 	err := p.server.Shutdown(ctx)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// hidden stands for every secret.
+// hidden replaces every secret.
 const hidden = "[secret]"
 
-// Secret is text that must not show: a key, a password, a token. It prints,
-// logs and marshals as "[secret]", whatever the verb; only [Secret.Reveal] tells.
+// Secret is a text that must not be shown: a key, a password, a token. It prints, logs and marshals
+// as "[secret]" for every verb. Only [Secret.Reveal] returns the text.
 type Secret string
 
 var (
@@ -18,7 +18,7 @@ var (
 	_ slog.LogValuer = Secret("")
 )
 
-// Reveal returns the text itself, for the one place that has to send or compare it.
+// Reveal returns the text, for the one place that must send or compare it.
 func (s Secret) Reveal() string { return string(s) }
 
 // String returns "[secret]".
@@ -27,7 +27,7 @@ func (Secret) String() string { return hidden }
 // GoString returns "[secret]".
 func (Secret) GoString() string { return hidden }
 
-// Format writes "[secret]" for every verb; %x of a plain string type would tell.
+// Format writes "[secret]" for every verb; %x of a plain string type would reveal the text.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
 // LogValue returns "[secret]".

@@ -12,13 +12,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Traces makes the spans of a process and sends them off. A nil *Traces makes
-// none: that is how a process stands where no traces are wanted, and all that a
-// call pays for it is the question whether it is nil. It is safe for concurrent
-// use.
+// Traces creates and exports the spans of a process. A nil *Traces creates none: a process without
+// traces has a nil *Traces, and a call pays only for the nil check. It is safe for concurrent use.
 //
-// Where a span stands in its trace travels in [schema.Trace], with the call: in
-// memory, over the bus, in the ledger and to the MCP server.
+// [schema.Trace] carries the position in a trace with the call: in memory, over the bus, in the
+// ledger and to the MCP server.
 type Traces struct {
 	tracer   trace.Tracer
 	provider *sdktrace.TracerProvider
@@ -26,14 +24,14 @@ type Traces struct {
 	share    float64
 }
 
-// Span is one piece of work in a trace. All methods of a nil *Span do nothing.
-// It is ended once; what is said of it after that is lost.
+// Span is one operation in a trace. All methods of a nil *Span do nothing. End it once; later changes
+// are lost.
 type Span struct{ span trace.Span }
 
-// Kind says how a span stands to those around it.
+// Kind is the relation of a span to its neighbors.
 type Kind int
 
-// The kinds of spans; see https://opentelemetry.io/docs/concepts/signals/traces.
+// Span kinds; see https://opentelemetry.io/docs/concepts/signals/traces.
 const (
 	Internal Kind = Kind(trace.SpanKindInternal)
 	Server   Kind = Kind(trace.SpanKindServer)
@@ -42,9 +40,9 @@ const (
 	Consumer Kind = Kind(trace.SpanKindConsumer)
 )
 
-// Begin begins a span below parent; one that is empty or unsound begins a new
-// trace. The parent says whether the span is sampled, without one the ratio does.
-// The name must come from few: no ids, no arguments.
+// Begin starts a span below parent. An empty or invalid parent starts a new trace. The parent decides
+// whether the span is sampled; without one, the ratio decides. The name must come from a small set:
+// no ids and no arguments.
 func (t *Traces) Begin(parent schema.Trace, kind Kind, name string) *Span {
 	if t == nil {
 		return nil
@@ -52,9 +50,9 @@ func (t *Traces) Begin(parent schema.Trace, kind Kind, name string) *Span {
 	return t.begin(remote(context.Background(), parent), kind, name)
 }
 
-// Follow begins a span of work that was asked for in another request: the span
-// links to that one, asked, and is sampled if that one was. It stands below parent,
-// or, where that is empty, begins a trace of its own.
+// Follow starts a span for work that another request asked for. The span links to that request,
+// asked, and is sampled if that request was. It is below parent, or starts a new trace if parent is
+// empty.
 func (t *Traces) Follow(parent, asked schema.Trace, name string) *Span {
 	if t == nil {
 		return nil
@@ -62,8 +60,8 @@ func (t *Traces) Follow(parent, asked schema.Trace, name string) *Span {
 	return t.follow(parent, asked, name, 1)
 }
 
-// Share is [Traces.Follow] for one of many calls that were asked for at once: of
-// them only the configured share is sampled. It begins a trace of its own.
+// Share is [Traces.Follow] for one of many calls of one request, of which only the configured share
+// is sampled. It starts a new trace.
 func (t *Traces) Share(asked schema.Trace, name string) *Span {
 	if t == nil {
 		return nil
@@ -88,7 +86,7 @@ func (t *Traces) follow(parent, asked schema.Trace, name string, share float64) 
 	return t.begin(ctx, Internal, name, trace.WithLinks(trace.Link{SpanContext: link}))
 }
 
-// Trace is where the span stands, to be the parent of others; empty for none.
+// Trace returns the position of the span, for use as a parent. It is empty for a nil span.
 func (s *Span) Trace() schema.Trace {
 	if s == nil {
 		return schema.Trace{}
@@ -96,29 +94,29 @@ func (s *Span) Trace() schema.Trace {
 	return traceOf(s.span.SpanContext())
 }
 
-// Text notes a text of the span. Arguments, results, secrets and what callers made
-// up without a bound must not come here.
+// Text sets a string attribute. Do not pass arguments, results, secrets or unlimited texts of
+// callers.
 func (s *Span) Text(key Key, value string) {
 	if s != nil && value != "" && s.span.IsRecording() {
 		s.span.SetAttributes(attribute.String(string(key), value))
 	}
 }
 
-// Number notes a number of the span.
+// Number sets an integer attribute.
 func (s *Span) Number(key Key, value int) {
 	if s != nil && s.span.IsRecording() {
 		s.span.SetAttributes(attribute.Int(string(key), value))
 	}
 }
 
-// Rename gives the span the name that is known only now.
+// Rename sets the name of the span after its start.
 func (s *Span) Rename(name string) {
 	if s != nil && s.span.IsRecording() {
 		s.span.SetName(name)
 	}
 }
 
-// Link notes another span that this one goes back to.
+// Link links the span to another one.
 func (s *Span) Link(to schema.Trace) {
 	if s == nil || !s.span.IsRecording() {
 		return
@@ -128,8 +126,8 @@ func (s *Span) Link(to schema.Trace) {
 	}
 }
 
-// Fail marks the span as failed. kind is of few: the kind of an error, never its
-// sentence, which may tell what only the caller is to know.
+// Fail marks the span as failed. kind is one of a small set: the kind of an error, never its
+// sentence, which may be meant for the caller only.
 func (s *Span) Fail(kind string) {
 	if s != nil && s.span.IsRecording() {
 		s.span.SetStatus(codes.Error, "")
@@ -137,8 +135,8 @@ func (s *Span) Fail(kind string) {
 	}
 }
 
-// Outcome notes how a call ended: nothing for a result, toolFailed for one that is
-// the tool's own error, else the kind of the error.
+// Outcome records the end of a call: nothing for a result, toolFailed for an error of the tool,
+// otherwise the kind of the error.
 func (s *Span) Outcome(res *schema.Result, err error) {
 	switch {
 	case s == nil:
@@ -149,10 +147,10 @@ func (s *Span) Outcome(res *schema.Result, err error) {
 	}
 }
 
-// ToolFailed marks the span as one whose tool answered with its own error.
+// ToolFailed marks the span as one whose tool returned an error.
 func (s *Span) ToolFailed() { s.Fail(toolFailed) }
 
-// Answered notes the status of an HTTP answer; those from 500 on are failures.
+// Answered records the status of an HTTP response. Status 500 and above is a failure.
 func (s *Span) Answered(status int) {
 	if s == nil {
 		return
@@ -172,7 +170,7 @@ func (s *Span) End() {
 
 type carried struct{}
 
-// Carry returns a context for work below the span; ctx itself if there is no span.
+// Carry returns a context for work below the span, or ctx itself for a nil span.
 func (s *Span) Carry(ctx context.Context) context.Context {
 	if s == nil {
 		return ctx
@@ -180,11 +178,11 @@ func (s *Span) Carry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, carried{}, s.Trace())
 }
 
-// stateMost bounds the tracestate of a request, as the standard allows.
+// stateMost limits the tracestate of a request, as the W3C standard allows.
 const stateMost = 512
 
-// CarryTrace is [Span.Carry] for the trace context of a request without a span here; ctx itself
-// for one that is empty or not sound.
+// CarryTrace is [Span.Carry] for the trace context of a request without a local span. It returns ctx
+// itself if the trace context is empty or invalid.
 func CarryTrace(ctx context.Context, t schema.Trace) context.Context {
 	if t.Parent == "" {
 		return ctx
@@ -198,8 +196,8 @@ func CarryTrace(ctx context.Context, t schema.Trace) context.Context {
 	return context.WithValue(ctx, carried{}, t)
 }
 
-// Carried is where the span of [Span.Carry] stands; empty for none. It is to be asked
-// only where there are traces.
+// Carried returns the position of the span of [Span.Carry], or an empty one. Call it only if traces
+// are enabled.
 func Carried(ctx context.Context) schema.Trace {
 	t, _ := ctx.Value(carried{}).(schema.Trace)
 	return t

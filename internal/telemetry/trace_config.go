@@ -11,34 +11,32 @@ import (
 
 // TraceConfig is the section traces of the configuration.
 type TraceConfig struct {
-	// Endpoint is where spans are sent, by OTLP over HTTP: the address of a
-	// collector. Empty: nowhere, unless the variables of OpenTelemetry say where.
+	// Endpoint is the address of a collector, which receives spans by OTLP over HTTP. If empty, the
+	// variables of OpenTelemetry decide, and by default nothing is sent.
 	Endpoint string `yaml:"endpoint"`
-	// Headers go along with what is sent, such as an Authorization.
+	// Headers are sent with each export, such as Authorization.
 	Headers map[string]Secret `yaml:"headers"`
-	// CAFile has the certificates of those who may sign the endpoint's.
+	// CAFile holds the certificate authorities for the endpoint.
 	CAFile string `yaml:"ca_file"`
-	// Timeout bounds one sending, and the last one at the end of the process.
+	// Timeout limits one export, and the last one when the process ends.
 	Timeout time.Duration `yaml:"timeout"`
-	// Ratio is the share of requests without a traceparent that are sampled; a
-	// traceparent says it for itself.
+	// Ratio is the sampled share of requests without a traceparent. A traceparent decides by itself.
 	Ratio float64 `yaml:"ratio"`
-	// BatchRatio is the share of the calls of a sampled batch that are.
+	// BatchRatio is the sampled share of the calls of a sampled batch.
 	BatchRatio float64 `yaml:"batch_ratio"`
-	// Baggage lets the baggage of callers, in the _meta of their requests, through to
-	// MCP servers.
+	// Baggage passes the baggage of callers, in the _meta of their requests, to MCP servers.
 	Baggage bool `yaml:"baggage"`
 }
 
-// TraceDefaults returns the section of a process that was told nothing.
+// TraceDefaults returns the default section.
 func TraceDefaults() TraceConfig {
 	return TraceConfig{Timeout: 10 * time.Second, Ratio: 1, BatchRatio: 0.01}
 }
 
-// tracesPath is where collectors take spans.
+// tracesPath is the path at which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// Validate returns the settings that cannot be honoured; see package config.
+// Validate returns the settings that are invalid; see package config.
 func (c TraceConfig) Validate() (faults []config.Fault) {
 	if c.Endpoint != "" {
 		if _, err := c.address(); err != nil {
@@ -63,7 +61,7 @@ func (c TraceConfig) Validate() (faults []config.Fault) {
 	return faults
 }
 
-// address is the endpoint with its path.
+// address returns the endpoint with its path.
 func (c TraceConfig) address() (string, error) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	hexDigits    = "0123456789abcdef"
 )
 
-// contextOf reads a W3C trace context; ok is false for one that is not sound.
+// contextOf parses a W3C trace context. ok is false if it is invalid.
 func contextOf(t schema.Trace) (c trace.SpanContext, ok bool) {
 	p := t.Parent
 	if len(p) != parentLength || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || !lowerHex(p[:2]) || !lowerHex(p[53:]) {
@@ -35,7 +35,7 @@ func contextOf(t schema.Trace) (c trace.SpanContext, ok bool) {
 	}
 	config := trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]), Remote: true}
 	if t.State != "" {
-		// One that cannot be read is left out, as the standard wants it.
+		// An invalid tracestate is dropped, as the standard requires.
 		config.TraceState, _ = trace.ParseTraceState(t.State)
 	}
 	return trace.NewSpanContext(config), true
@@ -50,8 +50,8 @@ func lowerHex(s string) bool {
 	return true
 }
 
-// SampledID returns the trace id of a trace context, zero where it is empty, not sound or not
-// sampled: no spans of it are kept then. It allocates nothing.
+// SampledID returns the trace id of a trace context, or zero if it is empty, invalid or not sampled:
+// in these cases no spans are kept. It does not allocate.
 func SampledID(t schema.Trace) [16]byte {
 	if t.Parent == "" {
 		return [16]byte{}
@@ -63,7 +63,7 @@ func SampledID(t schema.Trace) [16]byte {
 	return c.TraceID()
 }
 
-// traceOf writes a trace context.
+// traceOf formats a trace context.
 func traceOf(c trace.SpanContext) schema.Trace {
 	if !c.IsValid() {
 		return schema.Trace{}
@@ -77,7 +77,7 @@ func traceOf(c trace.SpanContext) schema.Trace {
 	return schema.Trace{Parent: string(b), State: c.TraceState().String()}
 }
 
-// remote returns ctx with the parent of the spans that begin with it.
+// remote returns ctx with the parent of new spans.
 func remote(ctx context.Context, parent schema.Trace) context.Context {
 	if c, ok := contextOf(parent); ok {
 		return trace.ContextWithRemoteSpanContext(ctx, c)
@@ -85,5 +85,5 @@ func remote(ctx context.Context, parent schema.Trace) context.Context {
 	return ctx
 }
 
-// chance is true in the given share of cases.
+// chance returns true with the given probability.
 func chance(share float64) bool { return share >= 1 || share > 0 && rand.Float64() < share }

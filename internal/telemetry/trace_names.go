@@ -1,12 +1,12 @@
 package telemetry
 
 import (
-	// The last version that has the keys of MCP and GenAI; they moved to a place of
-	// their own after it. Nothing else uses this version.
+	// The last version with the keys of MCP and GenAI, which moved to another module later. Nothing
+	// else uses this version.
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// Key names something that is noted of a span. The keys here are all there are.
+// Key is the name of a span attribute. No other keys are used.
 type Key string
 
 // Keys of the semantic conventions of OpenTelemetry.
@@ -29,7 +29,7 @@ const (
 	keyError  = Key(semconv.ErrorTypeKey)
 )
 
-// Keys of our own.
+// Keys of Callyard.
 const (
 	KeyCall     Key = "callyard.call.id"
 	KeyApproval Key = "callyard.approval.id"
@@ -45,10 +45,10 @@ const (
 	KeyTask        Key = "callyard.episode.task"
 	KeySteps       Key = "callyard.episode.steps"
 	KeyOutcome     Key = "callyard.episode.outcome" // done, truncated, masked or closed
-	KeyMasked      Key = "callyard.episode.masked"  // why
+	KeyMasked      Key = "callyard.episode.masked"  // the reason
 )
 
-// Values of keys that have few.
+// Values of keys with a small set of values.
 const (
 	ExecuteTool = "execute_tool"
 	NATS        = "nats"

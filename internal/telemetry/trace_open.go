@@ -21,32 +21,32 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope names what made the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/callyard/callyard"
 
-// longestText bounds a text that is noted of a span, in characters.
+// longestText limits the length of an attribute, in characters.
 const longestText = 256
 
-// TraceOptions says how a process is traced. Service, Metrics and Log are required.
+// TraceOptions configure the traces of a process. Service, Metrics and Log are required.
 type TraceOptions struct {
 	Config TraceConfig
-	// Service names the process among others: callyard-frontdoor. Version is its
-	// build, Instance tells it from others of its kind.
+	// Service is the name of the program, such as callyard-frontdoor. Version is its build, and
+	// Instance distinguishes processes of the same program.
 	Service, Version, Instance string
 	Metrics                    *Metrics
 	Log                        *slog.Logger
-	// Getenv reads the variables of OpenTelemetry; nil: those of the process.
+	// Getenv reads the variables of OpenTelemetry. If nil, it is the environment of the process.
 	Getenv func(string) string
 }
 
-// OpenTraces returns the traces of a process, nil where none are wanted: neither
+// OpenTraces returns the traces of a process. It returns nil if they are disabled: neither
 // Config.Endpoint nor OTEL_EXPORTER_OTLP_ENDPOINT nor its _TRACES_ form is set, or
-// OTEL_SDK_DISABLED is true, or OTEL_TRACES_EXPORTER is none. Where the variables
-// alone switch traces on, OTEL_TRACES_SAMPLER chooses what is sampled and not
-// Config.Ratio. An endpoint that does not answer is no error.
+// OTEL_SDK_DISABLED is true, or OTEL_TRACES_EXPORTER is none. If only the variables enable traces,
+// OTEL_TRACES_SAMPLER decides what is sampled, and not Config.Ratio. An endpoint that does not
+// answer is not an error.
 //
-// What the SDK has to complain about goes to Log from then on, for the whole
-// process: it knows one place only.
+// From then on, the SDK reports its errors to Log for the whole process, because it has only one
+// global error handler.
 func OpenTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
@@ -95,7 +95,7 @@ func newTraces(exporter sdktrace.SpanExporter, about *resource.Resource, o Trace
 	return t
 }
 
-// every is how long a span waits for others before it is sent.
+// every returns the longest time that a span waits for a batch.
 func (o *TraceOptions) every() time.Duration {
 	if ms, err := strconv.Atoi(o.Getenv("OTEL_BSP_SCHEDULE_DELAY")); err == nil && ms > 0 {
 		return time.Duration(ms) * time.Millisecond
@@ -103,18 +103,18 @@ func (o *TraceOptions) every() time.Duration {
 	return sendEvery
 }
 
-// Close sends what waits, until ctx ends, and drops the rest. Spans that end later
-// are lost. It may be called on nil.
+// Close exports waiting spans until ctx ends, and drops the rest. Spans that end later are lost. It
+// may be called on nil.
 func (t *Traces) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
-	err := t.sender.Shutdown(ctx) // the provider would not ask it to when ctx has ended
+	err := t.sender.Shutdown(ctx) // the provider would not call it after ctx has ended
 	return errors.Join(err, t.provider.Shutdown(context.WithoutCancel(ctx)))
 }
 
-// exporterOptions says where to. What is not configured the exporter reads from the
-// variables of OpenTelemetry by itself.
+// exporterOptions returns the options of the exporter. The exporter itself reads unset options from
+// the variables of OpenTelemetry.
 func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
 	c := o.Config
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -123,7 +123,7 @@ func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
 		return nil, err
 	}
 	transport.TLSClientConfig = secure
-	// Its own timeout is that of a sending; see sender.
+	// The client has no timeout, since sender limits each export.
 	list := []otlptracehttp.Option{otlptracehttp.WithHTTPClient(&http.Client{Transport: transport})}
 	if c.Endpoint != "" {
 		address, err := c.address()
@@ -142,7 +142,7 @@ func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
 	return list, nil
 }
 
-// certificates is nil where those of the system do.
+// certificates returns nil if the system's certificates are used.
 func (o *TraceOptions) certificates() (*tls.Config, error) {
 	ca := o.Config.CAFile
 	if ca == "" {
@@ -174,8 +174,8 @@ func (o *TraceOptions) certificates() (*tls.Config, error) {
 	return secure, nil
 }
 
-// resource says which process the spans are of. OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES count above what is known here.
+// resource identifies the process of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+// override the values known here.
 func (o *TraceOptions) resource(ctx context.Context) (*resource.Resource, error) {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", o.Service), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Instance),
@@ -195,8 +195,8 @@ func firstOf(getenv func(string) string, names ...string) string {
 	return ""
 }
 
-// samplerByName is what OTEL_TRACES_SAMPLER and its argument ask for, else for one
-// that is not known.
+// samplerByName returns the sampler of OTEL_TRACES_SAMPLER and its argument, or otherwise if the name
+// is unknown.
 func samplerByName(name, argument string, otherwise sdktrace.Sampler) sdktrace.Sampler {
 	ratio, err := strconv.ParseFloat(argument, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
@@ -219,14 +219,14 @@ func samplerByName(name, argument string, otherwise sdktrace.Sampler) sdktrace.S
 	return otherwise
 }
 
-// wanted is the context key of a decision that was taken already: work that was asked
-// for in another request is sampled as that was.
+// wanted is the context key of an earlier sampling decision: work that another request asked for is
+// sampled if that request was.
 type wanted struct{}
 
-// sampler decides what is sampled where that was not decided before.
+// sampler decides on sampling if no earlier decision exists.
 type sampler struct{ sdktrace.Sampler }
 
-// ShouldSample decides on one span.
+// ShouldSample implements [sdktrace.Sampler].
 func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
 	ok, decided := p.ParentContext.Value(wanted{}).(bool)
 	if !decided {

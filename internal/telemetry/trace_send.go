@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// queueSpans is the number of spans that may wait to be sent: some 2 MB. sendSpans is
-	// the number sent at once, sendEvery how long a span waits for others at most.
+	// queueSpans limits the number of waiting spans, about 2 MB. sendSpans is the number of spans in one
+	// export, and sendEvery the longest time that a span waits for a batch.
 	queueSpans = 4096
 	sendSpans  = 512
 	sendEvery  = 2 * time.Second
 )
 
-// Why spans were dropped; see [Metrics.SpansDropped].
+// Reasons of dropped spans; see [Metrics.SpansDropped].
 const (
-	droppedFull   = "full"   // the queue was
-	droppedFailed = "failed" // they could not be sent
+	droppedFull   = "full"   // the queue was full
+	droppedFailed = "failed" // the export failed
 )
 
-// sender is the SDK's batch processor, and counts what the SDK drops without a word.
-// Who ends a span never waits: what finds the queue full is dropped and counted, and so
-// is what cannot be sent within its time.
+// sender is the SDK's batch processor. It also counts the spans that the SDK drops silently. Ending a
+// span never blocks: a span is dropped and counted if the queue is full or if it cannot be exported
+// in time.
 type sender struct {
 	sdktrace.SpanProcessor
 	exporter *exporter
@@ -40,7 +40,7 @@ func newSender(e sdktrace.SpanExporter, timeout, every time.Duration, queue int,
 	return s
 }
 
-// OnEnd queues a span, or drops it. It never waits.
+// OnEnd queues or drops a span. It never blocks.
 func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
@@ -53,30 +53,28 @@ func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
 	s.SpanProcessor.OnEnd(span)
 }
 
-// Shutdown sends what waits, until ctx ends, and returns when nothing is being sent
-// any more.
+// Shutdown exports waiting spans until ctx ends, and returns when no export is in progress.
 func (s *sender) Shutdown(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.exporter.cancel)
 	defer stop()
 	defer s.exporter.cancel()
-	// The SDK's own return leaves its sending to itself when ctx ends.
+	// The SDK's Shutdown would return when ctx ends while its export still runs.
 	return s.SpanProcessor.Shutdown(context.WithoutCancel(ctx))
 }
 
-// exporter counts and tells of what an exporter cannot send. The processor calls it
-// once at a time.
+// exporter counts and logs failed exports. The processor does not call it concurrently.
 type exporter struct {
 	sdktrace.SpanExporter
 	metrics *Metrics
 	log     *slog.Logger
-	unsent  atomic.Int64    // spans that wait or are being sent
-	ctx     context.Context // of all that is sent
+	unsent  atomic.Int64    // waiting spans and spans being exported
+	ctx     context.Context // of all exports
 	cancel  context.CancelFunc
 	down    bool
 }
 
-// ExportSpans sends spans. A failure is told and counted here, and is none for the SDK,
-// which would tell of each.
+// ExportSpans exports spans. It counts and logs a failure itself and hides it from the SDK, which
+// would log each one.
 func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
 	defer e.unsent.Add(-int64(len(batch)))
 	ctx, cancel := context.WithCancel(ctx)

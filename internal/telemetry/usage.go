@@ -6,24 +6,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxUsagePairs bounds the pairs of tenant and server; each makes about ten time series.
+// maxUsagePairs limits the pairs of tenant and server. Each adds about ten time series.
 const maxUsagePairs = 1000
 
-// Usage counts what the usage by hour counts, as it is counted, and tells what tenants use now.
-// Its methods are safe for concurrent use.
+// Usage counts the same values as the hourly usage, at the same time, and exports the current use of
+// tenants. Its methods are safe for concurrent use.
 type Usage struct {
 	metrics *Metrics
 	calls   *prometheus.CounterVec
 	held    *prometheus.CounterVec
 	seconds *prometheus.CounterVec
 	bytes   *prometheus.CounterVec
-	tenants *prometheus.GaugeVec // calls in flight of tenants with limits
+	tenants *prometheus.GaugeVec // calls in flight of tenants that have limits
 
 	mu    sync.Mutex
 	pairs map[[2]string]bool
 }
 
-// Usage counts usage.
+// Usage returns the metrics of usage.
 func (m *Metrics) Usage() *Usage { return m.usage }
 
 // addUsage registers the metrics of usage.
@@ -42,16 +42,16 @@ func (m *Metrics) addUsage() {
 	m.registry.MustRegister(m.usage.calls, m.usage.held, m.usage.seconds, m.usage.bytes, m.usage.tenants)
 }
 
-// UsageCounts is what is added for one tenant and server. What is negative, because a
-// record took back what an earlier one said, is left out.
+// UsageCounts are increments for one tenant and server. A negative increment, which occurs if a
+// record corrects an earlier one, is ignored.
 type UsageCounts struct {
-	Outcomes map[string]int64 // calls that ended
+	Outcomes map[string]int64 // ended calls
 	Held     int64
 	Seconds  float64
 	In, Out  int64 // bytes
 }
 
-// Count adds counts. The tenant and server are names, "" for calls without a server.
+// Count adds counts. tenant and server are names; server is "" for calls without a server.
 func (u *Usage) Count(tenant, server string, c UsageCounts) {
 	if server == "" {
 		server = "unknown"
@@ -68,7 +68,7 @@ func (u *Usage) Count(tenant, server string, c UsageCounts) {
 	u.bytes.WithLabelValues(tenant, server, "out").Add(float64(max(c.Out, 0)))
 }
 
-// labels returns the label values of a pair: "other" for both once there are too many.
+// labels returns the label values of a pair, or "other" for both if there are too many pairs.
 func (u *Usage) labels(tenant, server string) (string, string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -82,11 +82,11 @@ func (u *Usage) labels(tenant, server string) (string, string) {
 	return tenant, server
 }
 
-// TenantCalls are the calls in flight of a tenant with limits.
+// TenantCalls are the calls in flight of a tenant that has limits.
 type TenantCalls struct{ Own, Borrowed, Lent int }
 
-// SetTenants says how many calls in flight tenants with limits have, at all front doors, by the
-// name of the tenant. Too many tenants count together, as those of usage.
+// SetTenants sets the calls in flight of tenants that have limits, at all front doors, by tenant
+// name. Tenants over the limit are counted together, as in Count.
 func (u *Usage) SetTenants(all map[string]TenantCalls) {
 	sum := make(map[string]TenantCalls, len(all))
 	for tenant, c := range all {

@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// attempt makes one attempt at a delivery: claim it, send it, write down what
-// came of it.
+// attempt makes one attempt at a delivery: it claims the delivery, sends it and records the
+// outcome.
 func (s *Sender) attempt(r *row, st state, revision uint64) {
 	defer s.attempts.Done()
 	pause := s.try(r.id, st, revision)
@@ -27,19 +27,19 @@ func (s *Sender) attempt(r *row, st state, revision uint64) {
 	s.nudge()
 }
 
-// try returns how long the receiver wants no further request.
+// try makes the attempt and returns the time for which the receiver asked for no further requests.
 func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration) {
 	if st.Owner == "" && s.overdue(&st) {
 		s.forget(id, st, revision)
 		return 0
 	}
-	if st.Attempts > len(s.o.Schedule) && st.Owner != s.id { // and not ended: whoever made the last one died in it
+	if st.Attempts > len(s.o.Schedule) && st.Owner != s.id { // the process that made the last attempt died in it
 		s.write(id, st, revision, verdict{outcome: Dead, reason: "The process that made the last attempt stopped during it."})
 		return 0
 	}
-	// The claim counts the attempt, so that one that takes its process down is not
-	// made for ever. Claim, body and request together take less than the lease.
-	if st.Owner != s.id { // else it is a claim of ours that was not acknowledged: nothing was sent
+	// The claim counts the attempt, so a delivery that crashes its process is not attempted
+	// forever. Claim, body and request together take less than the lease.
+	if st.Owner != s.id { // otherwise this is an unacknowledged claim of ours: nothing was sent
 		st.Attempts++
 	}
 	st.Owner, st.By = s.id, s.id
@@ -73,7 +73,7 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 		a := s.post(s.life, request{id: id, url: st.URL, body: body})
 		if s.life.Err() != nil && a.reason != "" {
 			v = verdict{outcome: Retried, reason: "The process that made the attempt was stopped."}
-			st.By = "" // others need not wait for us
+			st.By = "" // other processes need not wait for this one
 			st.Attempts--
 			break
 		}
@@ -83,11 +83,11 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	return v.pause
 }
 
-// writes are the pauses between tries to store what came of an attempt.
+// writes are the pauses between tries to store the outcome of an attempt.
 var writes = backoff.Policy{First: 100 * time.Millisecond, Max: 2 * time.Second}
 
-// write writes down what came of an attempt. While the store does not answer it
-// tries again, for nobody else can know.
+// write stores the outcome of an attempt. It retries while the store does not answer, because only
+// this process knows the outcome.
 func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 	now := s.o.Now().UTC()
 	st.Owner, st.Last = "", v.reason
@@ -104,7 +104,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 			s.written(id, st, next, v)
 			return
 		case errors.Is(err, bus.ErrConflict):
-			// Another process took over, or this write was stored and its answer lost.
+			// Another process took over, or this write was stored and its reply lost.
 			s.refresh(id)
 			return
 		}
@@ -112,7 +112,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 		select {
 		case <-time.After(writes.Delay(tries)):
 		case <-s.stop:
-			return // the lease will be over, and others deliver it, maybe again
+			return // the lease will expire, and another process may deliver it again
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (s *Sender) store(id string, st state, revision uint64, o Outcome) (uint64,
 	return s.o.Store.Replace(ctx, st.Tenant, id, st.encode(), revision)
 }
 
-// written makes known what was stored.
+// written applies a stored state to the queue and the counts.
 func (s *Sender) written(id string, st state, revision uint64, v verdict) {
 	s.o.Count(v.outcome)
 	if v.outcome == Delivered {
@@ -144,8 +144,7 @@ func (s *Sender) written(id string, st state, revision uint64, v verdict) {
 	s.thin()
 }
 
-// thin removes the oldest of the deliveries that were given up while there are
-// too many.
+// thin removes the oldest dead deliveries while there are too many.
 func (s *Sender) thin() {
 	s.mu.Lock()
 	var oldest *row
@@ -173,7 +172,7 @@ func (s *Sender) thin() {
 	s.mu.Unlock()
 }
 
-// refresh reads a delivery again after a write that failed.
+// refresh reads a delivery again after a failed write.
 func (s *Sender) refresh(id string) {
 	ctx, cancel := s.patience()
 	defer cancel()
@@ -192,14 +191,14 @@ func (s *Sender) refresh(id string) {
 			s.queue.put(id, st, revision, s.turn(st))
 		}
 	}
-	// What could not be read, or is known already, is not tried again at once.
+	// Do not retry at once a delivery that could not be read or that is already known.
 	if soon := s.o.Now().Add(time.Second); r != nil && r.busy && r.at.Before(soon) {
 		r.at = soon
 	}
 }
 
-// patience bounds one use of the store, so that a claim, the body and the request
-// fit into the lease. It outlives closing: what was done is to be written down.
+// patience limits one use of the store, so that a claim, the body and the request fit into the
+// lease. It does not end with Close, because the outcome must still be stored.
 func (s *Sender) patience() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), (s.o.Lease-s.o.Timeout)/4)
 }

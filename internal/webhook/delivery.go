@@ -11,20 +11,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Delivery is one event on its way to one receiver, as operators see it.
+// Delivery is one event for one receiver, as operators see it.
 type Delivery struct {
 	// ID is the header webhook-id.
 	ID string `json:"id"`
-	// URL may hold a secret of the receiver: it is for operators, not for logs.
+	// URL may hold a secret of the receiver. Show it to operators only, and never log it.
 	URL  string `json:"url"`
 	Type string `json:"type"`
-	// Size is the body's, in bytes.
+	// Size is the size of the body, in bytes.
 	Size      int       `json:"size"`
 	Created   time.Time `json:"created_at"`
 	Attempts  int       `json:"attempts"`
 	Next      time.Time `json:"next_attempt_at,omitzero"`
 	LastError string    `json:"last_error,omitempty"`
-	// Dead says why it was given up; empty while it is tried.
+	// Dead is the reason why the delivery was given up. It is empty while attempts continue.
 	Dead  string    `json:"dead,omitempty"`
 	Ended time.Time `json:"ended_at,omitzero"`
 }
@@ -38,8 +38,7 @@ func (r *row) delivery() Delivery {
 	return d
 }
 
-// Deliveries lists the deliveries that wait, or with dead set those that were
-// given up, oldest first.
+// Deliveries lists waiting deliveries, or, if dead is set, those that were given up, oldest first.
 func (s *Sender) Deliveries(dead bool) []Delivery {
 	s.mu.Lock()
 	list := []Delivery{}
@@ -61,7 +60,7 @@ func (s *Sender) Deliveries(dead bool) []Delivery {
 	return list
 }
 
-// Retry begins a delivery that was given up again, with all its attempts.
+// Retry restarts a dead delivery with all its attempts.
 func (s *Sender) Retry(ctx context.Context, id string) error {
 	s.mu.Lock()
 	var st state
@@ -90,16 +89,16 @@ func (s *Sender) Retry(ctx context.Context, id string) error {
 	return nil
 }
 
-// Load is how full the outbox is.
+// Load is the load of the outbox.
 type Load struct {
-	// Waiting and WaitingBytes are of all processes, UnderWay of this one.
+	// Waiting and WaitingBytes count all processes, UnderWay only this one.
 	Waiting      int
 	WaitingBytes int64
 	UnderWay     int
 	Dead         int
 }
 
-// Load returns how full the outbox is.
+// Load returns the load of the outbox.
 func (s *Sender) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,20 +1,17 @@
-// Package webhook tells receivers over HTTP how something ended: a call with a
-// callback_url, a batch, an approval. It is an outbox: what [Sender.Send] took is
-// kept on JetStream until a receiver took it or it was given up.
+// Package webhook notifies receivers over HTTP of the end of a call with a callback_url, of a
+// batch, or of an approval. It is an outbox: [Sender.Send] stores a delivery in JetStream until a
+// receiver accepts it or it is given up.
 //
-// It promises that a delivery outlives the process that accepted it, is made by
-// one process at a time, is tried again by a schedule with the same id each time,
-// and that one that is given up stays, with the reason, until somebody sends it
-// again or it grows old. A slow receiver delays the others little, and none can
-// fill the outbox alone.
+// A delivery survives the process that accepted it, is attempted by one process at a time, and is
+// retried by a schedule with the same id. A dead delivery is kept with its reason until an operator
+// retries it or it expires. A slow receiver hardly delays the others, and no receiver can fill the
+// outbox alone.
 //
-// A request is signed as Standard Webhooks 1.0 says, with every secret, so that
-// secrets can be rotated. Delivery is at least once: a receiver drops what it has
-// by the header webhook-id.
+// A request is signed according to Standard Webhooks 1.0 with every secret, so that secrets can be
+// rotated. Delivery is at least once: a receiver drops duplicates by the header webhook-id.
 //
-// It refuses to reach into the inner network. [CheckURL] refuses what can be seen
-// from the address; what a name stands for is looked at in the moment of each
-// connection, so a name that changes its mind gains nothing. No redirect is
-// followed, no proxy is used, and nothing that a receiver answers is kept but its
-// status. It never logs a URL, a body or a secret.
+// The package does not connect to internal networks. [CheckURL] rejects what the URL shows, and
+// each connection checks the resolved address, so a name that resolves differently later gains
+// nothing. It follows no redirect, uses no proxy, and keeps only the status of a response. It never
+// logs a URL, a body or a secret.
 package webhook

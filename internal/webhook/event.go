@@ -9,44 +9,44 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// BatchEnded is the type of the event of a batch's end. That of a call's end is "call."
-// and its last state.
+// BatchEnded is the type of the event for the end of a batch. The type for the end of a call is
+// "call." and its last state.
 const BatchEnded = "batch.ended"
 
 const (
-	// maxResult is the largest result that travels in an event, in bytes; a larger
-	// one is linked to.
+	// maxResult is the largest result that an event includes, in bytes. For a larger one, the event
+	// has a link.
 	maxResult = 256 << 10
-	// maxEvent is the largest event as it is sent, in bytes.
+	// maxEvent is the largest encoded event, in bytes.
 	maxEvent = 512 << 10
 )
 
-// Event is what a receiver is told.
+// Event is one notification.
 type Event struct {
-	// Type is words in lower case with dots between: see [BatchEnded].
+	// Type is lower-case words separated by dots; see [BatchEnded].
 	Type string
-	// Time is when it happened.
+	// Time is the time of the event.
 	Time time.Time
-	// Data is a JSON object, sent as these bytes.
+	// Data is a JSON object. It is sent verbatim.
 	Data json.RawMessage
 }
 
-// CallEnd is a call that reached its last state.
+// CallEnd is a call in its last state.
 type CallEnd struct {
-	// State is the state's name: succeeded, failed, denied, expired, canceled or unknown.
+	// State is succeeded, failed, denied, expired, canceled or unknown.
 	State string
 	Time  time.Time
-	// View is what GET /calls/{id} shows of the call, without the result.
+	// View is the body of GET /calls/{id}, without the result.
 	View json.RawMessage
-	// Result is the result's bytes as the tool sent them; nil where there is none.
+	// Result is the result as the tool sent it, or nil if there is none.
 	Result []byte
-	// ResultURL is where the result can be read while it is kept. It stands in for
-	// a result over [maxResult].
+	// ResultURL is the address of the result while it is kept. It replaces a result over
+	// [maxResult].
 	ResultURL string
 }
 
-// CallEvent returns the event of a call's end: its data is the view with the
-// member result, or with result_url and result_bytes when that is too large.
+// CallEvent returns the event of the end of a call. Its data is the view with the member result, or
+// with result_url and result_bytes if the result is too large.
 func CallEvent(c CallEnd) Event {
 	e := Event{Type: "call." + c.State, Time: c.Time, Data: c.View}
 	if c.Result == nil {
@@ -54,7 +54,7 @@ func CallEvent(c CallEnd) Event {
 	}
 	open, ok := bytes.CutSuffix(bytes.TrimSpace(c.View), []byte("}"))
 	if !ok {
-		return e // no object; encode says so
+		return e // not an object; encode returns the error
 	}
 	data := make([]byte, 0, len(c.View)+min(len(c.Result), maxResult)+128)
 	data = append(data, bytes.TrimSpace(open)...)
@@ -75,7 +75,7 @@ func CallEvent(c CallEnd) Event {
 	return e
 }
 
-// encode returns the body of the request. It checks what would break a receiver.
+// encode returns the body of the request. It rejects an event that receivers could not parse.
 func (e Event) encode() ([]byte, *schema.Error) {
 	if !eventType(e.Type) {
 		return nil, schema.Errorf(schema.KindInternal, "The event type %q is invalid: write lower-case words separated by dots.", e.Type)

@@ -7,13 +7,13 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// forgetEvery is how often it is looked for bodies that are not to be kept any more.
+// forgetEvery is the interval of the sweep for expired bodies.
 const forgetEvery = 10 * time.Minute
 
-// retentionOver is why a delivery is given up whose body is deleted.
+// retentionOver is the reason of a dead delivery whose body was deleted.
 const retentionOver = "The retention of the tenant has ended, so the event was deleted."
 
-// forgetting forgets bodies of which the retention has ended, until the sender closes.
+// forgetting deletes expired bodies until the sender closes.
 func (s *Sender) forgetting() {
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
@@ -27,8 +27,8 @@ func (s *Sender) forgetting() {
 	}
 }
 
-// forgetOverdue forgets the bodies of which the retention has ended. Deliveries of which another
-// process makes an attempt are left to that.
+// forgetOverdue deletes the bodies whose retention has ended. It skips deliveries that another
+// process is attempting.
 func (s *Sender) forgetOverdue() {
 	type due struct {
 		id       string
@@ -52,8 +52,8 @@ func (s *Sender) overdue(st *state) bool {
 	return s.o.Retention.Over(st.Tenant, st.Created, s.o.Now())
 }
 
-// forget forgets the body of a delivery, and gives the delivery up. A process that is killed in
-// between leaves one whose body is not kept, which is given up as well.
+// forget deletes the body of a delivery and gives the delivery up. If the process is killed between
+// the two steps, a delivery without a body remains, which is given up as well.
 func (s *Sender) forget(id string, st state, revision uint64) {
 	ctx, cancel := s.patience()
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *Sender) forget(id string, st state, revision uint64) {
 		return
 	}
 	if revision, err = s.o.Store.Replace(ctx, st.Tenant, id, st.encode(), revision); err != nil {
-		s.refresh(id) // the next look tries again, where it has to
+		s.refresh(id) // the next sweep retries if needed
 		return
 	}
 	s.keep(id, st, revision)

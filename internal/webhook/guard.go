@@ -14,29 +14,28 @@ import (
 	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
-// errInner is the cause of a connection that was refused on our side.
+// errInner is the cause of a connection that the guard refused.
 var errInner = errors.New("the address is not allowed")
 
-// safe returns nil for an address that may be reached under the rules, whatever
-// name led to it, else errInner.
+// safe returns nil if the rules allow the address, whatever name resolved to it, and errInner
+// otherwise.
 func (r Rules) safe(ip netip.Addr) error {
-	// Ports are judged with the URL; see lookAt.
+	// lookAt checks the port, together with the URL.
 	if addresses.Public(ip) || r.AllowPrivate && addresses.Private(ip) && !addresses.Never(ip) {
 		return nil
 	}
 	return errInner
 }
 
-// dialTimeout bounds the way to a connection, within the time of the attempt.
+// dialTimeout limits the time to connect, within the time of the attempt.
 const dialTimeout = 5 * time.Second
 
-// newTransport returns a transport that looks at each address at the moment when
-// a connection to it is made.
+// newTransport returns a transport that checks the address of each connection when it connects.
 func newTransport(rules Rules, perHost int, roots *x509.CertPool, resolver *net.Resolver) *http.Transport {
 	open := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 	guarded := &net.Dialer{Timeout: dialTimeout, Resolver: resolver, Control: addresses.Control(errInner, func(at netip.AddrPort) error { return rules.safe(at.Addr()) })}
 	return &http.Transport{
-		// A proxy would make the connection in our place, unguarded.
+		// A proxy would make the connection without the guard.
 		Proxy: nil,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)

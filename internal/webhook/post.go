@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// maxAnswer is how much of an answer's body is read, so that the connection can
-// be used again; the bytes are dropped.
+// maxAnswer limits how much of a response body is read and dropped so that the connection can be
+// reused, in bytes.
 const maxAnswer = 64 << 10
 
-// answer is what came of one request.
+// answer is the outcome of one request.
 type answer struct {
 	status     int
 	retryAfter time.Duration
-	// reason is set when there was no answer: why, as a sentence that names no
-	// address. final says that another attempt would end the same.
+	// reason is set if there was no response. It is a sentence that names no address. final means
+	// that another attempt would fail in the same way.
 	reason string
 	final  bool
 }
@@ -44,7 +44,7 @@ type poster struct {
 
 // post makes one attempt and returns within the timeout, or when ctx ends.
 func (p *poster) post(ctx context.Context, r request) answer {
-	// The rules may have changed since the delivery was accepted.
+	// The rules may have changed after the delivery was accepted.
 	if _, fault := parseURL(r.url, p.rules); fault != nil {
 		return answer{reason: fault.Detail, final: true}
 	}
@@ -62,14 +62,13 @@ func (p *poster) post(ctx context.Context, r request) answer {
 		return p.fault(err)
 	}
 	defer resp.Body.Close()
-	// The status is what counts; a body that is too long or does not end only
-	// costs the connection.
+	// Only the status counts. A body that is too long or does not end costs only the connection.
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), p.now())}
 }
 
-// fault says in a sentence why there was no answer. The errors of net/http hold
-// the URL and what its host resolves to; neither is repeated.
+// fault returns the reason why there was no response. The errors of net/http contain the URL and
+// the resolved addresses, so they are not repeated.
 func (p *poster) fault(err error) answer {
 	var (
 		dns         *net.DNSError

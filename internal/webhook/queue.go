@@ -9,20 +9,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// limits bound the outbox.
+// limits are the limits of the outbox.
 type limits struct {
-	underWay, underWayEach int   // attempts of this process, in all and for each receiver
+	underWay, underWayEach int   // attempts of this process: in total and per receiver
 	waiting, waitingEach   int   // deliveries of all processes
-	bytes, bytesEach       int64 // of their bodies
+	bytes, bytesEach       int64 // total size of their bodies
 }
 
-// queue is what one process knows of all deliveries, and in which order it takes
-// them. It has no clock and no lock of its own.
+// queue is the view that one process has of all deliveries, in the order in which it takes them.
+// It has no clock and no lock.
 type queue struct {
 	limits    limits
 	rows      map[string]*row
 	receivers map[string]*receiver
-	ready     ordered[*receiver] // those that may be sent to, by when
+	ready     ordered[*receiver] // receivers that may be sent to, by due time
 	underWay  int
 	waiting   total
 	dead      total
@@ -33,16 +33,16 @@ type row struct {
 	id       string
 	state    state
 	revision uint64
-	at       time.Time // when this process may make the next attempt
-	busy     bool      // it makes one
-	gone     bool      // it has ended, and the watch has yet to say so
+	at       time.Time // time from which this process may make the next attempt
+	busy     bool      // this process is making an attempt
+	gone     bool      // it has ended, but the watch has not reported that yet
 	place    int
 }
 
 // receiver is one host and port.
 type receiver struct {
 	name     string
-	rows     ordered[*row] // neither busy nor dead, by when
+	rows     ordered[*row] // neither busy nor dead, by due time
 	underWay int
 	waiting  total
 	paused   time.Time
@@ -60,7 +60,7 @@ func newQueue(l limits) *queue {
 	return &queue{limits: l, rows: map[string]*row{}, receivers: map[string]*receiver{}}
 }
 
-// space says whether a delivery of the size may be added for a receiver.
+// space returns nil if a delivery of that size may be added for a receiver.
 func (q *queue) space(name string, size int) *schema.Error {
 	var each total
 	if r := q.receivers[name]; r != nil {
@@ -78,7 +78,7 @@ func (q *queue) space(name string, size int) *schema.Error {
 	return nil
 }
 
-// reserve counts n deliveries more, or fewer, before there is a row.
+// reserve adds n deliveries to the counts before their rows exist. n may be negative.
 func (q *queue) reserve(name string, n, size int) {
 	r := q.receiver(name)
 	r.waiting.add(n, size)
@@ -86,8 +86,7 @@ func (q *queue) reserve(name string, n, size int) {
 	q.forget(name)
 }
 
-// put takes in what is stored of a delivery; older news than is known changes
-// nothing.
+// put applies the stored state of a delivery. It ignores a state older than the known one.
 func (q *queue) put(id string, s state, revision uint64, at time.Time) {
 	r := q.rows[id]
 	switch {
@@ -104,8 +103,8 @@ func (q *queue) put(id string, s state, revision uint64, at time.Time) {
 	q.forget(s.Receiver)
 }
 
-// drop forgets a delivery that has ended. Until the watch has told of it the row
-// stays as a mark, so that older news does not bring it back.
+// drop removes a delivery that has ended. The row stays as a marker until the watch reports the
+// end, so that an older update does not restore it.
 func (q *queue) drop(id string, revision uint64, watched bool) {
 	r := q.rows[id]
 	if r == nil || revision < r.revision {
@@ -121,7 +120,7 @@ func (q *queue) drop(id string, revision uint64, watched bool) {
 	}
 }
 
-// count adds a row to the totals and to its receiver's order, or takes it out.
+// count adds a row to the totals and to the order of its receiver, or removes it.
 func (q *queue) count(r *row, n int) {
 	if r.gone {
 		return
@@ -151,7 +150,7 @@ func (q *queue) receiver(name string) *receiver {
 	return r
 }
 
-// settle puts a receiver where it belongs after a change.
+// settle moves a receiver to its place in the order after a change.
 func (q *queue) settle(r *receiver) {
 	sendable := len(r.rows) > 0 && r.underWay < q.limits.underWayEach
 	switch {
@@ -164,18 +163,18 @@ func (q *queue) settle(r *receiver) {
 	}
 }
 
-// forget drops what is known of a receiver that nothing is for.
+// forget drops the state of a receiver without deliveries.
 func (q *queue) forget(name string) {
 	if r := q.receivers[name]; r != nil && r.underWay == 0 && r.waiting.n == 0 {
 		delete(q.receivers, name)
 	}
 }
 
-// forever is a wait that something else than time ends.
+// forever is a wait that only an event ends.
 const forever = time.Duration(math.MaxInt64)
 
-// next takes the delivery that has been due for longest, and marks it as busy;
-// else it returns how long there is none.
+// next takes the delivery that has been due longest and marks it busy. If none is due, it returns
+// the time until one is.
 func (q *queue) next(now time.Time) (*row, time.Duration) {
 	if q.underWay >= q.limits.underWay || len(q.ready) == 0 {
 		return nil, forever
@@ -193,7 +192,7 @@ func (q *queue) next(now time.Time) (*row, time.Duration) {
 	return r, 0
 }
 
-// done says that the attempt that next began has ended.
+// done ends the attempt that next started.
 func (q *queue) done(r *row, pauseUntil time.Time) {
 	r.busy = false
 	q.underWay--
@@ -235,7 +234,7 @@ func (r *row) before(o *row) bool { //nolint:unused // as above
 	return cmp.Or(r.at.Compare(o.at), cmp.Compare(r.revision, o.revision)) < 0
 }
 
-// ordered is a heap of things that know their place in it; -1 is outside.
+// ordered is a heap whose elements know their index; -1 means not in the heap.
 type ordered[T interface {
 	before(o T) bool
 	put(place int)
@@ -244,21 +243,21 @@ type ordered[T interface {
 func (o ordered[T]) Len() int           { return len(o) }
 func (o ordered[T]) Less(i, j int) bool { return o[i].before(o[j]) }
 
-// Swap also tells both their places.
+// Swap also updates both indices.
 func (o ordered[T]) Swap(i, j int) {
 	o[i], o[j] = o[j], o[i]
 	o[i].put(i)
 	o[j].put(j)
 }
 
-// Push is for container/heap.
+// Push implements [heap.Interface].
 func (o *ordered[T]) Push(x any) {
-	v := x.(T) // heap passes back what it is given
+	v := x.(T) // heap passes back the value that it was given
 	v.put(len(*o))
 	*o = append(*o, v)
 }
 
-// Pop is for container/heap.
+// Pop implements [heap.Interface].
 func (o *ordered[T]) Pop() any {
 	old := *o
 	v := old[len(old)-1]

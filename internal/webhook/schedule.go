@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// defaultSchedule is how long a delivery waits after each failed attempt: eight
-// attempts in 31 hours and some.
+// defaultSchedule returns the waits after failed attempts: eight attempts in a little over 31 hours.
 func defaultSchedule() []time.Duration {
 	return []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 }
 
 const (
-	// maxRetryAfter is the longest wait that a receiver can ask for.
+	// maxRetryAfter is the longest wait that a receiver can request.
 	maxRetryAfter = 24 * time.Hour
-	// maxPause is how long a receiver's Retry-After holds back its other deliveries.
+	// maxPause is the longest time for which a Retry-After delays other deliveries to the receiver.
 	maxPause = time.Hour
-	// jitter is the part of a wait that is added by chance at most, so that deliveries
-	// that failed together do not retry together.
+	// jitter is the largest random fraction added to a wait, so that deliveries that failed at the
+	// same time do not retry at the same time.
 	jitter = 0.2
 )
 
-// wait returns how long to wait after the given number of attempts, and false
-// when that was the last one. chance is in [0, 1).
+// wait returns the wait after the given number of attempts, and false if that was the last attempt.
+// chance is in [0, 1).
 func wait(schedule []time.Duration, attempts int, retryAfter time.Duration, chance float64) (time.Duration, bool) {
 	if attempts < 1 || attempts > len(schedule) {
 		return 0, false
@@ -35,7 +34,7 @@ func wait(schedule []time.Duration, attempts int, retryAfter time.Duration, chan
 	return max(d, min(retryAfter, maxRetryAfter)), true
 }
 
-// retryAfter reads a Retry-After header, seconds or a date; 0 for what is neither.
+// retryAfter parses a Retry-After header, in seconds or as a date. It returns 0 for any other text.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -43,7 +42,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	}
 	if strings.Trim(value, "0123456789") == "" {
 		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil { // too large a number
+		if err != nil { // the number is too large
 			return maxRetryAfter
 		}
 		return min(time.Duration(n)*time.Second, maxRetryAfter)
@@ -55,25 +54,25 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
-// Outcome is what became of an attempt, or of a delivery that was not taken.
+// Outcome is the outcome of an attempt, or of a delivery that was not accepted.
 type Outcome string
 
 const (
 	Delivered Outcome = "delivered" // the receiver answered 2xx
-	Retried   Outcome = "retried"   // it did not, and is tried again later
+	Retried   Outcome = "retried"   // it did not; another attempt follows
 	Dead      Outcome = "dead"      // given up; kept for [Sender.Retry]
-	Refused   Outcome = "refused"   // not accepted: the outbox or the receiver's part of it is full
+	Refused   Outcome = "refused"   // not accepted: the outbox is full, or the receiver's share of it
 )
 
-// verdict is what an answer means for the delivery.
+// verdict is the consequence of a response for the delivery.
 type verdict struct {
 	outcome Outcome
-	reason  string        // why it was not delivered, as a sentence
+	reason  string        // a sentence: why it was not delivered
 	after   time.Duration // until the next attempt
-	pause   time.Duration // how long the receiver wants no request at all
+	pause   time.Duration // no request to the receiver at all for this time
 }
 
-// judge is a pure function of the answer to the given attempt, counted from 1.
+// judge is a pure function of the response to the given attempt, counted from 1.
 func judge(a answer, schedule []time.Duration, attempts int, chance float64) verdict {
 	if a.reason == "" && a.status >= 200 && a.status < 300 {
 		return verdict{outcome: Delivered}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadSecrets reads the secrets of a file for [Options]: one whsec_… on each line; empty
-// lines and those that begin with # do not count. The error is the rest of a sentence that
-// begins with the name of the file, and repeats none of the secrets.
+// ReadSecrets reads the secrets for [Options] from a file: one whsec_… on each line. It ignores
+// empty lines and lines that start with #. The error completes a sentence that starts with the name
+// of the file, and repeats no secret.
 func ReadSecrets(file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

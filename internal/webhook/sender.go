@@ -18,42 +18,43 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a sender. Store, Secrets and Log must be set; a zero value elsewhere
+// Options are the options of a sender. Store, Secrets and Log are required. Any other zero value
 // means the default.
 type Options struct {
 	Rules
-	// Store keeps the deliveries; it stays the caller's.
+	// Store keeps the deliveries. The caller closes it.
 	Store Store
-	// Secrets sign, all of them: "whsec_" and 24 to 64 bytes in base64. To rotate,
-	// add the new one, let receivers take it, remove the old one.
+	// Secrets sign each request, all of them: "whsec_" and 24 to 64 bytes in base64. To rotate, add
+	// the new secret, wait until the receivers use it, then remove the old one.
 	Secrets []string
-	// Timeout bounds one attempt, from the name's resolution to the answer's end: 10 s.
+	// Timeout limits one attempt, from name resolution to the end of the response. The default is
+	// 10 s.
 	Timeout time.Duration
-	// Schedule is how long to wait after each failed attempt; there is one attempt
-	// more than waits. Nil means [defaultSchedule].
+	// Schedule holds the waits after failed attempts. There is one more attempt than waits. If nil,
+	// it is [defaultSchedule].
 	Schedule []time.Duration
-	// Lease is after how long without a change the attempt of another process
-	// counts as dead: 20 s more than Timeout. It must be longer than Timeout.
+	// Lease is the time without a change after which the attempt of another process counts as dead.
+	// It must exceed Timeout. The default is Timeout plus 20 s.
 	Lease time.Duration
-	// UnderWay bounds the attempts at one time, in all (128) and for each receiver (4).
+	// UnderWay limits concurrent attempts in total (128) and per receiver (4).
 	UnderWay, UnderWayEach int
-	// Waiting bounds the deliveries that wait, over all processes, in all (10,000)
-	// and for each receiver (1,000); WaitingBytes those of their bodies (256 MiB,
-	// 32 MiB). Processes that accept in the same instant can go over by what they
-	// accept in it. As many as Waiting are kept after they were given up.
+	// Waiting limits the waiting deliveries of all processes, in total (10,000) and per receiver
+	// (1,000). WaitingBytes limits the size of their bodies (256 MiB, 32 MiB). Processes that accept
+	// deliveries at the same moment can exceed the limits by those deliveries. As many dead
+	// deliveries as Waiting are kept.
 	Waiting, WaitingEach           int
 	WaitingBytes, WaitingBytesEach int64
 	// Roots replaces the system's root certificates. If nil, the system's are used.
 	Roots *x509.CertPool
-	// Resolver resolves the receivers' names; nil means the system's.
+	// Resolver resolves the names of receivers. If nil, the system's resolver is used.
 	Resolver *net.Resolver
 	// Count is called for each outcome; it must not block.
 	Count func(Outcome)
 	Now   func() time.Time
-	// Retention says of which tenants bodies are deleted, counted from when the delivery was
-	// accepted, before the store drops them.
+	// Retention returns the periods after which bodies of a tenant are deleted before the store drops
+	// them, counted from the acceptance of the delivery.
 	Retention retention.Periods
-	// DataKeys encrypt the bodies in the store; nil: they are not encrypted.
+	// DataKeys encrypt the stored bodies. If nil, bodies are not encrypted.
 	DataKeys *datakey.Ring
 	Log      *slog.Logger
 }
@@ -88,19 +89,19 @@ func set[T int | int64 | time.Duration](v *T, to T) {
 	}
 }
 
-// Sender is the outbox as one process has it: it accepts deliveries and makes
-// them. All methods are safe for concurrent use.
+// Sender is the outbox in one process. It accepts deliveries and makes them. All methods are safe
+// for concurrent use.
 type Sender struct {
 	o    Options
-	id   string // of this process, as owner
+	id   string // of this process, as the owner of attempts
 	post func(context.Context, request) answer
 	idle func() // closes idle connections
 
 	wake     chan struct{}
-	stop     chan struct{} // closed when closing begins
+	stop     chan struct{} // closed when Close starts
 	stopped  chan struct{} // the loop has ended
 	attempts sync.WaitGroup
-	life     context.Context // ends the attempts that do not end in time
+	life     context.Context // ends attempts that take too long during Close
 	kill     context.CancelFunc
 	unwatch  func()
 	closing  sync.Once
@@ -110,7 +111,7 @@ type Sender struct {
 	shut  bool
 }
 
-// Open returns a sender that resumes the deliveries of the store. ctx bounds the opening.
+// Open returns a sender that resumes the stored deliveries. ctx limits the opening.
 func Open(ctx context.Context, o Options) (*Sender, error) {
 	if fault := o.fill(); fault != nil {
 		return nil, fault
@@ -148,14 +149,14 @@ func open(ctx context.Context, o Options, post func(context.Context, request) an
 	return s, nil
 }
 
-// Message is what to send where.
+// Message is an event and its receiver.
 type Message struct {
-	// ID becomes the header webhook-id: 1 to 64 letters, digits, "_" and "-". A
-	// message that is sent again with the same id while the first waits is one
-	// delivery; after that, receivers can tell. Empty means a new one.
+	// ID becomes the header webhook-id: 1 to 64 letters, digits, "_" and "-". Sending the same id
+	// again while the first message waits makes one delivery; after that, receivers can detect the
+	// duplicate. If empty, a new id is generated.
 	ID  string
 	URL string
-	// Tenant is that of the call or batch that the event is of.
+	// Tenant is the tenant of the call or batch.
 	Tenant schema.TenantID
 	Event  Event
 }
@@ -163,10 +164,9 @@ type Message struct {
 // bodyKind is the kind of a sealed body.
 const bodyKind = "webhook"
 
-// Send accepts a delivery: when it returns nil, the message is stored and will be
-// delivered or given up with a reason. Errors are *[schema.Error]:
-// [schema.KindQuota] or [schema.KindUnavailable] where too many wait,
-// [schema.KindTooLarge], [schema.KindInvalidRequest] for the URL.
+// Send accepts a delivery. When it returns nil, the message is stored and will be delivered, or given
+// up with a reason. Errors are *[schema.Error]: [schema.KindQuota] or [schema.KindUnavailable] if too
+// many deliveries wait, [schema.KindTooLarge], or [schema.KindInvalidRequest] for the URL.
 func (s *Sender) Send(ctx context.Context, m Message) error {
 	to, fault := parseURL(m.URL, s.o.Rules)
 	if fault != nil {
@@ -203,7 +203,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	s.mu.Unlock()
 	switch {
 	case errors.Is(err, bus.ErrConflict):
-		return nil // accepted before
+		return nil // already accepted
 	case err != nil:
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "The webhook could not be stored: " + err.Error() + "; send it again with the same id."}
 	}
@@ -211,8 +211,8 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Check says whether a callback_url may be promised now: [CheckURL], and room
-// for one more delivery to its receiver.
+// Check returns nil if a callback_url can be accepted now: [CheckURL], and space for one more
+// delivery to its receiver.
 func (s *Sender) Check(raw string) *schema.Error {
 	to, fault := parseURL(raw, s.o.Rules)
 	if fault != nil {
@@ -241,7 +241,7 @@ func plain(id string) bool {
 	return id != "" && len(id) <= 64
 }
 
-// seen takes in what the watch tells.
+// seen applies an update of the watch.
 func (s *Sender) seen(id string, stored []byte, revision uint64) {
 	if len(stored) == 0 {
 		s.mu.Lock()
@@ -257,7 +257,7 @@ func (s *Sender) seen(id string, stored []byte, revision uint64) {
 	s.keep(id, st, revision)
 }
 
-// keep takes in what is stored of a delivery.
+// keep applies the stored state of a delivery.
 func (s *Sender) keep(id string, st state, revision uint64) {
 	s.mu.Lock()
 	s.queue.put(id, st, revision, s.turn(st))
@@ -265,12 +265,12 @@ func (s *Sender) keep(id string, st state, revision uint64) {
 	s.nudge()
 }
 
-// turn returns when this process may make the next attempt. Who made the last one
-// goes first; the others come when it does not, and not all at once.
+// turn returns the time from which this process may make the next attempt. The process that made
+// the last attempt goes first. If it does not, the others follow at different times.
 func (s *Sender) turn(st state) time.Time {
 	switch st.Owner {
 	case "":
-	case s.id: // an attempt of ours that we could not write down
+	case s.id: // an attempt of ours whose outcome could not be stored
 		return s.o.Now()
 	default:
 		return s.o.Now().Add(s.o.Lease)
@@ -289,7 +289,7 @@ func (s *Sender) nudge() {
 	}
 }
 
-// run begins attempts when they are due.
+// run starts attempts when they are due.
 func (s *Sender) run() {
 	defer close(s.stopped)
 	timer := time.NewTimer(0)
@@ -305,7 +305,7 @@ func (s *Sender) run() {
 	}
 }
 
-// begin starts what is due and returns for how long nothing else is.
+// begin starts due attempts and returns the time until the next one is due.
 func (s *Sender) begin() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,9 +320,9 @@ func (s *Sender) begin() time.Duration {
 	return forever
 }
 
-// Close takes no more and waits for the attempts under way; those that have not ended when
-// ctx ends are aborted and left to other processes, which begin at once. It returns after
-// the last one, a few seconds later at most.
+// Close stops accepting deliveries and waits for attempts in progress. When ctx ends, it aborts the
+// remaining ones, and other processes take them over at once. It returns after the last attempt, at
+// most a few seconds later.
 func (s *Sender) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Headers of Standard Webhooks, in the form of Go's header maps.
+// Headers of Standard Webhooks in canonical form.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -24,8 +24,8 @@ const secretPrefix = "whsec_"
 // signer signs with all of its keys.
 type signer struct{ keys [][]byte }
 
-// newSigner reads secrets as Standard Webhooks writes them. The error says which
-// one is wrong, not what it is.
+// newSigner parses secrets in the format of Standard Webhooks. The error gives the index of the
+// invalid secret, not its value.
 func newSigner(secrets []string) (signer, *schema.Error) {
 	if len(secrets) == 0 {
 		return signer{}, schema.Errorf(schema.KindInvalidRequest, "Webhooks require a signing secret: create one with (echo -n whsec_; openssl rand -base64 32).")
@@ -41,8 +41,8 @@ func newSigner(secrets []string) (signer, *schema.Error) {
 	return s, nil
 }
 
-// sign sets the headers of one attempt. The time is that of the attempt, because
-// receivers refuse what is minutes old.
+// sign sets the headers of one attempt. The timestamp is that of the attempt, because receivers
+// refuse timestamps that are minutes old.
 func (s signer) sign(h http.Header, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	var signatures []byte

@@ -9,50 +9,51 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Store keeps deliveries: internal/store/outbox does, and the tests' memory. Changes
-// expect a revision and fail with [bus.ErrConflict] when it is another;
-// [bus.ErrNotFound] is for what is not there, or of another tenant. Any other error leaves open whether
-// the change was made. An empty state says that a delivery has ended.
+// Store keeps deliveries. internal/store/outbox implements it, and the tests have one in memory. A
+// change expects a revision and fails with [bus.ErrConflict] if the revision differs.
+// [bus.ErrNotFound] means that the delivery does not exist or belongs to another tenant. After any
+// other error, the change may or may not have been made. An empty state means that a delivery has
+// ended.
 type Store interface {
 	Create(ctx context.Context, tenant schema.TenantID, id string, state, body []byte) (revision uint64, err error)
 	Replace(ctx context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error)
 	Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error)
 	Get(ctx context.Context, of schema.Tenants, id string) (state []byte, revision uint64, err error)
 	Body(ctx context.Context, tenant schema.TenantID, id string) ([]byte, error)
-	// Forget removes the body alone; the delivery stays.
+	// Forget removes only the body. The delivery stays.
 	Forget(ctx context.Context, tenant schema.TenantID, id string) error
 	Watch(ctx context.Context, of schema.Tenants, f func(id string, state []byte, revision uint64)) (stop func(), err error)
 }
 
-// KeepFor is for how long a store should keep what is written to it. A delivery
-// that was given up can be sent again until its event is so old.
+// KeepFor is the time for which a store should keep an entry. A dead delivery can be retried until
+// its event is that old.
 const KeepFor = 10 * 24 * time.Hour
 
-// state is where a delivery stands, as it is stored next to the body.
+// state is the progress of a delivery, stored next to the body.
 type state struct {
 	V   int    `json:"v"`
 	URL string `json:"url"`
-	// Tenant is that of the call or batch that the event is of, in the stored form.
+	// Tenant is the tenant of the call or batch, in its stored form.
 	Tenant schema.TenantID `json:"tenant,omitempty"`
-	// Receiver is the host and port that limits count by.
+	// Receiver is the host and port for limits per receiver.
 	Receiver string `json:"receiver"`
 	Type     string `json:"type"`
-	// Size is the body's, in bytes.
+	// Size is the size of the body, in bytes.
 	Size    int       `json:"size"`
 	Created time.Time `json:"created"`
-	// Attempts counts those that were begun.
+	// Attempts counts started attempts.
 	Attempts int       `json:"attempts"`
 	Next     time.Time `json:"next"`
-	// Owner is the process that makes an attempt now; its lease has ended when the
-	// others saw no change for so long, each by its own clock.
+	// Owner is the process that makes an attempt now. Its lease ends when other processes have seen no
+	// change for the time of the lease, each by its own clock.
 	Owner string `json:"owner,omitempty"`
-	// By is the process that resumes it, if it lives; the others hang back.
+	// By is the process that resumes the delivery if it is alive. The others wait longer.
 	By   string `json:"by,omitempty"`
-	Last string `json:"last,omitempty"` // why the last attempt failed
-	// Dead says why the delivery was given up, and Ended when.
+	Last string `json:"last,omitempty"` // reason why the last attempt failed
+	// Dead is the reason why the delivery was given up, and Ended the time.
 	Dead  string    `json:"dead,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Forgotten says that the body is deleted, because the retention of the tenant has ended.
+	// Forgotten means that the body was deleted because the retention of the tenant ended.
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
@@ -61,7 +62,7 @@ const stateVersion = 1
 func (s state) encode() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic("webhook: encoding a state: " + err.Error()) // strings, numbers and times of our own
+		panic("webhook: encoding a state: " + err.Error()) // it holds only strings, numbers and times
 	}
 	return b
 }

@@ -12,25 +12,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxURL is how many bytes a callback_url may have.
+// maxURL limits the length of a callback_url, in bytes.
 const maxURL = 2048
 
-// Rules say which receivers may be told. The zero value allows https to public
-// addresses on the ports 80 and 443.
+// Rules define the allowed receivers. The zero value allows https to public addresses on ports 80
+// and 443.
 type Rules struct {
-	// AllowPrivate lets receivers be in private networks and on loopback, on any
-	// port; loopback and private addresses may then use http. Addresses of cloud
-	// metadata stay refused.
+	// AllowPrivate allows receivers in private networks and on loopback, on any port and also with
+	// http. Addresses of cloud metadata services stay refused.
 	AllowPrivate bool
-	// AllowedHosts are receivers that the operator vouches for, whatever address
-	// they have; they may use http. An entry is a host with any port, "host:port",
-	// or "*.domain" with or without a port.
+	// AllowedHosts are trusted receivers, whatever their address. They may use http. An entry is a
+	// host with any port, "host:port", or "*.domain" with or without a port.
 	AllowedHosts []string
-	// Ports are allowed besides 80 and 443.
+	// Ports are allowed in addition to 80 and 443.
 	Ports []int
 }
 
-// check says what is wrong with the rules themselves.
+// check returns the fault of the rules themselves, or nil.
 func (r Rules) check() *schema.Error {
 	for _, entry := range r.AllowedHosts {
 		host, port := splitEntry(entry)
@@ -48,7 +46,7 @@ func (r Rules) check() *schema.Error {
 	return nil
 }
 
-// allows says that the operator vouches for a receiver. host is in lower case.
+// allows reports whether the operator trusts a receiver. host is in lower case.
 func (r Rules) allows(host string, port int) bool {
 	for _, entry := range r.AllowedHosts {
 		wantHost, wantPort := splitEntry(entry)
@@ -73,18 +71,17 @@ func splitEntry(entry string) (host, port string) {
 	return strings.Trim(entry, "[]"), ""
 }
 
-// CheckURL says whether a receiver at the URL may be told, before anything is
-// promised. It looks at the URL alone and resolves nothing. The error is
-// [schema.KindInvalidRequest] and never repeats the URL.
+// CheckURL returns nil if the rules allow a receiver at the URL. It checks the URL alone and resolves
+// nothing. The error is [schema.KindInvalidRequest] and never repeats the URL.
 func CheckURL(raw string, rules Rules) *schema.Error {
 	_, fault := parseURL(raw, rules)
 	return fault
 }
 
-// target is a URL that was looked at.
+// target is a checked URL.
 type target struct {
 	url *url.URL
-	// receiver is the host and port that limits count by.
+	// receiver is the host and port for limits per receiver.
 	receiver string
 }
 
@@ -95,7 +92,7 @@ func parseURL(raw string, rules Rules) (target, *schema.Error) {
 	if len(raw) > maxURL {
 		return target{}, bad("is longer than " + strconv.Itoa(maxURL) + " bytes: shorten it.")
 	}
-	// Parsers differ in what they make of these, so nothing is made of them.
+	// Parsers disagree on these characters, so they are refused.
 	if strings.ContainsFunc(raw, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' }) {
 		return target{}, bad("has characters that a URL cannot hold: percent-encode them in the path, and write the host in its xn-- form.")
 	}
@@ -157,7 +154,7 @@ func bad(what string) *schema.Error {
 	return &schema.Error{Kind: schema.KindInvalidRequest, Detail: "The callback_url " + what}
 }
 
-// portNumber returns 0 for what is no port.
+// portNumber returns 0 if s is not a port.
 func portNumber(s string) int {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil {
@@ -166,8 +163,8 @@ func portNumber(s string) int {
 	return int(n)
 }
 
-// hostName says that s, in any case, is a name that cannot be taken for an
-// address: some resolvers read a name whose last label is a number as IPv4.
+// hostName reports whether s, in any case, is a name that no resolver takes for an address: some
+// read a name whose last label is a number as IPv4.
 func hostName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
