@@ -7,43 +7,40 @@ import (
 	"net/http"
 )
 
-// An Authorizer gives the requests for one remote server their credential. It is safe for
-// concurrent use. Its errors hold no secrets; a *schema.Error among them is what the call
-// ends with.
+// An Authorizer adds a credential to the requests for one remote server. It is safe for concurrent
+// use. Its errors hold no secrets. If an error wraps a *schema.Error, the call ends with that one.
 type Authorizer interface {
-	// Authorize sets the headers of the credential on h, which belong to a request for the
-	// server's own origin.
+	// Authorize sets the credential headers on h, the headers of a request to the server's own
+	// origin.
 	Authorize(ctx context.Context, h http.Header) error
-	// Refused is told of a request that was answered with 401 or 403. It reports whether
-	// another credential is there now, so that the request is worth sending again. It must
-	// leave the body of the answer alone.
+	// Refused handles a response with status 401 or 403. It reports whether another credential is
+	// available now, so that the request is worth repeating. It must not read the response body.
 	Refused(ctx context.Context, answer Refusal) (again bool, err error)
 }
 
-// ErrRefused is in the error of an [Authorizer] that has no other credential for the server: the
-// server is there, and answers others.
+// ErrRefused is in the error of an [Authorizer] that has no other credential for the server. The
+// server itself is up and serves other callers.
 var ErrRefused = errors.New("the server refused the caller's credential")
 
-// A Refusal is an answer with the status 401 or 403.
+// A Refusal is a response with status 401 or 403.
 type Refusal struct {
 	Status int
-	Header http.Header // of the answer
+	Header http.Header // of the response
 	Sent   http.Header // of the request
 	URL    string      // of the request
 }
 
-// drained bounds what is read of a refusal, so that its connection can be used again.
+// drained limits how much of a refusal is read so that its connection can be reused, in bytes.
 const drained = 64 << 10
 
-// authorized sends a request with its credential, and once more for each of the two
-// statuses when the authorizer has another credential after the refusal. The header of req
-// is changed.
+// authorized sends a request with its credential. After a 401 or 403 it sends it once more for each
+// of the two statuses if the authorizer has another credential. It changes the header of req.
 func authorized(auth Authorizer, req *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	renewed := make(map[int]bool, 2) // by status
 	for {
 		if err := auth.Authorize(req.Context(), req.Header); err != nil {
 			if req.Body != nil {
-				req.Body.Close() // a RoundTripper does so in any case
+				req.Body.Close() // as every RoundTripper must
 			}
 			return nil, err
 		}

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// stderrGrace is how long the last of stderr is waited for once a child and its
-// descendants are gone; only a process that got away can make it last.
+// stderrGrace limits the wait for the last of stderr after a child and its descendants have ended.
+// Only an escaped process can use it up.
 const stderrGrace = 250 * time.Millisecond
 
 // Child is one running server process. Its methods are safe for concurrent use.
 type Child struct {
-	// Stdin and Stdout are our ends of the child's pipes, raw and unbuffered. They
-	// work with deadlines, and a Close from elsewhere ends a waiting Read or Write.
-	// Stop closes both. Stdin is closed as well when the process ends.
+	// Stdin and Stdout are the worker's ends of the child's pipes, raw and unbuffered. They support
+	// deadlines, and Close ends a blocked Read or Write. Stop closes both. Stdin is also closed when
+	// the process ends.
 	Stdin  io.WriteCloser
 	Stdout *os.File
 
@@ -28,24 +28,24 @@ type Child struct {
 	proc     *process
 	stdin    *os.File
 	tail     *tail
-	borrowed int64 // of the pipe budget
+	borrowed int64 // from the pipe budget
 	done     chan struct{}
 	err      error // set before done is closed
 
 	mu     sync.Mutex
-	reaped bool       // the pid means nothing any more
-	tree   []identity // descendants seen while the process lived
+	reaped bool       // the pid may belong to another process now
+	tree   []identity // descendants found while the process lived
 }
 
 // PID returns the process id.
 func (c *Child) PID() int { return c.proc.Pid }
 
-// Done returns a channel that is closed when the process was reaped and what it
-// left behind was killed.
+// Done returns a channel that is closed when the process was reaped and its remaining descendants
+// were killed.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Err says how the process ended, as in "exited with code 3" or "killed by
-// signal: killed". It is nil until Done is closed, and never after.
+// Err returns how the process ended, such as "exited with code 3" or "killed by signal: killed". It
+// is nil until Done is closed, and not nil after that.
 func (c *Child) Err() error {
 	select {
 	case <-c.done:
@@ -55,16 +55,15 @@ func (c *Child) Err() error {
 	}
 }
 
-// StderrTail returns the last 8 KiB that the child wrote to stderr, as valid
-// UTF-8 without control characters other than newline and tab. Values of its
-// environment that were configured for it are replaced by their names.
+// StderrTail returns the last 8 KiB of the child's stderr, as valid UTF-8 without control characters
+// other than newline and tab. Configured values of environment variables are replaced by the names
+// of the variables.
 func (c *Child) StderrTail() string { return c.tail.String() }
 
-// Stop ends the child and returns when it was reaped and what it left behind was
-// killed: it closes stdin and waits for grace, sends SIGTERM to the process
-// group and waits for grace again, then kills the group. It closes Stdout, after
-// a short time for a reader to take what is left in it. Stop may be called more
-// than once and from several goroutines; the shortest grace wins.
+// Stop ends the child and returns when it was reaped and its remaining descendants were killed. It
+// closes stdin and waits for grace, sends SIGTERM to the process group and waits for grace again,
+// then kills the group. It closes Stdout after a short time in which a reader can take the rest.
+// Stop may be called more than once and concurrently; the shortest grace applies.
 func (c *Child) Stop(grace time.Duration) {
 	c.rememberTree()
 	c.stdin.Close()
@@ -82,7 +81,7 @@ func (c *Child) Stop(grace time.Duration) {
 }
 
 func (c *Child) endsWithin(d time.Duration) bool {
-	select { // a grace of zero is no reason to signal what has ended
+	select { // even with a grace of zero, do not signal a process that has ended
 	case <-c.done:
 		return true
 	default:
@@ -97,7 +96,7 @@ func (c *Child) endsWithin(d time.Duration) bool {
 	}
 }
 
-// own is the one goroutine that waits for the process and cleans up behind it.
+// own is the only goroutine that waits for the process and cleans up after it.
 func (c *Child) own(stderr *os.File) {
 	defer c.launcher.forget(c)
 	drained := make(chan struct{})
@@ -106,8 +105,8 @@ func (c *Child) own(stderr *os.File) {
 		c.tail.drain(stderr)
 	}()
 
-	// Until it is reaped a dead process keeps its pid, and so its group id, from
-	// being used again. All killing is done in that time.
+	// Until it is reaped, a dead process keeps its pid, and so its group id. Kill everything before
+	// that, while the ids cannot be reused.
 	c.proc.awaitExit()
 	c.signalGroup(syscall.SIGKILL)
 	c.mu.Lock()
@@ -121,7 +120,7 @@ func (c *Child) own(stderr *os.File) {
 	c.err = c.reap()
 
 	c.stdin.Close()
-	_ = stderr.SetReadDeadline(time.Now().Add(stderrGrace)) // a pipe always takes a deadline
+	_ = stderr.SetReadDeadline(time.Now().Add(stderrGrace)) // a pipe always supports deadlines
 	<-drained
 	stderr.Close()
 	c.launcher.log.Info("server process ended", "server", c.id, "pid", c.proc.Pid, "how", c.err.Error())
@@ -143,7 +142,7 @@ func (c *Child) reap() error {
 	return fmt.Errorf("exited with code %d", state.ExitCode())
 }
 
-// signalGroup signals the child's process group while that is certainly its own.
+// signalGroup signals the child's process group as long as the group id cannot have been reused.
 func (c *Child) signalGroup(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,9 +151,9 @@ func (c *Child) signalGroup(sig syscall.Signal) {
 	}
 }
 
-// rememberTree notes the descendants. A process that left the group and cleared
-// its environment can be found by its parents only, and only as long as these
-// live, so it is done before anything is asked to end.
+// rememberTree records the descendants. A process that left the group and cleared its environment
+// can be found only through its parents while they live, so this runs before any process is asked
+// to end.
 func (c *Child) rememberTree() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,10 +162,9 @@ func (c *Child) rememberTree() {
 	}
 }
 
-// killGroup signals all members of a process group. That they are gone already
-// is what was wanted.
+// killGroup signals all members of a process group. A group that no longer exists is not an error.
 func killGroup(pgid int, sig syscall.Signal) {
-	if pgid > 1 { // 0, 1 and -1 would reach ourselves or everybody
+	if pgid > 1 { // 0, 1 and -1 would signal this process or every process
 		_ = syscall.Kill(-pgid, sig)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes what a program wrote safe to show: valid UTF-8, terminal sequences
-// and carriage returns removed, and every other character that is invisible or
-// moves things (controls, direction marks, zero-width ones) spelled out.
+// clean makes the output of a program safe to show. The result is valid UTF-8 without terminal
+// sequences and carriage returns. Other invisible or moving characters (controls, direction marks,
+// zero-width characters) are escaped.
 func clean(s string) string {
 	var out strings.Builder
 	out.Grow(len(s))
@@ -34,15 +34,15 @@ func clean(s string) string {
 		case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp):
 			fmt.Fprintf(&out, `\u%04x`, r)
 		default:
-			out.WriteRune(r) // an invalid byte comes out as U+FFFD
+			out.WriteRune(r) // an invalid byte becomes U+FFFD
 		}
 	}
 	return out.String()
 }
 
-// terminalSequence returns the length of the escape sequence that s begins with:
-// colours and cursor moves (ESC [ … letter), titles (ESC ] … BEL). It is 0 where
-// there is none, or none that ends; then the ESC itself is spelled out.
+// terminalSequence returns the length of the escape sequence at the start of s: colors and cursor
+// moves (ESC [ … letter), or titles (ESC ] … BEL). It returns 0 if there is none or if it does not
+// end; the ESC is escaped then.
 func terminalSequence(s string) int {
 	if len(s) < 3 || s[0] != 0x1b {
 		return 0
@@ -68,7 +68,7 @@ func terminalSequence(s string) int {
 	return 0
 }
 
-// fromRune cuts the rest of a character off the beginning of s.
+// fromRune removes the incomplete character at the start of s.
 func fromRune(s string) string {
 	for i := range min(len(s), utf8.UTFMax) {
 		if utf8.RuneStart(s[i]) {
@@ -78,15 +78,15 @@ func fromRune(s string) string {
 	return s
 }
 
-// redactor replaces the configured values of environment variables, which may be
-// secrets, by the names of the variables. Its zero value replaces nothing.
+// redactor replaces configured values of environment variables, which may be secret, by the names of
+// the variables. The zero value replaces nothing.
 type redactor struct {
 	replacer *strings.Replacer
-	longest  int // bytes of the longest value
+	longest  int // length of the longest value, in bytes
 }
 
-// shortestSecret is the length from which on a value is replaced; shorter ones
-// are settings such as "true", and would turn up everywhere.
+// shortestSecret is the minimum length of a value to be replaced. Shorter values are settings such as
+// "true", which occur everywhere.
 const shortestSecret = 8
 
 func newRedactor(env map[string]string) redactor {
@@ -98,14 +98,14 @@ func newRedactor(env map[string]string) redactor {
 	}
 	for name, value := range env {
 		add(value, name)
-		for line := range strings.Lines(value) { // a key file is shown line by line
+		for line := range strings.Lines(value) { // programs print a key file line by line
 			add(strings.TrimRight(line, "\r\n"), name)
 		}
 	}
 	if len(names) == 0 {
 		return redactor{}
 	}
-	// Where one value begins with another the longer one is to win.
+	// If one value is a prefix of another, the longer one must match first.
 	values := slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// carries says whether an environment, as /proc shows it (NAME=value entries,
-// each ended by NUL), holds a cookie that matches.
+// carries reports whether an environment in the format of /proc (NAME=value entries, each ended by
+// NUL) holds a cookie that matches.
 func carries(environ []byte, match func(cookie []byte) bool) bool {
-	if !bytes.Contains(environ, []byte(cookieVariable)) { // nearly always, and quick to see
+	if !bytes.Contains(environ, []byte(cookieVariable)) { // the usual case, and a fast check
 		return false
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
@@ -20,7 +20,7 @@ func carries(environ []byte, match func(cookie []byte) bool) bool {
 	return false
 }
 
-// isReaperEnviron says whether a process with this environment is a reaper.
+// isReaperEnviron reports whether a process with this environment is a reaper.
 func isReaperEnviron(environ []byte) bool {
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(entry) == reaperVariable+"=1" {
@@ -30,19 +30,18 @@ func isReaperEnviron(environ []byte) bool {
 	return false
 }
 
-// sweepLimit bounds one sweep: something that keeps forking carriers faster than
-// they can be killed must not hold up the worker for ever.
+// sweepLimit limits one sweep, so that processes that fork faster than they can be killed do not
+// block the worker forever.
 const sweepLimit = 5 * time.Second
 
-// sweeper kills what ended children left behind. To look at every process costs
-// the same for one cookie as for hundreds, so callers that come while a look is
-// under way share the next one.
+// sweeper kills processes that ended children left behind. One scan of all processes costs the same
+// for one cookie as for hundreds, so callers that arrive during a scan share the next one.
 type sweeper struct {
 	queue struct {
 		sync.Mutex
 		waiting []*sweep
 	}
-	run sync.Mutex // held while looking; guards sweep.done
+	run sync.Mutex // held during a scan; guards sweep.done
 }
 
 type sweep struct {
@@ -50,7 +49,7 @@ type sweep struct {
 	done   bool
 }
 
-// sweep returns when nothing that carries exactly this cookie is left.
+// sweep returns when no process with exactly this cookie is left.
 func (s *sweeper) sweep(cookie string) {
 	mine := &sweep{cookie: cookie}
 	s.queue.Lock()

@@ -1,32 +1,28 @@
-// Package launch owns how a server is reached: it starts the process of a stdio
-// server ([Launcher.Start]) and makes the HTTP client for a remote one
-// ([HTTPClient]). It knows nothing of MCP; what travels through the pipes and
-// requests belongs to package session.
+// Package launch starts the processes of stdio servers ([Launcher.Start]) and makes HTTP clients for
+// remote servers ([HTTPClient]). It knows nothing about MCP; package session handles the content of
+// pipes and requests.
 //
-// # What it promises
+// # Guarantees
 //
-//   - A child sees the environment variables that [Spec.Env] names, a short list
-//     of harmless ones, and one mark of ours. Never the worker's own.
-//   - No shell is involved, whatever the command and its arguments look like.
-//   - A child's descendants do not outlive it, and no child outlives its worker:
-//     also where they moved to a session of their own, and also when the worker
-//     is killed with SIGKILL. [Launcher] says how.
-//   - What a child writes to stderr is always read, so that it never blocks, and
-//     the end of it is kept for people to see.
-//   - Headers of a remote server, which are mostly credentials, go to that server
-//     alone.
+//   - A child sees only the environment variables of [Spec.Env], a short list of harmless ones,
+//     and one marker of this package, never those of the worker.
+//   - No shell is involved, whatever the command and its arguments contain.
+//   - A child's descendants do not outlive it, and no child outlives its worker, even if they moved
+//     to another session, and even if the worker is killed with SIGKILL. See [Launcher].
+//   - A child's stderr is always read, so that the child never blocks on it, and its end is kept.
+//   - Headers of a remote server, which mostly are credentials, go only to that server.
 //
-// # What it refuses
+// # Limits
 //
-// It is no sandbox. A program that means to stay can clear its environment and
-// leave its family tree and its process group; untrusted code belongs in a
-// container. Operators own the server file, so variables such as LD_PRELOAD or
-// NODE_OPTIONS in [Spec.Env] are passed on as they are.
+// The package is not a sandbox. A program that wants to escape can clear its environment and leave
+// its process tree and process group; untrusted code belongs in a container. Operators own the
+// servers file, so variables such as LD_PRELOAD or NODE_OPTIONS in [Spec.Env] are passed on
+// unchanged.
 //
-// # What a program that uses it must do
+// # Requirements
 //
-// The reaper is the same program, started again. Every main, and the TestMain of
-// every package that makes a [Launcher], begins with
+// The reaper is the same program, started again. Every main, and the TestMain of every package that
+// creates a [Launcher], must start with
 //
 //	if launch.IsReaper() {
 //		os.Exit(launch.RunReaper())

@@ -2,16 +2,15 @@ package launch
 
 import "github.com/callyard/callyard/pkg/schema"
 
-// Unavailable is an error of what a server is started with: nothing has started, and it
-// may go better later.
+// Unavailable returns a temporary error of the environment that starts a server. Nothing was started.
 func Unavailable(format string, args ...any) *schema.Error {
 	err := schema.Errorf(schema.KindUnavailable, format, args...)
 	err.Retryable = true
 	return err
 }
 
-// Failed is an error of the server, or of what it is started with, that stays until
-// somebody repairs it.
+// Failed returns an error of the server, or of the environment that starts it, that lasts until an
+// operator repairs it.
 func Failed(format string, args ...any) *schema.Error {
 	return schema.Errorf(schema.KindServerFailed, format, args...)
 }

@@ -13,40 +13,39 @@ import (
 const (
 	dialTimeout  = 5 * time.Second
 	tlsTimeout   = 5 * time.Second
-	pingAfter    = 15 * time.Second // of silence, on HTTP/2
+	pingAfter    = 15 * time.Second // without traffic, on HTTP/2
 	pingTimeout  = 15 * time.Second
 	idleTimeout  = 90 * time.Second
-	idlePerHost  = 256 // as many calls at once keep their connections
+	idlePerHost  = 256 // connections kept for this number of concurrent calls
 	maxRedirects = 5
 	maxHeader    = 256 << 10
 )
 
-// HTTPClient returns the client for the remote server of the spec, with
-// connections of its own: end them with CloseIdleConnections. It is safe for
-// concurrent use.
+// HTTPClient returns the client for the remote server of the spec. It has connections of its own; end
+// them with CloseIdleConnections. It is safe for concurrent use.
 //
-// It talks to one origin only, the scheme, host and port of spec.URL. A request
-// to another, and a redirect to another, fails with a *schema.Error of kind
-// server-failed inside the error: a server must not steer arguments and
-// credentials elsewhere. So does a redirect that would turn a POST into a GET.
+// It connects to one origin only: the scheme, host and port of spec.URL. A request or redirect to
+// another origin fails with an error that wraps a *schema.Error of kind server-failed, so that a
+// server cannot send arguments and credentials elsewhere. A redirect that would turn a POST into a
+// GET fails as well.
 //
-// The headers of the spec are set on each request and win over what is there. So are
-// those of spec.Auth, which is asked again, at most once for each of the statuses 401 and
-// 403 of a request, when the server refuses one.
+// The headers of the spec, and those of spec.Auth, are set on each request and replace existing ones.
+// After a refusal, spec.Auth is asked again, at most once for each of the statuses 401 and 403 of a
+// request.
 //
-// Connecting and the TLS handshake take 5 seconds each at most. There is no limit
-// on the answer, since a call may take long: give each request a context.
+// Connecting and the TLS handshake take at most 5 seconds each. The response has no limit, because
+// a call may take long, so give each request a context.
 //
-// For a spec of type "websocket", whose URL is ws:// or wss://, the client makes the request
-// that is upgraded. It has HTTP/1.1 only, in which a connection can be.
+// For a spec of type "websocket", whose URL is ws:// or wss://, the client makes the request that is
+// upgraded, with HTTP/1.1.
 //
-// The proxy variables of the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY) are
-// followed, as users behind a proxy expect; loopback addresses go direct.
+// The client uses the proxy variables of the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY).
+// Connections to loopback addresses are direct.
 func HTTPClient(spec Spec) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: dialTimeout,
-		// A call that waits long sends nothing; this finds out when the other
-		// side is gone without a word.
+		// A long call sends nothing while it waits. Keep-alive detects that the other side has
+		// disappeared.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3},
 	}
 	transport := &http.Transport{
@@ -56,7 +55,7 @@ func HTTPClient(spec Spec) *http.Client {
 		MaxIdleConnsPerHost:    idlePerHost,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
-		ForceAttemptHTTP2:      true, // own dialer switches it off otherwise
+		ForceAttemptHTTP2:      true, // a custom dialer would disable it otherwise
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 	o := &originTripper{id: string(spec.ID), key: cmp.Or(spec.URLKey, "url"), base: transport, auth: spec.Auth, want: "an http or https URL"}
@@ -76,14 +75,14 @@ func HTTPClient(spec Spec) *http.Client {
 
 type header struct{ name, value string }
 
-// originTripper sends requests to one origin, with the headers meant for it.
+// originTripper sends requests to one origin with its headers.
 type originTripper struct {
 	id      string
-	key     string // the setting that has the URL
-	origin  string // "" where the spec has no usable URL
-	want    string // what the URL should be
+	key     string // the setting that holds the URL
+	origin  string // "" if the spec has no valid URL
+	want    string // the expected form of the URL
 	headers []header
-	auth    Authorizer // nil where the server has no credential but its headers
+	auth    Authorizer // nil if the headers hold the only credential
 	base    *http.Transport
 }
 
@@ -91,19 +90,19 @@ type originTripper struct {
 func (o *originTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := o.allow(req.URL); err != nil {
 		if req.Body != nil {
-			req.Body.Close() // a RoundTripper does so in any case
+			req.Body.Close() // as every RoundTripper must
 		}
 		return nil, err
 	}
 	if len(o.headers) > 0 || o.auth != nil {
-		// A RoundTripper must leave the request as it is.
+		// A RoundTripper must not change the request.
 		own := *req
 		own.Header = req.Header.Clone()
 		if own.Header == nil {
 			own.Header = make(http.Header, len(o.headers))
 		}
 		for _, h := range o.headers {
-			if h.name == "Host" { // net/http keeps it apart
+			if h.name == "Host" { // net/http has a separate field for it
 				own.Host = h.value
 				continue
 			}
@@ -117,7 +116,7 @@ func (o *originTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.base.RoundTrip(req)
 }
 
-// CloseIdleConnections is what the client's method of that name calls.
+// CloseIdleConnections implements the method that [http.Client.CloseIdleConnections] calls.
 func (o *originTripper) CloseIdleConnections() {
 	o.base.CloseIdleConnections()
 	if auth, ok := o.auth.(interface{ CloseIdleConnections() }); ok {
@@ -148,8 +147,8 @@ func (o *originTripper) checkRedirect(req *http.Request, via []*http.Request) er
 	return nil
 }
 
-// originOf returns the scheme, host and port of a URL in one form: that of the request by
-// which it is reached.
+// originOf returns the normalized scheme, host and port of a URL. For WebSocket it is that of the
+// HTTP request.
 func originOf(u *url.URL) string {
 	scheme := strings.ToLower(u.Scheme)
 	switch scheme {

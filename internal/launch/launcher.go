@@ -16,49 +16,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeGrace is what [Launcher.Close] gives children that nobody stopped.
+// closeGrace is the grace that [Launcher.Close] gives to children that are still running.
 const closeGrace = time.Second
 
-// Launcher starts children and sees to it that they, and everything that they
-// start, are gone when they should be. Three nets hold them:
+// Launcher starts children and ensures that they and their descendants end. Three mechanisms find
+// them:
 //
-//   - Each child leads a process group of its own, which is killed as a whole.
-//   - Each child's environment carries a cookie that its descendants inherit;
-//     what carries the cookie of an ended child is killed (Linux).
-//   - A reaper, a small process that knows the groups and the cookie, kills them
-//     all when the worker is gone, however it went.
+//   - Each child leads a process group, which is killed as a whole.
+//   - Each child's environment has a cookie, which its descendants inherit. Processes with the
+//     cookie of an ended child are killed (Linux).
+//   - A reaper, a small process that knows the groups and the cookie, kills all of them when the
+//     worker has ended in any way.
 //
 // A Launcher is safe for concurrent use.
 type Launcher struct {
 	log     *slog.Logger
 	cookie  string
-	reaper  *reaper // nil only in tests that show what it is for
+	reaper  *reaper // nil only in tests that show why it is needed
 	sweeper sweeper
 	budget  pipeBudget
-	owners  sync.WaitGroup // one for each child
+	owners  sync.WaitGroup // one goroutine for each child
 
 	mu       sync.Mutex
 	closed   bool
 	count    int
-	starting sync.WaitGroup // Starts under way; added to under mu while not closed
+	starting sync.WaitGroup // Starts in progress; added to under mu while not closed
 	children map[*Child]struct{}
 }
 
 // options are for tests.
 type options struct {
 	noReaper      bool
-	reaperStarted func(pid int) // called for each reaper, from any goroutine
+	reaperStarted func(pid int) // called for each reaper, on any goroutine
 }
 
-// New returns a Launcher, its reaper started. It fails where the reaper does not
-// come up, which mostly means that main does not begin as the package comment
-// asks. Descriptors that the worker inherited are marked close-on-exec, so that
-// no child gets them.
+// New returns a Launcher and starts its reaper. It fails if the reaper does not start, usually because
+// main does not start as the package comment requires. Descriptors that the worker inherited are
+// marked close-on-exec, so that no child inherits them.
 func New(log *slog.Logger) (*Launcher, error) { return newLauncher(log, options{}) }
 
 func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	if IsReaper() {
-		// Without this a main that forgot the reaper would start itself for ever.
+		// Without this check, a main that forgot the reaper would start itself forever.
 		return nil, errors.New("this process was started as a reaper but main does not call launch.RunReaper first; add the call")
 	}
 	var random [8]byte
@@ -77,8 +76,8 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	return l, nil
 }
 
-// keepDescriptors marks every descriptor above 2 close-on-exec. Go opens its own
-// that way; this is for those that came from whoever started the worker.
+// keepDescriptors marks every descriptor above 2 close-on-exec. Go opens its own descriptors that way;
+// this handles those inherited from the parent process.
 func keepDescriptors() {
 	names, err := readNames("/dev/fd")
 	if err != nil {
@@ -100,9 +99,8 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// Start starts the process of a stdio server and returns it running. Who starts
-// a child calls [Child.Stop] in the end, also where the child ended by itself.
-// The error is a *schema.Error of kind server-failed.
+// Start starts the process of a stdio server. The caller must call [Child.Stop] in the end, even if
+// the child ended by itself. The error is a *schema.Error of kind server-failed.
 func (l *Launcher) Start(spec Spec) (*Child, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -169,23 +167,22 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 	return c, nil
 }
 
-// Remember gives the reaper a note: one line of less than 4000 bytes, without
-// secrets, that is to outlive this process however it ends. [RunReaper] says what
-// becomes of it.
+// Remember passes a note to the reaper: one line of less than 4000 bytes, without secrets, which
+// survives this process however it ends. See [RunReaper].
 func (l *Launcher) Remember(note string) {
 	if l.reaper != nil && len(note) < 4000 && !strings.ContainsRune(note, '\n') {
 		l.reaper.note(note)
 	}
 }
 
-// Forget takes a note back that was given to [Launcher.Remember].
+// Forget removes a note of [Launcher.Remember].
 func (l *Launcher) Forget(note string) {
 	if l.reaper != nil {
 		l.reaper.forget(note)
 	}
 }
 
-// forget is the last thing that a child's owner does.
+// forget is the last step of a child's owner.
 func (l *Launcher) forget(c *Child) {
 	l.budget.giveBack(c.borrowed)
 	l.mu.Lock()
@@ -193,9 +190,8 @@ func (l *Launcher) forget(c *Child) {
 	l.mu.Unlock()
 }
 
-// Close refuses further starts, stops the children that are left, side by side
-// with a short grace, and ends the reaper after the last of them is gone. It may
-// be called more than once, then from one goroutine at a time.
+// Close refuses further starts, stops the remaining children in parallel with a short grace, and then
+// ends the reaper. It may be called more than once, but not concurrently.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
 	l.closed = true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pipes are the three pipes of one child: our ends and its ends.
+// pipes are the three pipes of one child, both ends of each.
 type pipes struct {
 	stdin, stdout, stderr *os.File
 	child                 [3]*os.File
@@ -27,7 +27,7 @@ func openPipes() (pipes, error) {
 	return p, err
 }
 
-// A nil *os.File refuses to close and does nothing else, so half-made sets are fine here.
+// Close of a nil *os.File only returns an error, so a partly filled set is fine here.
 
 func (p *pipes) closeChild() {
 	for _, f := range p.child {
@@ -41,10 +41,10 @@ func (p *pipes) closeOurs() {
 	p.stderr.Close()
 }
 
-// pipeBudget shares out large pipe buffers, with which a child and a session
-// wait for each other less often. The system limits what the pipes of one user
-// hold, by default to 64 MiB; beyond it every new pipe of that user shrinks to
-// 8 KiB. So only half of that is taken, and many children get smaller pipes.
+// pipeBudget distributes large pipe buffers, with which a child and a session block less often. The
+// system limits the total of the pipes of one user, by default to 64 MiB; beyond that every new pipe
+// of the user has only 8 KiB. So the budget is half of that, and with many children the buffers are
+// smaller.
 type pipeBudget struct {
 	used atomic.Int64
 }
@@ -52,12 +52,12 @@ type pipeBudget struct {
 const (
 	pipeLarge  = 1 << 20
 	pipeMiddle = 256 << 10
-	budgetSoft = 16 << 20 // large pipes up to here
-	budgetHard = 32 << 20 // middle ones up to here, then none
+	budgetSoft = 16 << 20 // large pipes up to this total
+	budgetHard = 32 << 20 // medium pipes up to this total, then none
 )
 
-// enlarge makes the pipe larger where the budget and the system allow, and
-// returns what it took from the budget.
+// enlarge enlarges the pipe if the budget and the system allow, and returns the bytes taken from the
+// budget.
 func (b *pipeBudget) enlarge(f *os.File) int64 {
 	size := int64(pipeLarge)
 	switch used := b.used.Load(); {
@@ -76,12 +76,12 @@ func (b *pipeBudget) enlarge(f *os.File) int64 {
 
 func (b *pipeBudget) giveBack(n int64) { b.used.Add(-n) }
 
-// drainTime bounds how long Stop waits for a reader.
+// drainTime limits the time for which Stop waits for a reader.
 const drainTime = 250 * time.Millisecond
 
-// letDrain returns when nothing is left to read in the pipe, or after drainTime:
-// the last answers of a server that ended in good order are worth that. A pipe
-// tells how full it is but not when it becomes empty, so it is asked.
+// letDrain returns when the pipe is empty, or after drainTime, so that the last responses of a server
+// that ended cleanly are not lost. A pipe reports its fill level but sends no event when it becomes
+// empty, so letDrain polls.
 func letDrain(f *os.File) {
 	pause := time.Millisecond
 	for deadline := time.Now().Add(drainTime); unread(f) > 0 && time.Now().Before(deadline); pause *= 2 {

@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// macOS has process groups and kqueue, but no /proc: what leaves its group is
-// not found there.
+// macOS has process groups and kqueue but no /proc, so a process that leaves its group is not found.
 
-// process is a started process whose end can be waited for without reaping it.
+// process is a started process. Waiting for its end does not reap it.
 type process struct{ *os.Process }
 
 // startProcess is [os.StartProcess].
@@ -22,12 +21,12 @@ func startProcess(path string, argv []string, attr *os.ProcAttr) (*process, erro
 	return &process{p}, nil
 }
 
-// awaitExit returns when the process has ended. It leaves it to be reaped by
-// Wait, which then does not block. It costs a thread.
+// awaitExit returns when the process has ended. It does not reap it; Wait does, without blocking. It
+// blocks a thread.
 func (p *process) awaitExit() {
 	queue, err := unix.Kqueue()
 	if err != nil {
-		return // Wait blocks instead; only the order of cleaning up suffers
+		return // Wait blocks instead; only the order of the cleanup changes
 	}
 	defer unix.Close(queue)
 	var change [1]unix.Kevent_t
@@ -35,16 +34,16 @@ func (p *process) awaitExit() {
 	change[0].Fflags = unix.NOTE_EXIT
 	var event [1]unix.Kevent_t
 	for {
-		// ESRCH: it has ended before we asked.
+		// ESRCH: it ended before this call.
 		if _, err := unix.Kevent(queue, change[:], event[:], nil); err != unix.EINTR {
 			return
 		}
 	}
 }
 
-func setPipeSize(*os.File, int) bool { return false } // pipes grow by themselves
+func setPipeSize(*os.File, int) bool { return false } // pipes grow automatically
 
-// unread returns how many bytes wait in a pipe.
+// unread returns the number of bytes in a pipe.
 func unread(f *os.File) int {
 	const fionread = 0x4004667f
 	n := 0
@@ -54,15 +53,15 @@ func unread(f *os.File) int {
 	return n
 }
 
-// ownProgram is the path by which this program can be started again.
+// ownProgram returns the path of this program.
 func ownProgram() (string, error) { return os.Executable() }
 
-// identity names a process for good; there is no way to here.
+// identity would identify a process permanently; macOS has no way to do that.
 type identity struct{}
 
 func treeOf(int) []identity { return nil }
 
 func killTree([]identity) {}
 
-// eradicate finds nothing here.
+// eradicate does nothing on macOS.
 func eradicate(match func(cookie []byte) bool, limit time.Duration) {}

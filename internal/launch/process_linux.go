@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a started process whose end can be waited for without a thread and
-// without reaping it.
+// process is a started process. Waiting for its end needs no thread and does not reap it.
 type process struct {
 	*os.Process
-	pidfd *os.File // nil where the kernel has none
+	pidfd *os.File // nil if the kernel does not support pidfd
 }
 
-// startProcess is [os.StartProcess] with a file that becomes readable when the
-// process ends. attr.Sys must be set.
+// startProcess is [os.StartProcess] with a file that becomes readable when the process ends. attr.Sys
+// must be set.
 func startProcess(path string, argv []string, attr *os.ProcAttr) (*process, error) {
 	pidfd := -1
 	attr.Sys.PidFD = &pidfd
@@ -26,15 +25,15 @@ func startProcess(path string, argv []string, attr *os.ProcAttr) (*process, erro
 	}
 	proc := &process{Process: p}
 	if pidfd >= 0 {
-		// Only a non-blocking descriptor is given to the runtime's poller.
+		// The runtime's poller accepts only non-blocking descriptors.
 		_ = syscall.SetNonblock(pidfd, true)
 		proc.pidfd = os.NewFile(uintptr(pidfd), "pidfd")
 	}
 	return proc, nil
 }
 
-// awaitExit returns when the process has ended. It leaves it to be reaped by
-// Wait, which then does not block. It is called once.
+// awaitExit returns when the process has ended. It does not reap it; Wait does, without blocking. Call
+// it once.
 func (p *process) awaitExit() {
 	if p.pidfd != nil {
 		defer p.pidfd.Close()
@@ -44,11 +43,11 @@ func (p *process) awaitExit() {
 			}
 		}
 	}
-	p.ended(0) // costs a thread for as long as the process lives
+	p.ended(0) // blocks a thread while the process lives
 }
 
-// ended says whether the process has ended. An error can only mean that there is
-// nothing left to wait for.
+// ended reports whether the process has ended. An error can only mean that there is nothing to wait
+// for.
 func (p *process) ended(flags int) bool {
 	for {
 		var info unix.Siginfo
@@ -59,7 +58,7 @@ func (p *process) ended(flags int) bool {
 	}
 }
 
-// setPipeSize sets the size of a pipe's buffer and says whether that worked.
+// setPipeSize sets the size of a pipe's buffer and reports whether that worked.
 func setPipeSize(f *os.File, size int) bool {
 	ok := false
 	control(f, func(fd int) {
@@ -69,7 +68,7 @@ func setPipeSize(f *os.File, size int) bool {
 	return ok
 }
 
-// unread returns how many bytes wait in a pipe.
+// unread returns the number of bytes in a pipe.
 func unread(f *os.File) int {
 	n := 0
 	control(f, func(fd int) {
@@ -78,14 +77,12 @@ func unread(f *os.File) int {
 	return n
 }
 
-// control calls do with the descriptor of f, which it leaves non-blocking. It
-// does nothing when f is closed.
+// control calls do with the descriptor of f, which stays non-blocking. It does nothing if f is closed.
 func control(f *os.File, do func(fd int)) {
 	if conn, err := f.SyscallConn(); err == nil {
 		_ = conn.Control(func(fd uintptr) { do(int(fd)) })
 	}
 }
 
-// ownProgram is the path by which this very program can be started again, also
-// after its file was replaced.
+// ownProgram returns a path of this program that stays valid after its file was replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }

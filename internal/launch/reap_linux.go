@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity names a process for good: a pid can be used again, a pid with its
-// start time cannot.
+// identity identifies a process permanently: a pid can be reused, a pid with its start time cannot.
 type identity struct {
 	pid   int
 	start uint64 // in clock ticks since boot
 }
 
-// treeOf returns the descendants of a process. A reaper of another launcher, and
-// what it started, is left out: it has its own work to do when its worker dies.
+// treeOf returns the descendants of a process. It skips reapers of other launchers and their
+// descendants, which must do their own work when their worker dies.
 func treeOf(pid int) []identity {
 	var tree []identity
 	todo := []int{pid}
@@ -36,7 +35,7 @@ func treeOf(pid int) []identity {
 	return tree
 }
 
-// childrenOf asks each thread, for a child belongs to the thread that made it.
+// childrenOf reads the children of each thread, because a child belongs to the thread that created it.
 func childrenOf(pid int) []int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := readNames(dir)
@@ -55,11 +54,11 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// startOf returns the start time of a process, 0 when it is gone.
+// startOf returns the start time of a process, or 0 if it has ended.
 func startOf(pid int) uint64 { return parseStart(readProc(pid, "stat", nil)) }
 
-// parseStart finds the start time, field 22, in the text of /proc/PID/stat. The
-// name of the program, field 2, may hold blanks and parentheses.
+// parseStart returns the start time, field 22 of /proc/PID/stat. The program name, field 2, may contain
+// spaces and parentheses.
 func parseStart(stat []byte) uint64 {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -82,8 +81,8 @@ func killTree(tree []identity) {
 	}
 }
 
-// killIf kills the process that has the pid, provided that still holds once the
-// process is held by a descriptor, so that no other can take its place.
+// killIf kills the process with the pid if still returns true after a descriptor holds the process, so
+// that the pid cannot be reused in between.
 func killIf(pid int, still func() bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ENOSYS || err == unix.EPERM {
@@ -101,8 +100,8 @@ func killIf(pid int, still func() bool) {
 	}
 }
 
-// eradicate kills every process whose cookie matches until two looks in a row
-// find none, for one look can miss what is being forked. It gives up after limit.
+// eradicate kills every process whose cookie matches until two scans in a row find none, because one
+// scan can miss a process that is being forked. It gives up after limit.
 func eradicate(match func(cookie []byte) bool, limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	var buf []byte
@@ -114,13 +113,13 @@ func eradicate(match func(cookie []byte) bool, limit time.Duration) {
 				return
 			}
 			clean = -1
-			time.Sleep(2 * time.Millisecond) // they need a moment to die
+			time.Sleep(2 * time.Millisecond) // wait for the killed processes to die
 		}
 	}
 }
 
-// reap looks at every process once. A process that is dead but not reaped has no
-// environment and does not count.
+// reap scans every process once. A dead process that was not reaped has no environment and does not
+// count.
 func reap(match func(cookie []byte) bool, buf []byte) (found bool, _ []byte) {
 	names, err := readNames("/proc")
 	if err != nil {
@@ -141,11 +140,11 @@ func reap(match func(cookie []byte) bool, buf []byte) (found bool, _ []byte) {
 	return found, buf
 }
 
-// maxProcFile bounds what is read of one file; an environment can be megabytes.
+// maxProcFile limits the size read from one file, in bytes; an environment can have megabytes.
 const maxProcFile = 8 << 20
 
-// readProc reads a file of a process into buf, and returns what it could read.
-// There is no more to do about a process that is gone or not ours.
+// readProc reads a file of a process into buf and returns what it could read. A process that has ended
+// or belongs to another user has nothing to read.
 func readProc(pid int, file string, buf []byte) []byte {
 	buf = buf[:0]
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	reaperReady   = 10 * time.Second // for a reaper to come up, on a machine that is busy starting
-	reaperTell    = time.Second      // for a reaper to take a line; one that does not is stuck
+	reaperReady   = 10 * time.Second // start time of a reaper on a busy machine
+	reaperTell    = time.Second      // time for a reaper to read a line before it counts as stuck
 	reaperClose   = sweepLimit + 5*time.Second
-	reaperSettled = 10 * time.Second // a reaper that lived less makes its successor wait
+	reaperSettled = 10 * time.Second // a reaper that lived for less delays its replacement
 	reaperPause   = 100 * time.Millisecond
 	reaperLongest = 5 * time.Second
 )
 
-// reaper is the worker's end of the reaper process: it starts it, tells it which
-// groups there are, and starts another one when it dies.
+// reaper is the worker's side of the reaper process. It starts the process, sends it the process
+// groups, and replaces it when it dies.
 //
-// The reaper reads from a pipe of which only this process holds the other end.
-// When that pipe ends the worker is gone, and the reaper does its work.
+// The reaper reads from a pipe whose other end only this process holds. When the pipe ends, the worker
+// has ended, and the reaper kills the groups.
 type reaper struct {
 	log     *slog.Logger
 	cookie  string
 	started func(pid int) // may be nil
 
 	quit chan struct{} // closed by close
-	done chan struct{} // closed when the last reaper was reaped
+	done chan struct{} // closed when the last reaper process was reaped
 
 	mu     sync.Mutex
 	closed bool
-	proc   *process // the live reaper; nil while there is none
-	pipe   *os.File // to it
+	proc   *process // the live reaper process, or nil
+	pipe   *os.File // to the reaper process
 	groups map[int]struct{}
 	notes  []string
 }
@@ -57,7 +57,7 @@ func startReaper(log *slog.Logger, cookie string, started func(pid int)) (*reape
 	return g, nil
 }
 
-// add has the group killed when the worker dies.
+// add registers a group to be killed when the worker dies.
 func (g *reaper) add(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +65,7 @@ func (g *reaper) add(pgid int) {
 	g.tell(addLine(pgid))
 }
 
-// remove takes the group back, before its id can mean another group.
+// remove unregisters the group, before its id can be reused.
 func (g *reaper) remove(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +73,7 @@ func (g *reaper) remove(pgid int) {
 	g.tell(removeLine(pgid))
 }
 
-// note has the note handed to what RunReaper was given.
+// note registers a note for RunReaper.
 func (g *reaper) note(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +81,7 @@ func (g *reaper) note(text string) {
 	g.tell(noteLine(text))
 }
 
-// forget takes a note back.
+// forget removes a note.
 func (g *reaper) forget(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,9 +91,9 @@ func (g *reaper) forget(text string) {
 	}
 }
 
-// tell writes to the live reaper, if there is one; the next one is told all. A
-// reaper that cannot be told is killed, for keep to replace: its pipe must not be
-// closed while it lives, or it would take the worker for dead. mu is held.
+// tell writes to the live reaper, if there is one; a new one receives everything. If the write fails,
+// tell kills the reaper, and keep replaces it: closing the pipe of a live reaper would make it think
+// that the worker died. mu is held.
 func (g *reaper) tell(lines string) {
 	if g.pipe == nil {
 		return
@@ -105,7 +105,7 @@ func (g *reaper) tell(lines string) {
 	}
 }
 
-// keep waits for the reaper and replaces it until close.
+// keep waits for the reaper process and replaces it until close is called.
 func (g *reaper) keep(proc *process) {
 	defer close(g.done)
 	pause := time.Duration(0)
@@ -131,8 +131,8 @@ func (g *reaper) keep(proc *process) {
 	}
 }
 
-// replace starts a reaper, trying until that works or close is called; then it
-// returns nil. It waits for pause before each try and lengthens it.
+// replace starts a reaper process. It retries until that works, or returns nil when close is called. It
+// waits for pause before each try and increases it.
 func (g *reaper) replace(pause *time.Duration) *process {
 	for {
 		select {
@@ -149,7 +149,7 @@ func (g *reaper) replace(pause *time.Duration) *process {
 	}
 }
 
-// spawn starts a reaper process, waits until it listens, and tells it all.
+// spawn starts a reaper process, waits until it listens, and sends it everything.
 func (g *reaper) spawn() (*process, error) {
 	program, err := ownProgram()
 	if err != nil {
@@ -172,14 +172,14 @@ func (g *reaper) spawn() (*process, error) {
 		output.Close()
 		return nil, err
 	}
-	// It gets nothing of the worker's: no terminal or standard stream that a shell
-	// waits for, no directory that could be unmounted, no secret.
+	// It inherits nothing of the worker: no terminal or standard stream that a shell waits for, no
+	// directory that might be unmounted, no secret.
 	proc, err := startProcess(program, []string{"callyard-reaper"}, &os.ProcAttr{
 		Dir: "/",
 		Env: []string{
 			reaperVariable + "=1",
-			"GOMAXPROCS=1",             // it mostly sleeps; more would only cost memory
-			"GORACE=atexit_sleep_ms=0", // built with the race detector it would dawdle at its end
+			"GOMAXPROCS=1",             // it mostly sleeps; more would only use memory
+			"GORACE=atexit_sleep_ms=0", // with the race detector it would otherwise wait at exit
 		},
 		Files: []*os.File{input, output, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
@@ -202,7 +202,7 @@ func (g *reaper) spawn() (*process, error) {
 		return nil, err
 	}
 	g.proc, g.pipe = proc, pipe
-	if g.closed { // close came in between and had no pipe to close
+	if g.closed { // close was called before there was a pipe to close
 		pipe.Close()
 		return proc, nil
 	}
@@ -218,7 +218,7 @@ func (g *reaper) spawn() (*process, error) {
 	return proc, nil
 }
 
-// greet waits until the reaper says that it is one, and tells it the cookie.
+// greet waits for the ready word of the reaper and sends it the cookie.
 func greet(ready, pipe *os.File, cookie string) error {
 	_ = ready.SetReadDeadline(time.Now().Add(reaperReady))
 	var word [len(readyWord)]byte
@@ -232,8 +232,8 @@ func greet(ready, pipe *os.File, cookie string) error {
 	return err
 }
 
-// close ends the reaper by ending its pipe, which makes it look for what is left
-// of the children once more, and waits for it.
+// close ends the reaper by closing its pipe, which makes it search for remaining children once more,
+// and waits for it.
 func (g *reaper) close() error {
 	g.mu.Lock()
 	if !g.closed {

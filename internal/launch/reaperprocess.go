@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// The reaper's input is lines: "=COOKIE" once, then "+PGID" and "-PGID", "!NOTE" and
-// "~NOTE". Its only output is the ready word, once.
+// The input of the reaper is lines: "=COOKIE" once, then "+PGID", "-PGID", "!NOTE" and "~NOTE". Its only
+// output is the ready word, once.
 const readyWord = "reaper\n"
 
 func cookieLine(cookie string) string { return "=" + cookie + "\n" }
@@ -22,20 +22,18 @@ func removeLine(pgid int) string      { return "-" + strconv.Itoa(pgid) + "\n" }
 func noteLine(text string) string     { return "!" + text + "\n" }
 func unnoteLine(text string) string   { return "~" + text + "\n" }
 
-// IsReaper says whether this process was started to be a reaper. A main asks
-// before anything else.
+// IsReaper reports whether this process was started as a reaper. A main must call it first.
 func IsReaper() bool { return os.Getenv(reaperVariable) == "1" }
 
-// RunReaper is all that a reaper does: it notes the process groups of the children
-// until the worker is gone, then kills them, their descendants and whatever
-// carries the worker's cookie. After that it calls each of last, one after the other,
-// with every note that was given to [Launcher.Remember]; by then the worker is gone or has closed
-// its Launcher. It returns the exit code of the process.
+// RunReaper is the whole program of a reaper. It records the process groups of the children until the
+// worker has ended, then kills them, their descendants and every process with the worker's cookie.
+// After that it calls each function of last in order, once for every note of [Launcher.Remember]; by
+// then the worker has ended or closed its Launcher. It returns the exit code of the process.
 func RunReaper(last ...func(note string)) int {
-	// It must outlive every way in which a worker is asked to end.
+	// It must survive every signal that asks a worker to end.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-	debug.FreeOSMemory() // it will wait for days
+	debug.FreeOSMemory() // it waits for days
 	if _, err := os.Stdout.WriteString(readyWord); err != nil {
 		return 1
 	}
@@ -55,15 +53,15 @@ func RunReaper(last ...func(note string)) int {
 	return 0
 }
 
-// watchlist is what a reaper knows.
+// watchlist is the state of a reaper.
 type watchlist struct {
 	cookie string
 	groups map[int]struct{}
 	notes  []string
 }
 
-// read takes lines until the end of the input. A line that it does not
-// understand is passed over: the rest is worth no less.
+// read processes lines until the end of the input. It ignores an unknown line, because the others still
+// count.
 func (w *watchlist) read(r io.Reader) error {
 	lines := bufio.NewReaderSize(r, 4<<10)
 	tooLong := false
@@ -77,7 +75,7 @@ func (w *watchlist) read(r io.Reader) error {
 			tooLong = false
 		case errors.Is(err, bufio.ErrBufferFull):
 			tooLong = true
-		case errors.Is(err, io.EOF): // half a line is no line
+		case errors.Is(err, io.EOF): // an incomplete line does not count
 			return nil
 		default:
 			return err
@@ -116,7 +114,7 @@ func (w *watchlist) apply(line string) {
 	}
 }
 
-// kill ends everything. The family trees are read first, while they stand.
+// kill ends everything. It reads the process trees first, while they are complete.
 func (w *watchlist) kill() {
 	var tree []identity
 	for pgid := range w.groups {

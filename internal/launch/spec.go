@@ -12,51 +12,49 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TypeWebSocket is the type of a server that is dialed by WebSocket.
+// TypeWebSocket is the type of a server that the worker dials by WebSocket.
 const TypeWebSocket = "websocket"
 
-// Spec says how one server is reached.
+// Spec describes how to reach one server.
 type Spec struct {
 	ID   schema.ServerID // server id, for logs and messages
-	Type string          // "stdio", "http" (streamable HTTP), "sse" (legacy), [TypeWebSocket], else only a name
+	Type string          // "stdio", "http" (streamable HTTP), "sse" (legacy) or [TypeWebSocket]; others are only names
 
-	// Of a stdio server. Command is a name that is looked up in PATH (that of Env
-	// where it has one, else the worker's) or a path; a relative path counts from
-	// Dir. Env is added to the few variables that every child gets. Dir is where
-	// it runs, the worker's directory when empty.
+	// For a stdio server. Command is a path or a name that is looked up in PATH (of Env if it sets
+	// PATH, otherwise of the worker). A relative path is relative to Dir. Env is added to the few
+	// variables of every child. Dir is the working directory; if empty, it is that of the worker.
 	Command string
 	Args    []string
 	Env     map[string]string
 	Dir     string
 
-	// Files become the descriptors 3 and up of the child. They stay open here, and
-	// are the caller's to close. User, where it is not 0, is the user and group that
-	// the child runs as instead of ours, with no other group.
+	// Files become descriptors 3 and up of the child. The caller must close them. User, if not 0, is
+	// the user and group id of the child, with no other groups.
 	Files []*os.File
 	User  uint32
 
-	// Of an http, sse or websocket server.
+	// For an http, sse or websocket server.
 	URL     string
-	URLKey  string // the setting that URL is from, as messages name it; "" is url
+	URLKey  string // the setting that holds URL, for messages; "" means url
 	Headers map[string]string
-	Auth    Authorizer // gives the credential of each request; nil: only Headers have one
+	Auth    Authorizer // adds the credential of each request; if nil, only Headers do
 }
 
-// Environment variables with a meaning of their own here.
+// Environment variables with a special meaning in this package.
 const (
-	reaperVariable = "CALLYARD_REAPER" // "1" makes a process a reaper, see IsReaper
-	cookieVariable = "CALLYARD_COOKIE" // marks a child and what it starts
+	reaperVariable = "CALLYARD_REAPER" // "1" makes a process a reaper; see IsReaper
+	cookieVariable = "CALLYARD_COOKIE" // marks a child and its descendants
 )
 
-// passedOn are the variables of the worker that a child gets as well: what
-// programs need to find their files and to speak the right language.
+// passedOn are the worker's variables that a child also gets: programs need them to find files and
+// to choose a language.
 var passedOn = [...]string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "USER"}
 
-// defaultPath is searched where neither the spec nor the worker has a PATH.
+// defaultPath is used if neither the spec nor the worker sets PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// environment returns the whole environment of a child. The cookie comes first,
-// where a search finds it early.
+// environment returns the whole environment of a child. The cookie comes first, so that a search finds
+// it early.
 func environment(spec Spec, cookie string) []string {
 	env := make([]string, 0, 1+len(passedOn)+len(spec.Env))
 	env = append(env, cookieVariable+"="+cookie)
@@ -76,10 +74,9 @@ func environment(spec Spec, cookie string) []string {
 	return env
 }
 
-// Check finds what keeps the process of a stdio server from being started, without
-// starting it: a program, interpreter or folder that is not there, a file that may not
-// be executed. nil means that nothing is known to be wrong. The error is a *schema.Error
-// of kind server-failed.
+// Check returns the reason why the process of a stdio server cannot start, without starting it: a
+// missing program, interpreter or folder, or a file that is not executable. nil means that no reason
+// is known. The error is a *schema.Error of kind server-failed.
 func (spec Spec) Check() error {
 	if err := spec.check(); err != nil {
 		return err
@@ -101,7 +98,7 @@ func (spec Spec) Check() error {
 	return nil
 }
 
-// check finds what can be known to be wrong before a process is started.
+// check returns the faults that can be found without starting a process.
 func (spec Spec) check() *schema.Error {
 	if spec.Type != "stdio" {
 		return Failed("Server %q is of type %q and has no process; only stdio servers have one.", spec.ID, spec.Type)
@@ -143,8 +140,7 @@ func (spec Spec) find() (string, *schema.Error) {
 		path = defaultPath
 	}
 	for _, dir := range filepath.SplitList(path) {
-		// An empty or relative entry would make the result depend on where the
-		// worker happens to stand.
+		// An empty or relative entry would make the result depend on the worker's directory.
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -156,8 +152,7 @@ func (spec Spec) find() (string, *schema.Error) {
 	return "", Failed("The server %q could not be started: the command %q is not in PATH; install it, set \"command\" to its absolute path, or set PATH in its \"env\".", spec.ID, spec.Command)
 }
 
-// startFault turns what the kernel said about starting the command at path into
-// a sentence with a fix.
+// startFault turns the kernel's error for starting the command at path into a sentence with a fix.
 func (spec Spec) startFault(path string, err error) *schema.Error {
 	file := path
 	if !filepath.IsAbs(file) && spec.Dir != "" {

@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	tailSize    = 8 << 10 // what StderrTail shows at most, before unprintable bytes are spelled out
-	longestLine = 2 << 10 // of a line no more is looked at for the log
-	loggedLine  = 512     // and no more is logged
-	lineRate    = 50      // lines logged for each second
+	tailSize    = 8 << 10 // maximum that StderrTail shows, before unprintable bytes are escaped
+	longestLine = 2 << 10 // maximum of a line that is processed for the log
+	loggedLine  = 512     // maximum of a line that is logged
+	lineRate    = 50      // logged lines per second
 )
 
-// tail reads a child's stderr, keeps the end of it and logs its lines at debug
-// level.
+// tail reads a child's stderr, keeps its end and logs its lines at debug level.
 type tail struct {
 	log      *slog.Logger
 	redactor redactor
-	keep     int // bytes kept: the tail and one configured value that it may begin within
+	keep     int // kept bytes: the tail and one configured value that may be cut at its start
 
 	mu   sync.Mutex
 	buf  []byte
-	lost bool // something came before buf
+	lost bool // bytes before buf were dropped
 }
 
 func newTail(log *slog.Logger, env map[string]string) *tail {
@@ -56,14 +55,14 @@ func (t *tail) add(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
-	// Moving bytes only when twice too many are there moves each of them once.
+	// Moving bytes only when the buffer is twice too long moves each byte once.
 	if len(t.buf) > 2*t.keep {
 		t.buf = t.buf[:copy(t.buf, t.buf[len(t.buf)-t.keep:])]
 		t.lost = true
 	}
 }
 
-// String returns the tail as people may see it.
+// String returns the tail in the form for people.
 func (t *tail) String() string {
 	t.mu.Lock()
 	raw := bytes.Clone(t.buf)
@@ -73,7 +72,7 @@ func (t *tail) String() string {
 		raw, lost = raw[len(raw)-t.keep:], true
 	}
 	text := t.redactor.redact(string(raw))
-	if lost { // it may begin with the rest of a value
+	if lost { // it may start with the end of a value
 		text = text[min(len(text), t.redactor.longest):]
 	}
 	if len(text) > tailSize {
@@ -85,7 +84,7 @@ func (t *tail) String() string {
 	return clean(text)
 }
 
-// lineLog logs lines, no more than its quota allows.
+// lineLog logs lines within its quota.
 type lineLog struct {
 	log      *slog.Logger
 	redactor redactor
@@ -123,7 +122,7 @@ func (l *lineLog) flush() {
 		return
 	}
 	text := l.redactor.redact(string(line))
-	if cut { // it may end with the beginning of a value
+	if cut { // it may end with the start of a value
 		text = text[:max(0, len(text)-l.redactor.longest)]
 	}
 	if len(text) > loggedLine {
@@ -139,16 +138,16 @@ func (l *lineLog) end() {
 	}
 }
 
-// perSecond is a quota for each second.
+// perSecond is a quota per second.
 type perSecond struct {
 	limit   int
 	second  int64
 	used    int
-	dropped int // since a second began in which something was dropped
+	dropped int // since the start of a second in which something was dropped
 }
 
-// take says whether one more is allowed now, and how many were dropped before
-// this second began, which is told once.
+// take reports whether one more is allowed now, and once per second the number dropped before that
+// second.
 func (p *perSecond) take(now time.Time) (allowed bool, dropped int) {
 	if s := now.Unix(); s != p.second {
 		dropped = p.dropped

@@ -6,23 +6,22 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of what a server writes to stderr and logs its lines at
-// debug level, for servers whose stderr does not come through a pipe. Write is
-// for one goroutine, String for any.
+// Tail keeps the end of a server's stderr and logs its lines at debug level, for servers whose stderr is
+// not a pipe. Write must not be called concurrently; String may.
 type Tail struct {
 	tail  *tail
 	lines lineLog
 	end   sync.Once
 }
 
-// NewTail returns an empty Tail. Values of env, which may be secrets, are shown
-// as the names of their variables.
+// NewTail returns an empty Tail. Values of env, which may be secret, are shown as the names of their
+// variables.
 func NewTail(log *slog.Logger, env map[string]string) *Tail {
 	t := newTail(log, env)
 	return &Tail{tail: t, lines: lineLog{log: log, redactor: t.redactor, quota: perSecond{limit: lineRate}}}
 }
 
-// Write takes what the server wrote. It does not fail.
+// Write adds output of the server. It does not fail.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.tail.add(p)
 	if t.lines.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -31,8 +30,8 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End logs what is left of the last line; nothing is written after it.
+// End logs the rest of the last line. Do not call Write after it.
 func (t *Tail) End() { t.end.Do(t.lines.end) }
 
-// String returns the end of it as [Child.StderrTail] does.
+// String returns the end of the output, like [Child.StderrTail].
 func (t *Tail) String() string { return t.tail.String() }

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	lastOutput = 2 * time.Second        // for a reader to take the last of the output of a container that ended
-	lastWords  = 250 * time.Millisecond // the same for one that was killed
-	oomWait    = 2 * time.Second        // for the engine to say that it was the memory; it may be late on a busy machine
+	lastOutput = 2 * time.Second        // time for a reader to take the last output of a container that ended
+	lastWords  = 250 * time.Millisecond // the same for a killed container
+	oomWait    = 2 * time.Second        // time for the engine to report an out-of-memory kill; it may be late on a busy machine
 	removeTry  = 3
 	killedCode = 137
 )
 
-// Container is one running sandbox. It has the pipes and the methods of
-// [launch.Child], which are safe for concurrent use.
+// Container is one running sandbox. It has the pipes and methods of [launch.Child], which are safe for
+// concurrent use.
 type Container struct {
-	// Stdin and Stdout are our ends of the container's pipes. Stop closes both.
+	// Stdin and Stdout are the worker's ends of the container's pipes. Stop closes both.
 	Stdin  io.WriteCloser
 	Stdout *os.File
 
 	engine  *Engine
 	spec    *Spec
-	way     *exit // nil where it has none
-	counted bool  // it has a place of the engine's total
+	way     *exit // nil if it has no egress
+	counted bool  // it occupies a place of the engine's total
 	name    string
 	id      string
 	conn    net.Conn
@@ -47,10 +47,10 @@ type Container struct {
 	err     error // set before done is closed
 	oom     chan struct{}
 	oomOne  sync.Once
-	taken   atomic.Pointer[string] // the principal that it was handed to
+	taken   atomic.Pointer[string] // the principal that received it
 
 	mu    sync.Mutex
-	why   string // it is being killed
+	why   string // the reason why it is being killed
 	cause Cause
 	doomC chan struct{}
 	timer *time.Timer
@@ -59,14 +59,14 @@ type Container struct {
 // ID returns the engine's id of the container.
 func (c *Container) ID() string { return c.id }
 
-// PID returns 0: the process is the engine's, and may be on another machine.
+// PID returns 0, because the process belongs to the engine and may be on another machine.
 func (c *Container) PID() int { return 0 }
 
 // Done returns a channel that is closed when the container was removed.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
-// Err says how the container ended, as in "exited with code 3" or "was killed at
-// its time limit of 30s". It is nil until Done is closed, and never after.
+// Err returns how the container ended, such as "exited with code 3" or "was killed at its time limit of
+// 30s". It is nil until Done is closed, and not nil after that.
 func (c *Container) Err() error {
 	select {
 	case <-c.done:
@@ -76,18 +76,18 @@ func (c *Container) Err() error {
 	}
 }
 
-// Cause is a word for why a container did not end by itself.
+// Cause is the reason why a container did not end by itself.
 type Cause string
 
-// Causes. A container that ended by itself, or was stopped, has none.
+// Causes. A container that ended by itself or was stopped has NoCause.
 const (
 	NoCause  Cause = ""
 	Deadline Cause = "deadline" // it was killed at its time limit
-	Memory   Cause = "memory"   // it used more than it may
-	Lost     Cause = "lost"     // its engine went away
+	Memory   Cause = "memory"   // it exceeded its memory limit
+	Lost     Cause = "lost"     // its engine disappeared
 )
 
-// Cause says in a word why the container ended; it is empty until Done is closed.
+// Cause returns why the container ended. It is empty until Done is closed.
 func (c *Container) Cause() Cause {
 	select {
 	case <-c.done:
@@ -99,13 +99,11 @@ func (c *Container) Cause() Cause {
 	return c.cause
 }
 
-// StderrTail returns the last 8 KiB that the server wrote to stderr, as
-// [launch.Child.StderrTail] does.
+// StderrTail returns the last 8 KiB of the server's stderr, like [launch.Child.StderrTail].
 func (c *Container) StderrTail() string { return c.tail.String() }
 
-// Stop closes stdin, waits for grace, kills the container, and returns when it was
-// removed. It closes Stdout. It may be called more than once and from several
-// goroutines.
+// Stop closes stdin, waits for grace, kills the container, and returns when it was removed. It closes
+// Stdout. It may be called more than once and concurrently.
 func (c *Container) Stop(grace time.Duration) {
 	c.Stdin.Close()
 	if grace > 0 {
@@ -121,8 +119,8 @@ func (c *Container) Stop(grace time.Duration) {
 	c.Stdout.Close()
 }
 
-// Limit has the container killed at that time, but no later than Spec.Time from
-// now. Whoever is handed a container calls it.
+// Limit sets the time at which the container is killed, at most Spec.Time from now. Call it when handing
+// the container to a caller.
 func (c *Container) Limit(at time.Time) {
 	left := max(min(time.Until(at), c.spec.Time), 0)
 	text := "was killed at its time limit, " + left.Round(time.Millisecond).String() + " after it was assigned"
@@ -132,7 +130,7 @@ func (c *Container) Limit(at time.Time) {
 	c.timer = time.AfterFunc(left, func() { c.killFor(Deadline, text) })
 }
 
-// kill has the container removed; its owner does it. The first reason counts.
+// kill makes the owner remove the container. The first reason counts.
 func (c *Container) kill(why string) { c.killFor(NoCause, why) }
 
 func (c *Container) killFor(cause Cause, why string) {
@@ -153,8 +151,8 @@ func (c *Container) reason() string {
 	return c.why
 }
 
-// claim hands the container to the principal. It fails for one that was used: no
-// second caller ever gets it.
+// claim assigns the container to the principal. It fails if the container was used, so that no second
+// caller ever gets it.
 func (c *Container) claim(principal string) error {
 	if !c.taken.CompareAndSwap(nil, &principal) {
 		return fmt.Errorf("the container %s was already assigned", c.name)
@@ -162,13 +160,13 @@ func (c *Container) claim(principal string) error {
 	return nil
 }
 
-// own is the one goroutine that waits for the container and removes it.
+// own is the only goroutine that waits for the container and removes it.
 func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), output io.Reader, pipe *os.File) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		// An error means that the connection or the reader is gone. Either way
-		// there is nobody to tell, and own sees to the end.
+		// An error means that the connection or the reader is gone. No one needs it, and own handles
+		// the end.
 		_, _ = stdcopy.StdCopy(pipe, c.tail, output)
 		pipe.Close()
 	}()
@@ -185,11 +183,11 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	timer := time.NewTimer(left)
 	select {
 	case <-drained:
-	case <-timer.C: // nobody reads, or the engine does not report the end
+	case <-timer.C: // nothing reads the output, or the engine does not report the end
 	}
 	timer.Stop()
 	c.conn.Close()
-	pipe.Close() // a write that nobody reads ends with it
+	pipe.Close() // this ends a blocked write
 	<-drained
 	c.tail.End()
 	c.err = err
@@ -206,7 +204,7 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	close(c.done)
 }
 
-// await returns how the container ended, once it is removed.
+// await returns how the container ended, after its removal.
 func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) error {
 	doom := c.doomC
 	var late <-chan time.Time
@@ -215,7 +213,7 @@ func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) er
 		case result := <-end.Result:
 			return c.how(result)
 		case err := <-end.Error:
-			// The engine cannot tell. It may be gone, or restarted.
+			// The engine cannot report the end. It may have stopped or restarted.
 			if removeErr := c.engine.remove(c.id); removeErr != nil {
 				c.engine.log.Error("a container may remain; it is removed when the engine responds again", "server", c.spec.Server, "container", c.name, "error", removeErr)
 			}
@@ -233,12 +231,12 @@ func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) er
 			defer timer.Stop()
 			late = timer.C
 		case <-late:
-			stopWaiting() // and end.Error says so
+			stopWaiting() // end.Error reports it
 		}
 	}
 }
 
-// how words the end.
+// how returns a sentence for the end of the container.
 func (c *Container) how(result container.WaitResponse) error {
 	if why := c.reason(); why != "" {
 		return errors.New(why)
@@ -269,8 +267,8 @@ func (c *Container) mark(cause Cause) {
 	c.cause = cause
 }
 
-// remove kills and removes a container. That it is gone already is what was
-// wanted. It does not depend on the life of the Engine.
+// remove kills and removes a container. A container that does not exist is not an error. It works also
+// after the Engine was closed.
 func (e *Engine) remove(idOrName string) error {
 	var err error
 	for try := range removeTry {
@@ -286,8 +284,8 @@ func (e *Engine) remove(idOrName string) error {
 	return err
 }
 
-// removeOne kills and removes a container, or leaves that to another removal that
-// is under way. It says whether the engine knew it.
+// removeOne kills and removes a container, or leaves that to another removal in progress. It reports
+// whether the engine knew the container.
 func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known bool, err error) {
 	_, err = cl.ContainerRemove(ctx, idOrName, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	switch {
@@ -299,7 +297,7 @@ func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known b
 	return true, err
 }
 
-// abandon removes a container that did not come to life.
+// abandon removes a container that did not start.
 func (e *Engine) abandon(name string) {
 	if err := e.remove(name); err != nil {
 		e.log.Warn("removing a container that did not start failed", "container", name, "error", err)

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Setting is one line of what a sandbox is, for people.
+// Setting is one property of a sandbox, for people.
 type Setting struct {
 	Key   string
 	Value string
-	// From says where it comes from: "default", "configured" or "allowed", the
-	// last for what is wider than the sandbox should be.
+	// From is the origin: "default", "configured" or "allowed". The last means that the setting makes
+	// the sandbox wider than the default.
 	From string
 }
 
-// Describe returns everything that holds for the sandbox, in a fixed order. It shows
-// names of environment variables but not their values, and no arguments.
+// Describe returns all properties of the sandbox in a fixed order. It shows names of environment
+// variables but no values, and no arguments.
 func (s *Spec) Describe() []Setting { return slices.Clone(s.settings) }
 
-// Widened says which of the settings make the sandbox wider than it should be.
+// Widened returns the settings that make the sandbox wider than the default.
 func (s *Spec) Widened() []string {
 	var out []string
 	for _, line := range s.settings {

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// dial is how an engine is reached. Whoever reaches an engine is root on its
-// host, so there is no way over a network without certificates.
+// dial is the address of an engine and how to connect to it. Access to an engine is root on its host, so
+// network connections require certificates.
 type dial struct {
 	Host  string `json:"host"`
 	Certs string `json:"certs,omitempty"`
@@ -83,26 +83,26 @@ func loadTLS(dir, name string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12}, nil
 }
 
-// note is what the reaper needs to remove the owner's containers; see [Sweep].
+// note returns the information with which the reaper removes the owner's containers; see [Sweep].
 func (d *dial) note(owner string) string {
 	text, err := json.Marshal(struct {
 		dial
 		Owner string `json:"owner"`
 	}{*d, owner})
 	if err != nil {
-		panic(err) // strings cannot fail to be JSON
+		panic(err) // strings always encode
 	}
 	return string(text)
 }
 
-// client returns a client that dials by dial.open, also where TLS is spoken, so that every
-// connection can be closed.
+// client returns a client that connects with dial.open, also for TLS, so that every connection can be
+// closed.
 func (d *dial) client() (*client.Client, error) {
 	return client.New(client.WithHost(d.Host), client.WithScheme("http"), client.WithDialContext(d.open), client.WithUserAgent("callyard"))
 }
 
-// held is put into the context of a dial whose connection is taken over, which
-// otherwise nothing could end while the engine hangs.
+// held is a context value of a dial whose connection is taken over. It can close the connection while the
+// engine hangs.
 type held struct {
 	mu     sync.Mutex
 	conn   net.Conn

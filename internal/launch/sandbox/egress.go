@@ -12,17 +12,17 @@ import (
 	"github.com/callyard/callyard/internal/launch/egress"
 )
 
-// DefaultForwarder is the image of the forwarder where [Options.Forwarder] names none.
+// DefaultForwarder is the image of the forwarder if [Options.Forwarder] is empty.
 const DefaultForwarder = "callyard/egress-forwarder:local"
 
-// What a forwarder may use: it carries bytes and decides nothing.
+// Limits of a forwarder. It copies bytes and makes no decisions.
 const (
 	forwarderMemory = 64 << 20
 	forwarderPIDs   = 64
 	forwarderReady  = 20 * time.Second
 )
 
-// egress reads the list of places that the sandbox may reach.
+// egress reads the list of allowed destinations.
 func (r *resolver) egress() egress.List {
 	c := r.config
 	if len(c.Egress) == 0 {
@@ -40,7 +40,7 @@ func (r *resolver) egress() egress.List {
 		}
 	}
 	for _, name := range c.Allow {
-		// Only looking a name up shows that its address is private.
+		// Whether an address is private is known only after resolving the name.
 		text, ok := strings.CutPrefix(name, "private:")
 		if ok && list.AllowPrivate(text) && !slices.Contains(r.widened, name) {
 			r.widened = append(r.widened, name)
@@ -56,13 +56,13 @@ func (r *resolver) egress() egress.List {
 	return list
 }
 
-// pinForwarder looks the forwarder's image up, for a Spec that needs one.
+// pinForwarder looks up the image of the forwarder for a Spec that needs one.
 func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
 	forwarder, err := Resolve(s.Server, Config{Image: cmp.Or(e.o.Forwarder, DefaultForwarder), Memory: forwarderMemory, PIDs: forwarderPIDs, Runtime: s.host.Runtime})
 	if err != nil {
 		return launch.Failed("The image of the forwarder, %q, cannot be used (%w).", e.o.Forwarder, err)
 	}
-	forwarder.Time = s.Time + time.Minute // the sandbox ends first
+	forwarder.Time = s.Time + time.Minute // the sandbox ends before it
 	if forwarder, err = e.Pin(ctx, forwarder); err != nil {
 		return launch.Failed("Server %q has an egress list, which requires the forwarder image in the engine; create it with deploy/images/build.sh forwarder (%w).", s.Server, err)
 	}
@@ -70,9 +70,8 @@ func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
 	return nil
 }
 
-// exit is the egress of one sandbox: a forwarder in a container of its own, whose network
-// the sandbox shares, and the proxy that the forwarder's connections come to. That network
-// is loopback alone.
+// exit is the egress of one sandbox: a forwarder in another container, whose network (loopback only) the
+// sandbox shares, and the proxy that receives the forwarder's connections.
 type exit struct {
 	container *Container
 	tunnel    *egress.Tunnel
@@ -80,8 +79,8 @@ type exit struct {
 	work      sync.WaitGroup
 }
 
-// openExit starts the egress of a sandbox that is about to be made. The error is a
-// *schema.Error; then nothing is left.
+// openExit starts the egress before its sandbox is created. The error is a *schema.Error; nothing is left
+// behind then.
 func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
 	c, err := e.create(ctx, s.forwarder, nil, false)
 	if err != nil {
@@ -103,14 +102,14 @@ func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
 	return x, nil
 }
 
-// close ends every connection and the forwarder, and waits for both. It does nothing
-// for a sandbox without egress.
+// close ends every connection and the forwarder, and waits for both. It does nothing for a sandbox
+// without egress.
 func (x *exit) close() {
 	if x == nil {
 		return
 	}
 	x.container.kill("was stopped with its sandbox")
-	_ = x.tunnel.Close() // it does not fail
+	_ = x.tunnel.Close() // it cannot fail
 	x.proxy.Close()
 	x.work.Wait()
 	x.container.Stop(0)

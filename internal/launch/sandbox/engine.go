@@ -19,79 +19,76 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// Labels of every container of ours.
+// Labels of every container of Callyard.
 const (
 	labelOwner    = "dev.callyard.owner"    // id of the worker that started it
-	labelScope    = "dev.callyard.scope"    // workers that know of each other
+	labelScope    = "dev.callyard.scope"    // workers that can see each other
 	labelServer   = "dev.callyard.server"   // id of the server
-	labelDeadline = "dev.callyard.deadline" // Unix seconds; after it nobody needs it
+	labelDeadline = "dev.callyard.deadline" // Unix seconds; after that the container may be removed
 )
 
 const (
 	openTimeout = 10 * time.Second
-	opTimeout   = 30 * time.Second // for the engine to create, start or remove one container
+	opTimeout   = 30 * time.Second // for creating, starting or removing one container
 	closeLimit  = 20 * time.Second
 )
 
-// Limits bound what all sandboxes of one [Engine] take. Zero values mean the
-// defaults.
+// Limits are the limits of all sandboxes of one [Engine]. Zero values mean the defaults.
 type Limits struct {
-	Containers int // at once, default 64
-	Warm       int // of them, waiting for a use, default half of Containers
-	Starts     int // at the same time, default the number of cores here
+	Containers int // maximum number, default 64
+	Warm       int // maximum number waiting for a use, default half of Containers
+	Starts     int // concurrent starts, default the number of local processors
 }
 
-// Options say which engine is used, and for whom.
+// Options select the engine and identify its user.
 type Options struct {
-	// Host is where the engine listens, as DOCKER_HOST has it; empty means what
-	// DOCKER_HOST says, else the usual socket. An engine elsewhere is reached with
-	// certificates only.
+	// Host is the address of the engine in the syntax of DOCKER_HOST. If empty, it is the value of
+	// DOCKER_HOST, or else the usual socket. A remote engine requires certificates.
 	Host string
-	// Certs is a directory with ca.pem, cert.pem and key.pem; empty means what
-	// DOCKER_CERT_PATH says.
+	// Certs is a directory with ca.pem, cert.pem and key.pem. If empty, it is the value of
+	// DOCKER_CERT_PATH.
 	Certs string
-	// Owner is the id of this worker, unique for each start of it.
+	// Owner is the id of this worker, unique for each start.
 	Owner string
-	// Scope is shared by workers that can tell whether another one is alive.
-	// Others are not judged.
+	// Scope is shared by workers that can tell whether another one is alive. Containers of other scopes
+	// are left alone.
 	Scope  string
 	Limits Limits
-	// Remember and Forget are those of [launch.Launcher]: Remember is given a note
-	// that is to outlive this process, see [Sweep]. They may be nil.
+	// Remember and Forget are those of [launch.Launcher]: a note of Remember survives this process; see
+	// [Sweep]. They may be nil.
 	Remember, Forget func(note string)
-	// Forwarder is the image of the forwarder, [DefaultForwarder] when empty; only
-	// sandboxes with egress need it. Egress is told, from several goroutines, of each
-	// place that one of them asked for; it may be nil.
+	// Forwarder is the image of the forwarder, which only sandboxes with egress need. If empty, it is
+	// [DefaultForwarder]. Egress is called concurrently for each destination that a sandbox requests;
+	// it may be nil.
 	Forwarder string
 	Egress    func(server string, allowed bool)
 	Log       *slog.Logger
 }
 
-// Engine is a container engine as one worker uses it. It is safe for concurrent
-// use.
+// Engine is a container engine for one worker. It is safe for concurrent use.
 type Engine struct {
 	o      Options
 	log    *slog.Logger
 	client *client.Client
 	about  About
-	note   string        // for Sweep; empty where nobody remembers it
-	total  chan struct{} // a place for each container
-	starts chan struct{} // a place for each start under way
-	warm   chan struct{} // a place for each container that waits for its use
-	count  atomic.Uint32 // of containers made so far
+	note   string        // for Sweep; empty without Remember
+	total  chan struct{} // one element for each container
+	starts chan struct{} // one element for each start in progress
+	warm   chan struct{} // one element for each container that waits for its use
+	count  atomic.Uint32 // containers created so far
 
-	ctx    context.Context // ends when Close begins
+	ctx    context.Context // ends when Close starts
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	starting sync.WaitGroup        // Starts under way; added to under mu while not closed
+	starting sync.WaitGroup        // Starts in progress; added to under mu while not closed
 	live     map[string]*Container // by name
-	making   map[string]bool       // names of those that are being created
+	making   map[string]bool       // names of containers that are being created
 }
 
-// About is what an engine says of itself.
+// About describes an engine.
 type About struct {
 	Host         string
 	Version      string
@@ -101,21 +98,21 @@ type About struct {
 	Kernel       string
 	Cgroup       string   // "1" or "2"
 	Runtimes     []string // sorted
-	Default      string   // runtime
-	Runsc        bool     // there is a runtime runsc
+	Default      string   // default runtime
+	Runsc        bool     // the runtime runsc exists
 	Seccomp      bool
 	AppArmor     bool
 	SELinux      bool
 	Rootless     bool
-	UserNS       bool     // root of containers is not root of the host
-	Warnings     []string // what it cannot do
-	ignoreLimits []string // runtimes that are told to ignore cgroups
+	UserNS       bool     // root in containers is not root on the host
+	Warnings     []string // limits that it cannot enforce
+	ignoreLimits []string // runtimes configured to ignore cgroups
 }
 
 var ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$`)
 
-// Open connects to an engine and looks whether it can hold a sandbox. It starts
-// nothing. The error is a *schema.Error.
+// Open connects to an engine and checks whether it can enforce a sandbox. It starts nothing. The error is
+// a *schema.Error.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if !ownerPattern.MatchString(o.Owner) {
 		return nil, launch.Failed("The owner %q of containers is not a valid name; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
@@ -165,7 +162,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// look asks the engine what it is, and refuses one that would hold nothing back.
+// look queries the engine and refuses one that cannot enforce limits.
 func look(ctx context.Context, c *client.Client, host string) (About, error) {
 	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if err != nil {
@@ -220,18 +217,18 @@ func look(ctx context.Context, c *client.Client, host string) (About, error) {
 	return a, nil
 }
 
-// About returns what the engine said of itself when it was opened.
+// About returns the description of the engine at the time of Open.
 func (e *Engine) About() About { return e.about }
 
-// Containers returns how many containers there are now.
+// Containers returns the current number of containers.
 func (e *Engine) Containers() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.live)
 }
 
-// Close refuses further starts, kills and removes the containers that are left,
-// and waits for everything it started. Pools are closed before.
+// Close refuses further starts, kills and removes the remaining containers, and waits for everything that
+// it started. Close the pools first.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true

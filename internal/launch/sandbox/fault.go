@@ -7,14 +7,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Fault is one thing that [Resolve] refuses.
+// Fault is one setting that [Resolve] refuses.
 type Fault struct {
 	Key  string // in the docker section
-	Text string // what is wrong and how to fix it, a sentence
+	Text string // a sentence with the fault and the fix
 }
 
-// Faults is everything that [Resolve] refuses about one server. Its error is
-// every sentence, one in a line.
+// Faults holds everything that [Resolve] refuses about one server. Its error has one sentence on each
+// line.
 type Faults struct {
 	Server string
 	List   []Fault
@@ -29,7 +29,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes it a *schema.Error for whoever asks for its kind.
+// Unwrap returns a *schema.Error, so that callers find its kind.
 func (f *Faults) Unwrap() error {
 	return &schema.Error{Kind: schema.KindInvalidRequest, Detail: f.Error()}
 }

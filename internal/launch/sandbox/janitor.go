@@ -13,16 +13,15 @@ import (
 
 const (
 	lookEvery  = 3 * time.Second
-	clockSlack = time.Minute // for deadlines that another machine's clock has set
+	clockSlack = time.Minute // tolerance for deadlines set by the clock of another machine
 	sweepLimit = 20 * time.Second
 	watchPause = time.Second
 )
 
-// Janitor removes containers that nobody needs: those past their deadline, those
-// of this worker that it does not know, and those of owners in the same scope
-// that alive denies in two looks in a row. It looks at once and every three
-// seconds, until ctx ends or the Engine is closed; so what a killed worker left is
-// gone within 10 s. alive may be nil, then owners are not judged.
+// Janitor removes unneeded containers: those past their deadline, those of this worker that it does not
+// know, and those of owners in the same scope for which alive returned false in two scans in a row. It
+// scans at once and every three seconds, until ctx ends or the Engine is closed, so containers of a
+// killed worker are removed within 10 s. If alive is nil, owners are not checked.
 func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -42,16 +41,15 @@ func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	}
 }
 
-// mark is what the janitor keeps of a container from one look to the next, by its
-// id.
+// mark is the janitor's state of a container between two scans, by container id.
 type mark string
 
 const (
-	suspect mark = "suspect" // it is removed if it is here again
-	ghost   mark = "ghost"   // the engine lists it, and does not know it
+	suspect mark = "suspect" // it is removed if the next scan finds it
+	ghost   mark = "ghost"   // the engine lists it but does not know it
 )
 
-// tidy is one look. It is given what the one before returned.
+// tidy runs one scan. before is the return value of the previous scan.
 func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[string]mark) (map[string]mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
@@ -86,8 +84,8 @@ func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[s
 		case err != nil:
 			e.log.Warn("removing a leftover container failed", "owner", owner, "container", item.ID, "error", err)
 		case !known:
-			// An engine that removes a container twice at once may list it for ever
-			// (moby 20.10 does). Asking again would be for nothing, each time.
+			// An engine that removes a container twice at the same time may list it forever (moby 20.10 does).
+			// Removing it again would fail every time.
 			marks[item.ID] = ghost
 		default:
 			delete(marks, item.ID)
@@ -97,20 +95,20 @@ func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[s
 	return marks, nil
 }
 
-// knows says whether a container is one that this Engine holds, or is about to.
+// knows reports whether this Engine holds the container or is creating it.
 func (e *Engine) knows(names []string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, name := range names {
-		if len(name) > 0 && (e.live[name[1:]] != nil || e.making[name[1:]]) { // the engine puts a slash in front
+		if len(name) > 0 && (e.live[name[1:]] != nil || e.making[name[1:]]) { // the engine adds a slash in front
 			return true
 		}
 	}
 	return false
 }
 
-// watch hears from the engine which containers ran out of memory. Without it they
-// end all the same, only the reason is less well known.
+// watch receives out-of-memory events of the engine. Without it, such containers end as well, but the
+// reason is less exact.
 func (e *Engine) watch() {
 	for e.ctx.Err() == nil {
 		stream := e.client.Events(e.ctx, client.EventsListOptions{Filters: make(client.Filters).
@@ -137,9 +135,8 @@ func (e *Engine) watch() {
 	}
 }
 
-// Sweep removes all containers of the worker that a note of [Options.Remember]
-// is about. It is for [launch.RunReaper], which calls it when that worker is gone.
-// A note that is not one of ours is passed over.
+// Sweep removes all containers of the worker that a note of [Options.Remember] identifies. It is for
+// [launch.RunReaper], which calls it after that worker ended. It ignores other notes.
 func Sweep(note string) {
 	var n struct {
 		Host, Certs, Owner string
@@ -155,11 +152,11 @@ func Sweep(note string) {
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // nothing is lost with it
+	defer func() { _ = c.Close() }() // an error loses nothing
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
-	// A create that was under way may still come out of the engine after the
-	// first look, and the engine may be restarting.
+	// A create in progress may add a container after the first scan, and the engine may be
+	// restarting.
 	for quiet := 0; quiet < 3; {
 		removed, err := sweepOwner(ctx, c, n.Owner)
 		if err == nil && removed == 0 {
@@ -175,8 +172,8 @@ func Sweep(note string) {
 	}
 }
 
-// sweepOwner removes all containers of an owner and returns their number. A container that
-// is listed and not known has been removed already.
+// sweepOwner removes all containers of an owner and returns their number. A container that is listed but
+// not known has been removed already.
 func sweepOwner(ctx context.Context, c *client.Client, owner string) (int, error) {
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
 	if err != nil {

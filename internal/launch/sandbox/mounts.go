@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/launch/hostpath"
 )
 
-// volumes checks the volumes and returns the mounts. Each is read only, of one
-// file system, and private, unless that was allowed by name.
+// volumes checks the volumes and returns the mounts. Each is read-only, within one file system, and
+// private, unless the operator allowed more by name.
 func (r *resolver) volumes(list []string) []mount.Mount {
 	var out []mount.Mount
 	for _, v := range list {
@@ -57,8 +57,8 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all containers that use it; use a read-only host path.", host)
 		return mount.Mount{Type: mount.TypeVolume, Source: host, Target: target}, true
 	}
-	// Of a remote engine we see another file system, where looking does not help but
-	// does no harm either.
+	// A remote engine has another file system. Checking the local one does not help then, but does
+	// no harm.
 	place, look := hostpath.Keep(host, slices.Contains(r.config.Allow, "volume:"+host))
 	switch {
 	case look.Socket:
@@ -69,14 +69,14 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 	r.places[target] = place
 	return mount.Mount{
 		Type: mount.TypeBind, Source: look.Real, Target: target,
-		// What is mounted below the path would stay writable in a read-only mount.
+		// File systems mounted below the path would stay writable in a read-only mount.
 		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
 	}, true
 }
 
-// mountsNow returns the mounts of a container that is about to be made, host paths
-// resolved: the engine follows whatever is there when it mounts. It is an error when
-// one leads elsewhere than what was checked.
+// mountsNow returns the mounts of a container about to be created, with host paths resolved, because the
+// engine follows the links that exist when it mounts. It returns an error if a path leads to another
+// place than the one checked.
 func (s *Spec) mountsNow() ([]mount.Mount, error) {
 	mounts := slices.Clone(s.host.Mounts)
 	for i := range mounts {
@@ -93,8 +93,8 @@ func (s *Spec) mountsNow() ([]mount.Mount, error) {
 	return mounts, nil
 }
 
-// stillThere says that what was mounted is what was checked: it may have been
-// replaced between the look and the mount.
+// stillThere returns an error if a mounted path is not the one checked: it may have been replaced between
+// the check and the mount.
 func (s *Spec) stillThere(mounts []mount.Mount) error {
 	now, err := s.mountsNow()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// Pin looks the image of a Spec up and returns the Spec bound to its id, so that
-// whatever its name means later, this very image is run. It also checks that the
-// engine has the runtime. Nothing is fetched. The error is a *schema.Error.
+// Pin looks up the image of a Spec and returns the Spec bound to its id, so that this image is run even
+// if its name changes. It also checks that the engine has the runtime. It pulls nothing. The error is a
+// *schema.Error.
 func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	if rt := s.host.Runtime; rt != "" && !slices.Contains(e.about.Runtimes, rt) {
 		return s, launch.Failed("Server %q must run in a container with the runtime %q, which the engine at %s does not have (it has %s); install it there, or remove \"runtime\".",
@@ -45,7 +45,7 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 		if len(s.config.Entrypoint) == 0 && len(image.Config.Entrypoint) == 0 && len(s.config.Cmd) == 0 && len(image.Config.Cmd) == 0 {
 			return s, launch.Failed("The image %q of server %q has no command or entrypoint; add \"command\" to the docker section.", s.Image, s.Server)
 		}
-		// A volume that the image asks for would be a part of the host's disk.
+		// A volume that the image declares would be on the host's disk.
 		for _, target := range slices.Sorted(maps.Keys(image.Config.Volumes)) {
 			if !s.mounts(target) {
 				s.host.Tmpfs[target] = tmpfs(DefaultTmpfs)
@@ -67,9 +67,8 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	return s, nil
 }
 
-// Check says why no container of a pinned Spec could be started now: the engine
-// does not answer, or has lost the image. It starts nothing. The error is a
-// *schema.Error.
+// Check returns the reason why no container of a pinned Spec can start now: the engine does not answer, or
+// no longer has the image. It starts nothing. The error is a *schema.Error.
 func (e *Engine) Check(ctx context.Context, s Spec) error {
 	ctx, done := context.WithTimeout(ctx, openTimeout)
 	defer done()

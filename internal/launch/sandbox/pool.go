@@ -12,31 +12,30 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-const maxIdle = 10 * time.Minute // a container that waited longer is replaced
+const maxIdle = 10 * time.Minute // a container that has waited longer is replaced
 
-// pauses are between the starts of containers that fail.
+// pauses are the waits between failing starts.
 var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
 
-// Handshake makes a fresh container ready for its one use: it opens the MCP
-// session and checks that the server offers what it should. An error destroys the
-// container. ctx ends when the time for it has ended.
+// Handshake prepares a new container for its use: it opens the MCP session and checks that the server
+// offers what it should. An error destroys the container. ctx ends at the start timeout.
 type Handshake[S any] func(ctx context.Context, c *Container) (S, error)
 
-// Ends is what a session must be able to do: end, and wait for what it started.
-// It is called before the container is stopped.
+// Ends is the part of a session that the pool needs. Close ends the session and waits for everything that
+// it started. It is called before the container is stopped.
 type Ends interface{ Close() }
 
-// PoolOptions say how a [Pool] works.
+// PoolOptions configure a [Pool].
 type PoolOptions[S Ends] struct {
-	Spec      Spec // pinned; Spec.Pool containers are kept ready
+	Spec      Spec // pinned; Spec.Pool is the number of containers kept ready
 	Handshake Handshake[S]
-	// StartTimeout is for starting and the handshake, default 20 s.
+	// StartTimeout limits the start and the handshake. The default is 20 s.
 	StartTimeout time.Duration
 	Log          *slog.Logger
 }
 
-// Pool keeps containers of one server ready. Each is handed out once, to one
-// principal, and destroyed afterwards. It is safe for concurrent use.
+// Pool keeps containers of one server ready. Each is handed out once, to one principal, and destroyed
+// afterwards. It is safe for concurrent use.
 type Pool[S Ends] struct {
 	o      PoolOptions[S]
 	engine *Engine
@@ -50,19 +49,19 @@ type Pool[S Ends] struct {
 	idle     []*ready[S] // oldest first
 	waiters  []*waiter[S]
 	starting int
-	fails    int         // in a row
-	again    *time.Timer // set while no refill is tried because of failures
+	fails    int         // consecutive failures
+	again    *time.Timer // set while refills are paused after failures
 }
 
 // ready is a container that waits for its use.
 type ready[S Ends] struct {
 	c       *Container
 	session S
-	taken   chan struct{} // closed when it is not idle any more
+	taken   chan struct{} // closed when it is no longer idle
 }
 
 type waiter[S Ends] struct {
-	got chan outcome[S] // holds one
+	got chan outcome[S] // has capacity 1
 }
 
 type outcome[S Ends] struct {
@@ -70,13 +69,13 @@ type outcome[S Ends] struct {
 	err error
 }
 
-// Use is one container in its one use.
+// Use is the one use of a container.
 type Use[S Ends] struct {
-	// Session is what the handshake made.
+	// Session is the result of the handshake.
 	Session S
-	// Container is what it runs in.
+	// Container is the container of the session.
 	Container *Container
-	// Warm says that it was ready when it was asked for.
+	// Warm means that the container was ready when it was requested.
 	Warm bool
 
 	pool *Pool[S]
@@ -96,17 +95,16 @@ func OpenPool[S Ends](e *Engine, o PoolOptions[S]) *Pool[S] {
 	return p
 }
 
-// Ready returns how many containers wait for a use.
+// Ready returns the number of containers that wait for a use.
 func (p *Pool[S]) Ready() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle)
 }
 
-// Take hands out a container to the principal, a warm one where there is one,
-// else a new one. It is killed at the deadline, or Spec.Time from now where that
-// is earlier. The caller calls [Use.Release] in the end. The error is a
-// *schema.Error; then nothing was run.
+// Take hands a container to the principal: a warm one if there is one, otherwise a new one. It is killed at
+// the deadline, or Spec.Time from now if that is earlier. The caller must call [Use.Release]. The error is
+// a *schema.Error; nothing was run then.
 func (p *Pool[S]) Take(ctx context.Context, principal string, deadline time.Time) (*Use[S], error) {
 	p.mu.Lock()
 	if p.closed {
@@ -145,7 +143,7 @@ func (p *Pool[S]) Take(ctx context.Context, principal string, deadline time.Time
 	p.forgetLocked(w)
 	p.mu.Unlock()
 	select {
-	case o := <-w.got: // it came at the last moment
+	case o := <-w.got: // it arrived at the last moment
 		if o.err == nil {
 			return p.use(o.r, principal, deadline, false)
 		}
@@ -165,8 +163,8 @@ func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bo
 	return u, nil
 }
 
-// Release ends the use: it closes the session and destroys the container in the background;
-// [Pool.Close] waits for that. It may be called more than once.
+// Release ends the use. It closes the session and destroys the container in the background; [Pool.Close]
+// waits for that. It may be called more than once.
 func (u *Use[S]) Release() {
 	u.once.Do(func() {
 		p := u.pool
@@ -176,11 +174,11 @@ func (u *Use[S]) Release() {
 	})
 }
 
-// destroyLocked ends a container in the background. After Close nothing may be
-// added to the work, so that is done here and now.
+// destroyLocked ends a container in the background. After Close no background work may start, so it ends
+// the container synchronously then.
 func (p *Pool[S]) destroyLocked(r *ready[S]) {
 	end := func() {
-		// The container goes first: what hangs in it must not hold up its end.
+		// Kill the container first, so that a hanging server does not delay the end.
 		r.c.kill("was stopped after its use")
 		r.session.Close()
 		r.c.Stop(0)
@@ -203,8 +201,8 @@ func (p *Pool[S]) forgetLocked(w *waiter[S]) {
 	}
 }
 
-// fillLocked starts what is missing: one container for each waiter, and as many
-// ahead as the pool and the Engine allow.
+// fillLocked starts the missing containers: one for each waiter, and as many in advance as the pool and the
+// Engine allow.
 func (p *Pool[S]) fillLocked() {
 	if p.closed {
 		return
@@ -220,13 +218,12 @@ func (p *Pool[S]) fillLocked() {
 		case p.engine.warm <- struct{}{}:
 			p.startLocked(true)
 		default:
-			return // other pools have the places; the next use of this one asks again
+			return // other pools occupy the places; the next use of this pool tries again
 		}
 	}
 }
 
-// startLocked starts one container. ahead says that a place among the warm ones
-// was taken for it.
+// startLocked starts one container. ahead means that it occupies a warm place.
 func (p *Pool[S]) startLocked(ahead bool) {
 	p.starting++
 	p.work.Go(func() {
@@ -246,7 +243,7 @@ func (p *Pool[S]) startLocked(ahead bool) {
 	})
 }
 
-// start makes one container ready.
+// start prepares one container.
 func (p *Pool[S]) start() (*ready[S], error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.o.StartTimeout)
 	defer cancel()
@@ -254,7 +251,7 @@ func (p *Pool[S]) start() (*ready[S], error) {
 	if err != nil {
 		return nil, err
 	}
-	// A server that hangs must not hold the handshake either.
+	// A server that hangs must not block the handshake either.
 	stop := context.AfterFunc(ctx, func() { c.kill("was killed because it was not ready in time") })
 	session, err := p.o.Handshake(ctx, c)
 	if err == nil && !stop() {
@@ -288,7 +285,7 @@ func (p *Pool[S]) arrivedLocked(r *ready[S], ahead bool) {
 		p.fillLocked()
 		return
 	}
-	if !ahead && !p.closed && len(p.idle) < p.o.Spec.Pool { // who it was for has gone
+	if !ahead && !p.closed && len(p.idle) < p.o.Spec.Pool { // its waiter has left
 		select {
 		case p.engine.warm <- struct{}{}:
 			ahead = true
@@ -306,9 +303,9 @@ func (p *Pool[S]) arrivedLocked(r *ready[S], ahead bool) {
 	p.work.Go(func() { p.mind(r) })
 }
 
-// mind replaces a container that ends or grows old while it waits.
+// mind replaces a container that ends or becomes too old while it waits.
 func (p *Pool[S]) mind(r *ready[S]) {
-	old := time.NewTimer(maxIdle*3/4 + rand.N(maxIdle/4)) // not all at once
+	old := time.NewTimer(maxIdle*3/4 + rand.N(maxIdle/4)) // spread the replacements
 	defer old.Stop()
 	select {
 	case <-r.taken:
@@ -326,7 +323,7 @@ func (p *Pool[S]) mind(r *ready[S]) {
 			p.destroyLocked(r)
 			select {
 			case <-r.c.Done():
-				p.backOffLocked() // a server that ends by itself would be started for ever
+				p.backOffLocked() // otherwise a server that ends by itself would be restarted forever
 			default:
 				p.fillLocked()
 			}
@@ -335,7 +332,7 @@ func (p *Pool[S]) mind(r *ready[S]) {
 	}
 }
 
-// failedLocked tells the first waiter, and slows the refill down.
+// failedLocked reports the error to the first waiter and slows the refill down.
 func (p *Pool[S]) failedLocked(err error) {
 	if len(p.waiters) > 0 {
 		w := p.waiters[0]
@@ -350,8 +347,7 @@ func (p *Pool[S]) failedLocked(err error) {
 	p.fillLocked()
 }
 
-// backOffLocked waits before containers are started ahead again, longer with each
-// failure.
+// backOffLocked pauses starts in advance, longer with each failure.
 func (p *Pool[S]) backOffLocked() {
 	if p.closed || p.again != nil {
 		return
@@ -370,9 +366,9 @@ func (p *Pool[S]) closing() error {
 	return launch.Unavailable("The containers of the server %q are being closed; the call was not started.", p.o.Spec.Server)
 }
 
-// Close hands out nothing more, destroys the waiting containers, and returns when
-// everything that the pool started has ended. Uses that were not released continue until
-// their deadline. It may be called more than once.
+// Close hands out no more containers, destroys the waiting ones, and returns when everything that the pool
+// started has ended. Uses that were not released continue until their deadline. It may be called more than
+// once.
 func (p *Pool[S]) Close() {
 	p.mu.Lock()
 	if p.closed {

@@ -6,18 +6,17 @@ import (
 	"encoding/json"
 )
 
-// The profile is Moby's with less: see profile_linux_test.go, which says what was
-// taken away and writes the file. It is passed with every container, so that the
-// age of the engine does not decide what its default lets through.
+// The profile is a subset of Moby's; profile_linux_test.go lists the removed rules and generates the file.
+// It is passed with every container, so that it does not depend on the default of the engine's version.
 //
 //go:embed profile.json
 var profileFile []byte
 
-// profile is the file without its white space: it travels with each container.
+// profile is the file without white space, because it is sent with each container.
 var profile = func() string {
 	var small bytes.Buffer
 	if err := json.Compact(&small, profileFile); err != nil {
-		panic("the embedded seccomp profile is not JSON: " + err.Error()) // the tests would have said so
+		panic("the embedded seccomp profile is not JSON: " + err.Error()) // a test would have failed
 	}
 	return small.String()
 }()

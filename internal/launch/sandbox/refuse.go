@@ -9,8 +9,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// widens notes something that makes the sandbox wider. It is refused, unless the
-// operator allows it by the name; then it is shown, and true is returned.
+// widens handles a setting that makes the sandbox wider. It is refused unless the operator allows it by the
+// name. If it is allowed, widens records it for Describe and returns true.
 func (r *resolver) widens(key, name, format string, args ...any) bool {
 	if slices.Contains(r.config.Allow, name) {
 		if !slices.Contains(r.widened, name) {
@@ -22,7 +22,7 @@ func (r *resolver) widens(key, name, format string, args ...any) bool {
 	return false
 }
 
-// namespaces applies or refuses what would share the host's namespaces.
+// namespaces applies or refuses settings that share the host's namespaces.
 func (r *resolver) namespaces(h *container.HostConfig) {
 	c := r.config
 	switch c.Network {
@@ -49,7 +49,7 @@ func (r *resolver) namespaces(h *container.HostConfig) {
 	}
 }
 
-// rights applies or refuses what would give the container more rights.
+// rights applies or refuses settings that give the container more rights.
 func (r *resolver) rights(h *container.HostConfig) {
 	c := r.config
 	if c.Privileged && r.widens("privileged", "privileged", "a privileged container is root on the host; remove it.") {
@@ -115,8 +115,8 @@ func (r *resolver) rights(h *container.HostConfig) {
 	}
 }
 
-// user applies or refuses the user. Names are in the image's hands: what it calls
-// nobody may be root.
+// user applies or refuses the user. Names are refused because the image defines them: its user nobody may be
+// root.
 func (r *resolver) user() string {
 	c := r.config
 	if c.User == "" {
@@ -142,13 +142,13 @@ func (r *resolver) user() string {
 		}
 	}
 	if !pair {
-		return uid + ":" + uid // without a group it would be root's
+		return uid + ":" + uid // without a group it would be root's group
 	}
 	return c.User
 }
 
-// meaningless refuses what has no place in a container that is used once. None of
-// it can be allowed.
+// meaningless refuses settings that make no sense for a container that is used once. None of them can be
+// allowed.
 func (r *resolver) meaningless() {
 	c := r.config
 	if len(c.VolumesFrom) > 0 {

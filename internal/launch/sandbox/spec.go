@@ -16,25 +16,25 @@ import (
 	"github.com/callyard/callyard/internal/launch/hostpath"
 )
 
-// Spec is a sandbox that was checked. Only [Resolve] makes one.
+// Spec is a checked sandbox. Only [Resolve] creates one.
 type Spec struct {
 	Server string        // id of the server
-	Image  string        // as the operator named it
-	Time   time.Duration // from hand-over to the kill, at most
-	Pool   int           // containers to start ahead
+	Image  string        // as the operator wrote it
+	Time   time.Duration // maximum time from hand-over to kill
+	Pool   int           // number of containers to start in advance
 
 	imageID   string // set by Engine.Pin
-	user      string // empty: each container its own
+	user      string // if empty, each container has its own
 	env       map[string]string
 	config    container.Config
 	host      container.HostConfig
 	settings  []Setting
-	places    map[string]hostpath.Place // of mounts of host paths, by target
+	places    map[string]hostpath.Place // of mounted host paths, by target
 	egress    egress.List
-	forwarder *Spec // how it gets to what egress lists; set by Engine.Pin, nil where that is nothing
+	forwarder *Spec // forwards connections to the egress list; set by Engine.Pin, nil if the list is empty
 }
 
-// ImageID returns the id by which the image is run; empty before [Engine.Pin].
+// ImageID returns the id of the image. It is empty before [Engine.Pin].
 func (s *Spec) ImageID() string { return s.imageID }
 
 type resolver struct {
@@ -44,8 +44,8 @@ type resolver struct {
 	places  map[string]hostpath.Place
 }
 
-// Resolve checks what an operator wrote about the container of a server and puts
-// in every default. It asks no engine. The error is a *[Faults].
+// Resolve checks the settings of a server's container and adds every default. It does not contact an engine.
+// The error is a *[Faults].
 func Resolve(server string, c Config) (Spec, error) {
 	r := &resolver{config: &c, faults: &Faults{Server: server}, places: map[string]hostpath.Place{}}
 	h := container.HostConfig{
@@ -55,7 +55,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		CapDrop:        []string{"ALL"},
 		SecurityOpt:    []string{"no-new-privileges:true", "seccomp=" + profile},
 		ReadonlyRootfs: true,
-		LogConfig:      container.LogConfig{Type: "none"}, // stdout is the protocol, and a log file fills a disk
+		LogConfig:      container.LogConfig{Type: "none"}, // stdout carries the protocol, and a log file would fill the disk
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		AutoRemove:     true,
 		Init:           new(bool),
@@ -90,7 +90,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		AttachStdout: true,
 		AttachStderr: true,
 		OpenStdin:    true,
-		StdinOnce:    true, // a worker that dies takes stdin with it
+		StdinOnce:    true, // stdin closes when the worker dies
 		Cmd:          slices.Clone(c.Args),
 		WorkingDir:   c.Workdir,
 		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}}, // it would run next to the call
@@ -103,16 +103,16 @@ func Resolve(server string, c Config) (Spec, error) {
 	return s, nil
 }
 
-// environment returns the variables that are added to those of the image.
+// environment returns the variables in addition to those of the image.
 func environment(env map[string]string, way egress.List) []string {
-	defaults := map[string]string{"HOME": "/tmp"} // the only place that can be written to
+	defaults := map[string]string{"HOME": "/tmp"} // the only writable place
 	if !way.Empty() {
-		// Programs do not agree on the letters.
+		// Programs disagree on upper and lower case.
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 			defaults[name] = "http://" + egress.ForwarderAddress
 		}
 		defaults["NO_PROXY"], defaults["no_proxy"] = "localhost,127.0.0.1", "localhost,127.0.0.1"
-		defaults["NODE_USE_ENV_PROXY"] = "1" // Node.js looks at none of them otherwise
+		defaults["NODE_USE_ENV_PROXY"] = "1" // otherwise Node.js ignores the variables
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
@@ -135,7 +135,7 @@ func (r *resolver) image(ref string) {
 	}
 }
 
-// limits checks and sets what the container may use.
+// limits checks and sets the limits of the container.
 func (r *resolver) limits(h *container.HostConfig) {
 	c := r.config
 	memory := r.amount("memory", c.Memory, DefaultMemory, 16<<20, 1<<40)
@@ -164,7 +164,7 @@ func (r *resolver) limits(h *container.HostConfig) {
 		cpus = 0
 	}
 	h.NanoCPUs = int64(cpus * 1e9)
-	// Not nproc: it counts a user's processes over all containers.
+	// Not nproc: it counts a user's processes in all containers.
 	h.Ulimits = []*units.Ulimit{{Name: "core"}}
 	if files != unlimited {
 		h.Ulimits = append(h.Ulimits, &units.Ulimit{Name: "nofile", Soft: files, Hard: files})
@@ -180,7 +180,7 @@ func (r *resolver) limits(h *container.HostConfig) {
 	}
 }
 
-// amount returns the value of a limit, its default for 0.
+// amount returns the value of a limit, or its default for 0.
 func (r *resolver) amount(key string, value, fallback, least, most int64) int64 {
 	switch {
 	case value == 0:
@@ -195,7 +195,7 @@ func (r *resolver) amount(key string, value, fallback, least, most int64) int64 
 	return value
 }
 
-// scratch sets the one place that can be written to.
+// scratch sets up the only writable place.
 func (r *resolver) scratch(h *container.HostConfig) {
 	size := r.config.Tmpfs
 	if size == 0 {
@@ -213,13 +213,13 @@ func (r *resolver) scratch(h *container.HostConfig) {
 	h.Tmpfs = map[string]string{"/tmp": tmpfs(size)}
 }
 
-// tmpfs are the options of a place in memory from which nothing can be started.
-// Files cost the host memory, also empty ones.
+// tmpfs returns the options of a file system in memory from which nothing can be executed. Files, even empty
+// ones, use memory of the host.
 func tmpfs(size int64) string {
 	return "rw,noexec,nosuid,nodev,mode=1777,nr_inodes=4096,size=" + strconv.FormatInt(size, 10)
 }
 
-// text refuses what the engine could misread.
+// text refuses texts that the engine could misinterpret.
 func (r *resolver) text() {
 	c := r.config
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {

@@ -20,11 +20,10 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// Start starts a container of a pinned Spec and returns it running, stdin and
-// stdout connected. It waits for a place until ctx ends. Whoever starts a
-// container calls [Container.Stop] in the end, also where it ended by itself; it
-// is killed some time after the start unless [Container.Limit] says when. The
-// error is a *schema.Error; then nothing runs.
+// Start starts a container of a pinned Spec with stdin and stdout connected. It waits for a free place until
+// ctx ends. The caller must call [Container.Stop] in the end, even if the container ended by itself. The
+// container is killed some time after the start unless [Container.Limit] sets a time. The error is a
+// *schema.Error; nothing runs then.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	if s.imageID == "" {
 		return nil, launch.Failed("The container of server %q was not prepared: its image was not checked.", s.Server)
@@ -50,7 +49,7 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	return c, err
 }
 
-// place takes a place, or gives up with the caller.
+// place occupies a place, or returns an error when the caller gives up.
 func (e *Engine) place(ctx context.Context, places chan struct{}, s *Spec) error {
 	select {
 	case places <- struct{}{}:
@@ -62,14 +61,14 @@ func (e *Engine) place(ctx context.Context, places chan struct{}, s *Spec) error
 	}
 }
 
-// firstUser and users are the numbers that containers run as. One for each keeps
-// what the kernel counts for a user apart.
+// firstUser and users are the range of user ids of containers. A separate id for each container separates
+// what the kernel counts per user.
 const (
 	firstUser = 40000
 	users     = 20000
 )
 
-// start has a place of the total, which the container's owner gives back.
+// start occupies a place of the total, which the container's owner releases.
 func (e *Engine) start(s *Spec) (*Container, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, opTimeout)
 	defer cancel()
@@ -84,8 +83,8 @@ func (e *Engine) start(s *Spec) (*Container, error) {
 	return e.create(ctx, s, way, true)
 }
 
-// create makes and starts one container; on an error nothing is left, the egress
-// included. counted says that it has a place of the total.
+// create creates and starts one container. After an error nothing is left, including the egress. counted means
+// that it occupies a place of the total.
 func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (_ *Container, err error) {
 	owned := false
 	defer func() {
@@ -111,7 +110,7 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 		uid := strconv.Itoa(firstUser + int(n%users))
 		config.User = uid + ":" + uid
 	}
-	if way != nil { // the network of the forwarder is loopback, and a name belongs to a network
+	if way != nil { // the network of the forwarder is loopback only, and a host name needs a network
 		host.NetworkMode, config.Hostname = container.NetworkMode("container:"+way.container.id), ""
 	}
 	host.Tmpfs = ownedBy(s.host.Tmpfs, config.User)
@@ -122,7 +121,7 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 	defer e.began(c.name)()
 	created, err := e.client.ContainerCreate(ctx, client.ContainerCreateOptions{Config: &config, HostConfig: &host, Name: c.name})
 	if err != nil {
-		e.abandon(c.name) // it may have been made all the same
+		e.abandon(c.name) // the engine may have created it nevertheless
 		return nil, e.startFault(s, "created", err)
 	}
 	c.id = created.ID
@@ -164,16 +163,15 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 		c.Stdout.Close()
 		return nil, err
 	}
-	if e.ctx.Err() != nil { // Close did not see it among the others
+	if e.ctx.Err() != nil { // Close did not see it among the live ones
 		c.kill("was killed because the worker is shutting down")
 	}
 	e.log.Debug("container started", "server", s.Server, "container", c.name, "took", time.Since(began))
 	return c, nil
 }
 
-// began says that a container is about to be there, and made that it is held, or given
-// up. An engine that is slow shows it for seconds before we know it by more than its
-// name.
+// began records that a container is being created. made ends that state when the container is held or given
+// up. A slow engine lists the container for seconds before this process knows more than its name.
 func (e *Engine) began(name string) (made func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,8 +183,8 @@ func (e *Engine) began(name string) (made func()) {
 	}
 }
 
-// ownedBy gives what is in memory to the user: whatever rights an image sets on
-// the folders there, the runtime puts them on what covers these.
+// ownedBy gives file systems in memory to the user. Otherwise the runtime copies the permissions that the
+// image sets on the covered folders.
 func ownedBy(tmpfs map[string]string, user string) map[string]string {
 	uid, gid, _ := strings.Cut(user, ":")
 	out := make(map[string]string, len(tmpfs))
@@ -207,7 +205,7 @@ func (e *Engine) startFault(s *Spec, what string, err error) error {
 	return launch.Failed("The container of the server %q could not be %s: %w; see the engine's log.", s.Server, what, err)
 }
 
-// attach connects to the streams of a container that was not started yet.
+// attach connects to the streams of a container before it is started.
 func (e *Engine) attach(ctx context.Context, id string) (*stdin, io.Reader, error) {
 	line := &held{}
 	stop := context.AfterFunc(ctx, line.close)
@@ -220,7 +218,7 @@ func (e *Engine) attach(ctx context.Context, id string) (*stdin, io.Reader, erro
 	return &stdin{conn: got.Conn}, got.Reader, nil
 }
 
-// stdin is the half of the connection to a container that is its standard input.
+// stdin is the standard input side of the connection to a container.
 type stdin struct {
 	conn net.Conn
 	once sync.Once
@@ -228,7 +226,7 @@ type stdin struct {
 
 func (s *stdin) Write(p []byte) (int, error) { return s.conn.Write(p) }
 
-// Close ends the container's standard input; output still comes.
+// Close ends the container's standard input. Output still arrives.
 func (s *stdin) Close() error {
 	err := os.ErrClosed
 	s.once.Do(func() {
@@ -240,7 +238,7 @@ func (s *stdin) Close() error {
 	return err
 }
 
-// SyscallConn is for writing without blocking; it fails where TLS is between.
+// SyscallConn allows non-blocking writes. It fails over TLS.
 func (s *stdin) SyscallConn() (syscall.RawConn, error) {
 	if conn, ok := s.conn.(syscall.Conn); ok {
 		return conn.SyscallConn()

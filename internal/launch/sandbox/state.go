@@ -15,28 +15,27 @@ import (
 	"github.com/callyard/callyard/internal/launch/hostpath"
 )
 
-// StateTarget is where a container finds the directory of [State].
+// StateTarget is the path of the directory of [State] in the container.
 const StateTarget = "/episode"
 
-// State is a directory that one container has for itself, in addition to what its Spec gives it.
+// State is a directory for one container, in addition to its Spec.
 type State struct {
-	// Dir is an absolute path of the host that was made for this container alone, with
-	// everything in it open to all users; see [Spec.InState].
+	// Dir is an absolute path of the host that was created for this container only, accessible to all
+	// users; see [Spec.InState].
 	Dir string
-	// Env are variables that are added to those of the Spec. Placeholder is replaced by
-	// [StateTarget] in the arguments and the variables of the Spec; "" replaces nothing.
+	// Env are variables in addition to those of the Spec. Placeholder is replaced by [StateTarget] in
+	// the arguments and variables of the Spec; "" replaces nothing.
 	Env         map[string]string
 	Placeholder string
-	// Time bounds how long the container may be used, in place of that of the Spec.
+	// Time limits the use of the container instead of the time of the Spec.
 	Time time.Duration
 }
 
-// InState returns a copy of the Spec whose container has a directory for itself at
-// [StateTarget], writable, which is also where it starts unless the operator chose a place.
-// Nothing else of the Spec becomes wider. A container runs as a user that owns nothing on the
-// host; where this process is not root, it runs as this process's user instead, because the
-// files that it makes could not be removed otherwise. The error is a *schema.Error: the
-// directory is no absolute path, or the Spec has a volume at the same place.
+// InState returns a copy of the Spec whose container has a writable directory at [StateTarget]. It is also the
+// working directory unless the operator set one. Nothing else of the Spec becomes wider. A container runs as
+// a user that owns nothing on the host. If this process is not root, the container runs as this process's
+// user instead, because this process could not remove its files otherwise. The error is a *schema.Error: the
+// directory is not an absolute path, or the Spec has a volume at the same place.
 func (s Spec) InState(st State) (Spec, error) {
 	if !filepath.IsAbs(st.Dir) {
 		return Spec{}, launch.Failed("The state directory %q for a container of server %q is not absolute.", st.Dir, s.Server)
@@ -46,7 +45,7 @@ func (s Spec) InState(st State) (Spec, error) {
 			return Spec{}, launch.Failed("The server %q has a volume at %s, where its container finds its state directory; use another path in docker.volumes.", s.Server, m.Target)
 		}
 	}
-	place, look := hostpath.Keep(st.Dir, true) // it was made here, for this
+	place, look := hostpath.Keep(st.Dir, true) // it was created here for this purpose
 	s.places = maps.Clone(s.places)
 	if s.places == nil {
 		s.places = make(map[string]hostpath.Place)
@@ -81,8 +80,8 @@ func (s Spec) InState(st State) (Spec, error) {
 	return s, nil
 }
 
-// KeepsState says why containers of this engine cannot have a directory of this machine, nil
-// where they can; see [Spec.InState]. The error is a *schema.Error.
+// KeepsState returns the reason why containers of this engine cannot have a directory of this machine, or nil
+// if they can; see [Spec.InState]. The error is a *schema.Error.
 func (e *Engine) KeepsState() error {
 	switch {
 	case !strings.HasPrefix(e.about.Host, "unix://"):
