@@ -17,14 +17,13 @@ import (
 
 const (
 	maxSecret = 64 << 10
-	// recheck is how old a file may be that a secret was read from.
+	// recheck is the age after which a secret file is checked for changes.
 	recheck = time.Second
 )
 
-// secret is a text of the configuration, or of a file that may change. It is safe for
-// concurrent use.
+// secret is a text of the configuration, or of a file that may change. It is safe for concurrent use.
 type secret struct {
-	file string // "" where the text does not change
+	file string // "" if the text is constant
 
 	mu      sync.Mutex
 	text    string
@@ -38,8 +37,8 @@ func (s *secret) get(_ context.Context, now bool) (string, error) { return s.rea
 
 func (s *secret) changes() bool { return s.file != "" }
 
-// read returns the secret. A file that cannot be read any more does not lose the secret that
-// was read from it: it may be about to be replaced.
+// read returns the secret. If the file cannot be read any more, it returns the last secret, because the file may be in the
+// middle of a replacement.
 func (s *secret) read(now bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *secret) read(now bool) (string, error) {
 	return s.text, nil
 }
 
-// readSecret reads a file without the line break at its end.
+// readSecret reads a file without its final line break.
 func readSecret(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -84,10 +83,10 @@ func readSecret(file string) (string, error) {
 	return string(text), nil
 }
 
-// errHeader means that a secret cannot be sent.
+// errHeader means that a secret cannot be sent in a header.
 var errHeader = errors.New("its secret holds a line break or another character that is not allowed in headers")
 
-// header checks that a secret can stand in a header.
+// header checks that a secret is valid in a header.
 func header(text string) (string, error) {
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c >= 0x7f }) {
 		return "", errHeader

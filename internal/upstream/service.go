@@ -15,17 +15,17 @@ import (
 
 const bearer = "Bearer "
 
-// service gets tokens for Callyard itself, with the client credentials grant.
+// service obtains tokens for Callyard itself with the client credentials grant.
 type service struct {
 	server schema.ServerID
 	auth   *config.Auth
-	secret *secret // nil where the client has a key
+	secret *secret // nil if the client has a key
 	key    *secret
 	http   *http.Client
 	tokens tokens
 
 	mu       sync.Mutex
-	metadata *oauth.Metadata // of auth.Issuer, once it was read
+	metadata *oauth.Metadata // of auth.Issuer; nil until it was read
 }
 
 func newService(server schema.ServerID, address string, a *config.Auth) *service {
@@ -50,7 +50,7 @@ func (s *service) Authorize(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused gets another token for 401, and one with more scopes for a 403 that asks for them.
+// Refused obtains another token after a 401, and one with more scopes after a 403 that asks for them.
 func (s *service) Refused(ctx context.Context, r launch.Refusal) (again bool, err error) {
 	if r.Status == http.StatusUnauthorized {
 		again, err = s.tokens.refused(ctx, strings.TrimPrefix(r.Sent.Get("Authorization"), bearer))
@@ -63,7 +63,7 @@ func (s *service) Refused(ctx context.Context, r launch.Refusal) (again bool, er
 	return again, nil
 }
 
-// CloseIdleConnections ends the connections to the authorization server.
+// CloseIdleConnections closes idle connections to the authorization server.
 func (s *service) CloseIdleConnections() { s.http.CloseIdleConnections() }
 
 func (s *service) word(ctx context.Context, err error) error {
@@ -93,15 +93,14 @@ func (s *service) fetch(ctx context.Context, scopes []string) (*oauth.Token, err
 	if err != nil {
 		return nil, err
 	}
-	reg, err := c.Register(ctx, m) // it is configured, so nothing is sent
+	reg, err := c.Register(ctx, m) // the registration is configured, so nothing is sent
 	if err != nil {
 		return nil, err
 	}
 	return c.Credentials(ctx, m.TokenEndpoint, reg, scopes, a.Resource, a.Audience)
 }
 
-// endpoint is the metadata of the authorization server: what is configured, else what the
-// server publishes.
+// endpoint returns the metadata of the authorization server, from the configuration or from the server.
 func (s *service) endpoint(ctx context.Context) (*oauth.Metadata, error) {
 	if s.auth.TokenURL != "" {
 		return &oauth.Metadata{Issuer: s.auth.Issuer, TokenEndpoint: s.auth.TokenURL}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// static is a credential that an operator has stored.
+// static is a credential stored by the operator.
 type static struct {
 	server schema.ServerID
 	header string
@@ -17,11 +17,11 @@ type static struct {
 	value  source
 }
 
-// source is where a secret comes from. It is safe for concurrent use.
+// source is the origin of a secret. It is safe for concurrent use.
 type source interface {
-	// get returns the secret; with now it is read again, whatever its age.
+	// get returns the secret. If now is set, it is read again, whatever its age.
 	get(ctx context.Context, now bool) (string, error)
-	// changes says that reading it again may give another one.
+	// changes reports whether reading the secret again may return another one.
 	changes() bool
 }
 
@@ -53,14 +53,14 @@ func (s *static) set(ctx context.Context, h http.Header, now bool) error {
 	return nil
 }
 
-// CloseIdleConnections ends the connections to Vault, if there are any.
+// CloseIdleConnections closes idle connections to Vault, if there are any.
 func (s *static) CloseIdleConnections() {
 	if v, ok := s.value.(*vaultSecret); ok {
 		v.http.CloseIdleConnections()
 	}
 }
 
-// Refused reads the file again, or Vault; what it holds now is worth a second try.
+// Refused reads the file or Vault again. A changed secret is worth another try.
 func (s *static) Refused(ctx context.Context, r launch.Refusal) (bool, error) {
 	if r.Status != http.StatusUnauthorized || !s.value.changes() {
 		return false, nil

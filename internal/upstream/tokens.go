@@ -13,32 +13,30 @@ import (
 )
 
 const (
-	// fetchTime bounds one fetch of a token, whoever waits for it.
+	// fetchTime limits one fetch of a token, independent of its callers.
 	fetchTime = 30 * time.Second
-	// early is how long before its end a token is replaced; a tenth of its life if less.
+	// early is the time before expiry at which a token is replaced, or a tenth of its lifetime if that is less.
 	early = time.Minute
-	// fresh is the age below which a token that the server refuses is not replaced: another
-	// one would be refused too.
+	// fresh is the age below which a refused token is not replaced, because a new one would be refused as well.
 	fresh = 5 * time.Second
-	// mostScopes bounds what servers that name ever more scopes can make us ask for.
+	// mostScopes limits the number of scopes, which a server could otherwise increase without end.
 	mostScopes = 100
 )
 
-// tokens keeps one access token and fetches the next, once for everybody who waits. It is
-// safe for concurrent use.
+// tokens keeps one access token and fetches the next one, once for all waiting callers. It is safe for concurrent use.
 type tokens struct {
-	// fetch gets a token with the scopes.
+	// fetch obtains a token with the scopes.
 	fetch  func(ctx context.Context, scopes []string) (*oauth.Token, error)
 	flight singleflight.Group
 
 	mu     sync.Mutex
 	now    *oauth.Token
-	since  time.Time // of now
-	until  time.Time // now is used; zero: until it is refused
-	scopes []string  // to ask for
+	since  time.Time // of the current token
+	until  time.Time // end of use; zero means until it is refused
+	scopes []string  // to request
 }
 
-// get returns the token that is kept, or a new one.
+// get returns the current token, or a new one.
 func (t *tokens) get(ctx context.Context) (*oauth.Token, error) {
 	t.mu.Lock()
 	now, until := t.now, t.until
@@ -49,7 +47,7 @@ func (t *tokens) get(ctx context.Context) (*oauth.Token, error) {
 	return t.fetchOne(ctx)
 }
 
-// fetchOne joins the fetch under way with the scopes asked for so far, or begins one.
+// fetchOne joins the fetch in progress with the current scopes, or starts one.
 func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 	t.mu.Lock()
 	scopes := slices.Clone(t.scopes)
@@ -57,8 +55,8 @@ func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 	return t.fetchWith(ctx, scopes)
 }
 
-// fetchWith joins the fetch under way with these scopes, or begins one. It ends with ctx, and
-// the fetch does not.
+// fetchWith joins the fetch in progress with these scopes, or starts one. It returns when ctx ends, but the fetch
+// continues.
 func (t *tokens) fetchWith(ctx context.Context, scopes []string) (*oauth.Token, error) {
 	got := t.flight.DoChan(strings.Join(scopes, " "), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
@@ -81,8 +79,7 @@ func (t *tokens) fetchWith(ctx context.Context, scopes []string) (*oauth.Token, 
 	}
 }
 
-// keep keeps a token, and the scopes with which it was got, unless one with more scopes came
-// meanwhile.
+// keep stores a token and its scopes, unless a token with more scopes arrived in the meantime.
 func (t *tokens) keep(token *oauth.Token, scopes []string) {
 	now := time.Now()
 	var until time.Time
@@ -97,15 +94,14 @@ func (t *tokens) keep(token *oauth.Token, scopes []string) {
 	t.now, t.since, t.until, t.scopes = token, now, until, scopes
 }
 
-// refused says that the server does not take the token sent. It reports whether there is
-// another one now.
+// refused handles a refusal of the token sent. It reports whether another one is available.
 func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	t.mu.Lock()
 	now, since := t.now, t.since
 	t.mu.Unlock()
 	switch {
 	case now != nil && now.Access != sent:
-		return true, nil // somebody was faster
+		return true, nil // another caller replaced it already
 	case now != nil && time.Since(since) < fresh:
 		return false, nil
 	}
@@ -113,8 +109,8 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	return err == nil, err
 }
 
-// widen asks for more scopes, and for them ever after where the server grants a token. It
-// reports whether there is another token now: not where all of them were asked for before.
+// widen requests more scopes. If the server grants a token, all later requests have them too. It reports whether a new
+// token is available, which is not the case if all of them were requested before.
 func (t *tokens) widen(ctx context.Context, more []string) (bool, error) {
 	t.mu.Lock()
 	scopes := slices.Clone(t.scopes)

@@ -16,22 +16,19 @@ import (
 	"github.com/callyard/callyard/internal/upstream/oauth"
 )
 
-// Secrets of HashiCorp Vault and OpenBao are read over their HTTP API. Two requests are
-// needed, so that the official client, with its dozens of modules, would be more to keep up
-// to date than this file.
+// This file uses the HTTP API of HashiCorp Vault and OpenBao. Only two requests are needed, so the official client with
+// its dozens of modules would cost more maintenance than this file.
 
 const (
-	// vaultRecheck is how old a secret may be that was read from Vault. The secrets engine KV
-	// tells nobody of a new version.
+	// vaultRecheck is the age after which a secret is read again. The KV secrets engine does not announce new versions.
 	vaultRecheck = 30 * time.Second
-	vaultTime    = 5 * time.Second // for one read, with the login
-	mostVault    = 1 << 20         // of an answer
-	// serviceAccount is where Kubernetes puts the token of a pod.
+	vaultTime    = 5 * time.Second // limit for one read including the login
+	mostVault    = 1 << 20         // maximum response, in bytes
+	// serviceAccount is the path at which Kubernetes mounts the token of a pod.
 	serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 )
 
-// errGone means that Vault has the secret no more: that is not a fault of Vault, and what was
-// read before is not used any longer.
+// errGone means that Vault no longer has the secret. Unlike a failure of Vault, it ends the use of the last secret.
 var errGone = errors.New("Vault does not have it")
 
 // vaultSecret is a secret in Vault. It is safe for concurrent use.
@@ -57,8 +54,8 @@ func (v *vaultSecret) last() (string, time.Time) {
 	return v.text, v.checked
 }
 
-// get returns the secret, read again where it is old, or always with now. While one caller
-// reads it again the others use the last one; so they do while Vault is away.
+// get returns the secret. It reads it again if it is old, or always if now is set. During the read, and while Vault is
+// unavailable, other callers use the last secret.
 func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	began := time.Now()
 	text, checked := v.last()
@@ -71,7 +68,7 @@ func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	}
 	defer v.fetch.Unlock()
 	if text, checked = v.last(); text != "" && checked.After(began) {
-		return text, nil // somebody was faster
+		return text, nil // another caller read it already
 	}
 	ctx, cancel := context.WithTimeout(ctx, vaultTime)
 	defer cancel()
@@ -93,7 +90,7 @@ func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 
 func (*vaultSecret) changes() bool { return true }
 
-// read reads the secret, after another login where the first token is not taken any more.
+// read reads the secret. If the token is refused, it logs in again.
 func (v *vaultSecret) read(ctx context.Context) (string, error) {
 	for again := range 2 {
 		token, err := v.signIn(ctx, again > 0)
@@ -116,7 +113,7 @@ func (v *vaultSecret) read(ctx context.Context) (string, error) {
 	return "", errors.New("Vault refuses the token with HTTP status 403")
 }
 
-// readVault takes a field out of an answer of the secrets engine KV, version 2 or 1.
+// readVault extracts a field from a response of the KV secrets engine, version 2 or 1.
 func readVault(body []byte, field string) (string, error) {
 	var a struct {
 		Data map[string]json.RawMessage `json:"data"`
@@ -128,7 +125,7 @@ func readVault(body []byte, field string) (string, error) {
 	if _, versioned := a.Data["metadata"]; versioned {
 		inner, ok := a.Data["data"]
 		if fields = nil; !ok || json.Unmarshal(inner, &fields) != nil || fields == nil {
-			return "", errGone // this version is deleted
+			return "", errGone // this version was deleted
 		}
 	}
 	var text string
@@ -138,7 +135,7 @@ func readVault(body []byte, field string) (string, error) {
 	return text, nil
 }
 
-// send makes one request. Its errors hold nothing that Vault wrote.
+// send makes one request. Its errors contain no text of Vault.
 func (v *vaultSecret) send(ctx context.Context, method, path, token string, body []byte) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(v.c.Address, "/")+"/v1/"+strings.TrimLeft(path, "/"), bytes.NewReader(body))
 	if err != nil {

@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// vaultLogin is what a login at Vault gave.
+// vaultLogin is the result of a login at Vault.
 type vaultLogin struct {
 	token     string
-	until     time.Time     // when it is renewed, or another login made
-	life      time.Duration // of the token after the login
+	until     time.Time     // time of the renewal or of the next login
+	life      time.Duration // lifetime of the token at login
 	renewable bool
 }
 
-// signIn returns a token for Vault: that of the file, or of a login with the service account of
-// the pod or an AppRole. A token of a login is renewed after two thirds of its life, as
-// long as Vault does that; then there is another login. With again the token was refused, and
-// there is another login.
+// signIn returns a Vault token: that of the file, or of a login with the pod's service account or an AppRole. A login token
+// is renewed after two thirds of its lifetime as long as Vault allows, and then replaced by another login. again means
+// that the token was refused, so signIn logs in again.
 func (v *vaultSecret) signIn(ctx context.Context, again bool) (string, error) {
 	if v.c.KubernetesRole == "" && v.c.RoleID == "" {
 		return readSecret(v.c.TokenFile)
@@ -43,8 +42,7 @@ func (v *vaultSecret) signIn(ctx context.Context, again bool) (string, error) {
 	return l.token, err
 }
 
-// credentials are the path of the login and what it sends. They are read each time, so that they
-// can be replaced.
+// credentials returns the path and the form of the login. The files are read at each login, so that they can be replaced.
 func (v *vaultSecret) credentials() (path string, form map[string]string, err error) {
 	if v.c.RoleID == "" {
 		account, err := readSecret(cmp.Or(v.c.TokenFile, serviceAccount))
@@ -59,10 +57,10 @@ func (v *vaultSecret) credentials() (path string, form map[string]string, err er
 	return "auth/approle/login", map[string]string{"role_id": v.c.RoleID, "secret_id": id}, err
 }
 
-// errShort means that a token cannot be renewed for long: its longest life is nearly over.
+// errShort means that a token cannot be renewed for long, because its maximum lifetime is almost over.
 var errShort = errors.New("the token of Vault ends soon")
 
-// renew has Vault give the token another life.
+// renew extends the lifetime of the token.
 func (v *vaultSecret) renew(ctx context.Context) error {
 	life, err := v.enter(ctx, "auth/token/renew-self", v.login.token, map[string]string{})
 	if err == nil && life < v.login.life/2 {
@@ -71,7 +69,7 @@ func (v *vaultSecret) renew(ctx context.Context) error {
 	return err
 }
 
-// enter makes a login, or renews, and keeps the token that it gives.
+// enter logs in or renews, and keeps the resulting token.
 func (v *vaultSecret) enter(ctx context.Context, path, token string, form map[string]string) (life time.Duration, err error) {
 	text, err := json.Marshal(form)
 	if err != nil {
@@ -84,7 +82,7 @@ func (v *vaultSecret) enter(ctx context.Context, path, token string, form map[st
 	var a struct {
 		Auth struct {
 			Token     string `json:"client_token"`
-			Lease     int64  `json:"lease_duration"` // seconds
+			Lease     int64  `json:"lease_duration"` // in seconds
 			Renewable bool   `json:"renewable"`
 		} `json:"auth"`
 	}

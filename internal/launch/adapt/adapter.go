@@ -16,12 +16,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// greetTime is for the source to report its name. A session that does not receive it
-// continues without.
+// greetTime limits the wait for the name of the source. Without it, a session continues without a name.
 const greetTime = 5 * time.Second
 
-// Client returns the client that a session is to use for the source, with
-// [Address]. It is safe for concurrent use and starts no goroutine.
+// Client returns the HTTP client with which a session reaches the source at [Address]. It is safe for concurrent
+// use and starts no goroutine.
 func Client(src Source) *http.Client { return &http.Client{Transport: &adapter{src: src}} }
 
 // adapter answers MCP requests from a source.
@@ -33,7 +32,7 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// CloseIdleConnections is what the client's method of that name calls.
+// CloseIdleConnections implements the method that [http.Client.CloseIdleConnections] calls.
 func (a *adapter) CloseIdleConnections() { a.src.CloseIdle() }
 
 // RoundTrip answers one request.
@@ -75,8 +74,7 @@ func (a *adapter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return reply(req, http.StatusOK, answer(m.ID, result)), nil
 }
 
-// discover does not fail where the source does: the list of tools will, and says
-// more.
+// discover does not fail with the source. The list of tools will fail with a better error.
 func (a *adapter) discover(ctx context.Context) []byte {
 	ctx, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
@@ -124,7 +122,7 @@ func (a *adapter) call(req *http.Request, m *message) (*http.Response, error) {
 	case errors.Is(err, ErrUnknownTool):
 		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeInvalidParams, "the tool no longer exists")), nil
 	case errors.As(err, &large):
-		// The session judges an answer by the length that it announces.
+		// The session checks the announced length of a response.
 		resp := reply(req, http.StatusOK, nil)
 		resp.ContentLength = math.MaxInt64
 		return resp, nil
@@ -159,7 +157,7 @@ func reply(req *http.Request, status int, body []byte) *http.Response {
 	}
 }
 
-// encode writes what always can be written as JSON: maps, strings, numbers and valid JSON.
+// encode encodes values that always encode: maps, strings, numbers and valid JSON.
 func encode(v any) []byte {
 	b, _ := plainjson.Marshal(v)
 	return b

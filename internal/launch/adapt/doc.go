@@ -1,14 +1,11 @@
-// Package adapt makes a server out of something that speaks no MCP: a [Source]
-// says which tools there are and runs one, and [Client] is an HTTP client whose
-// other end is that source, inside this process. Sessions talk streamable HTTP
-// through it as they do to any remote server, so that health, definitions,
-// timeouts and cancellation need no second way.
+// Package adapt turns something that does not speak MCP into a server. A [Source] lists tools and runs them, and
+// [Client] returns an HTTP client whose peer is that source, in this process. A session uses it like any remote
+// server over streamable HTTP, so health checks, definitions, timeouts and cancellation work unchanged.
 //
-// It promises that arguments reach the source, and results the session, as the
-// bytes that they are; that a request which fails while it is sent fails here in
-// the same words; and that nothing is tried twice.
+// Arguments reach the source, and results reach the session, as the same bytes. A failed request fails with the
+// same error text. Nothing is retried.
 //
-// It refuses everything of MCP but tools.
+// Of MCP it supports only tools.
 package adapt
 
 import (
@@ -17,45 +14,44 @@ import (
 	"fmt"
 )
 
-// Address is what a session takes for the address of a server that is adapted
-// here. It leads nowhere.
+// Address is the address of an adapted server for sessions. It does not resolve.
 const Address = "http://adapted.invalid/mcp"
 
-// Source is what is adapted. Its methods are safe for concurrent use.
+// Source is something to adapt. Its methods are safe for concurrent use.
 type Source interface {
-	// Offer returns what there is now. The error is a *schema.Error.
+	// Offer returns the current tools. The error is a *schema.Error.
 	Offer(ctx context.Context) (*Offer, error)
-	// Call runs a tool with a JSON object of arguments and returns a CallToolResult.
-	// Other errors than [ErrUnknownTool] and [*TooLarge] are those of an HTTP client:
-	// the context tells whether a connection was made, by its httptrace.
+	// Call runs a tool with a JSON object of arguments and returns a CallToolResult. Errors other than
+	// [ErrUnknownTool] and [*TooLarge] are those of an HTTP client. The httptrace of the context tells whether
+	// a connection was made.
 	Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error)
-	// CloseIdle ends connections that nobody uses.
+	// CloseIdle closes idle connections.
 	CloseIdle()
 }
 
-// Offer is what a source has. It is not changed once it was returned.
+// Offer is what a source provides. Do not change it after it was returned.
 type Offer struct {
-	Title   string // what it calls itself; may be empty
+	Title   string // its own name; may be empty
 	Version string
 	Tools   []Tool
-	// Notes say what was left out, and why, one sentence each. They hold no secrets.
+	// Notes are sentences about omitted parts, with reasons. They hold no secrets.
 	Notes []string
 }
 
 // Tool is one tool of an offer.
 type Tool struct {
 	Name string
-	From string          // what it is there, such as "GET /pets"
+	From string          // its name at the source, such as "GET /pets"
 	Raw  json.RawMessage // its definition
 }
 
-// ErrUnknownTool says that a source has no such tool.
+// ErrUnknownTool means that a source has no such tool.
 var ErrUnknownTool = fmt.Errorf("the tool does not exist")
 
-// TooLarge says that an answer is over the limit.
+// TooLarge means that a response exceeds the limit, in bytes.
 type TooLarge struct{ Limit int }
 
-// Error says so.
+// Error implements error.
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf("the answer exceeds the limit of %d bytes", e.Limit)
 }

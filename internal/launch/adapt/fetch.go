@@ -12,11 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Document is a text that a source fetches again and again. It is used by one goroutine
-// at a time.
+// Document is a text that a source fetches repeatedly. It is not safe for concurrent use.
 type Document struct {
-	// Client sends the requests to Address. Server and Name name the text in errors, Max
-	// bounds its size in bytes.
+	// Client sends the requests to Address. Server and Name identify the text in errors. Max limits its size,
+	// in bytes.
 	Client                *http.Client
 	Server, Name, Address string
 	Max                   int
@@ -25,7 +24,7 @@ type Document struct {
 	etag, edited string
 }
 
-// Fetch returns the text as it is now. The error is a *schema.Error.
+// Fetch fetches the text. The error is a *schema.Error.
 func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	failed := func(format string, args ...any) error {
 		return schema.Errorf(schema.KindServerFailed, "%s of the server %q "+format, append([]any{d.Name, d.Server}, args...)...)
@@ -59,8 +58,8 @@ func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	return body, nil
 }
 
-// SameOrigin says whether two addresses have the scheme, host and port in common, so
-// that one may get the credentials of the other.
+// SameOrigin reports whether two addresses share the scheme, host and port, so that the credentials of one may be
+// sent to the other.
 func SameOrigin(a, b string) bool {
 	u, errU := url.Parse(a)
 	v, errV := url.Parse(b)
@@ -76,8 +75,7 @@ func OriginOf(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// plain drops the address from an error of an HTTP client: a query in it may hold
-// a secret.
+// plain removes the address from an error of an HTTP client, because its query may hold a secret.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

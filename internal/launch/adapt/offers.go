@@ -9,34 +9,33 @@ import (
 	"time"
 )
 
-// Offers is the last good reading of what a source offers, where that is written in a
-// text that may change, such as an OpenAPI document. T is what the source needs to run
-// the tools. Its methods are safe for concurrent use.
+// Offers caches the last valid reading of a text that lists a source's tools and may change, such as an OpenAPI
+// document. T is the data that the source needs to run the tools. Its methods are safe for concurrent use.
 type Offers[T any] struct {
-	// Text is what the text is called in the log, Server the id of the server.
+	// Text is the name of the text in the log. Server is the id of the server.
 	Text, Server string
-	// Fresh is the time for which a reading counts as just made.
+	// Fresh is the age below which a reading is reused.
 	Fresh time.Duration
-	// Read returns the text, and Make what is read in it. They are not called at once.
+	// Read returns the text, and Make parses it. They are not called concurrently.
 	Read func(context.Context) ([]byte, error)
 	Make func(ctx context.Context, text []byte) (*Reading[T], error)
-	Log  *slog.Logger // nil says nothing
+	Log  *slog.Logger // if nil, nothing is logged
 
 	last    atomic.Pointer[Reading[T]]
-	mu      sync.Mutex // one reading at a time
+	mu      sync.Mutex // held during a reading
 	read    time.Time
-	grumble string // the last failure that was logged
+	grumble string // the last logged failure
 }
 
-// Reading is what was read in one text.
+// Reading is the parsed content of one text.
 type Reading[T any] struct {
 	Offer
 	Own  T
 	text []byte
 }
 
-// Offer returns what there is now. Where the text cannot be read any more, what was
-// there last stays; that is logged once for each failure that reads differently.
+// Offer returns the current tools. If the text cannot be read any more, it returns the last valid tools and logs
+// each different failure once.
 func (o *Offers[T]) Offer(ctx context.Context) (*Offer, error) {
 	r, err := o.get(ctx)
 	if err != nil {
@@ -45,7 +44,7 @@ func (o *Offers[T]) Offer(ctx context.Context) (*Offer, error) {
 	return &r.Offer, nil
 }
 
-// Last returns the last reading, and reads for the first time where there is none.
+// Last returns the last reading. It reads for the first time if there is none.
 func (o *Offers[T]) Last(ctx context.Context) (*Reading[T], error) {
 	if r := o.last.Load(); r != nil {
 		return r, nil
@@ -76,7 +75,7 @@ func (o *Offers[T]) get(ctx context.Context) (*Reading[T], error) {
 	return last, nil
 }
 
-// load returns last where the text has not changed.
+// load returns last if the text has not changed.
 func (o *Offers[T]) load(ctx context.Context, last *Reading[T]) (*Reading[T], error) {
 	text, err := o.Read(ctx)
 	if err != nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// maxDepth is how deep JSON may nest to be handed on as structured content; what
-// is deeper stays text.
+// maxDepth limits the nesting of JSON that becomes structured content. Deeper JSON stays text.
 const maxDepth = 256
 
-// told are the headers of an answer that callers get to see.
+// told are the response headers that callers see.
 var told = [...]string{"Content-Location", "Etag", "Last-Modified", "Link", "Location", "Retry-After"}
 
-// Do sends the request once and returns its answer with at most limit bytes of
-// body (0: 64 MiB), else [*TooLarge]. Errors lack the address, which may hold a secret.
+// Do sends the request once and returns its response with at most limit bytes of body (0 means 64 MiB), or
+// [*TooLarge]. Errors do not contain the address, which may hold a secret.
 func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []byte, error) {
 	if limit <= 0 {
 		limit = 64 << 20
@@ -45,10 +44,9 @@ func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []by
 	return resp, body, nil
 }
 
-// Result turns the answer to a request into a CallToolResult. An answer of 2xx is
-// a success, any other an error that says its status. JSON is given as text, its
-// bytes unchanged, and as structured content: as it is where it is an object, and
-// inside {"result": …} where wrap says that the tool promised that.
+// Result turns a response into a CallToolResult. A 2xx response is a success, any other an error that names its
+// status. JSON becomes text, byte for byte, and structured content: an object as it is, and any other value inside
+// {"result": …} if wrap is set because the tool's schema promises that.
 func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
 	failed := resp.StatusCode/100 != 2
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -83,8 +81,7 @@ func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
 	return append(b, `}}}`...)
 }
 
-// Failure is a CallToolResult that says with a sentence why nothing, or nothing
-// more, was done.
+// Failure returns a CallToolResult with a sentence about why nothing, or nothing more, was done.
 func Failure(sentence string) []byte {
 	return append(appendText([]byte(`{"content":[`), sentence), `],"isError":true}`...)
 }
@@ -128,10 +125,10 @@ func isText(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// IsJSON says whether a media type is JSON.
+// IsJSON reports whether a media type is JSON.
 func IsJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
 
-// structure returns the structured content of a body, nil for none.
+// structure returns the structured content of a body, or nil if there is none.
 func structure(kind string, body []byte, wrap bool) []byte {
 	text := bytes.TrimSpace(body)
 	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || rawjson.Deeper(text, maxDepth) || !json.Valid(text) {

@@ -15,42 +15,40 @@ import (
 )
 
 const (
-	// PingEvery is the time between pings. A program that sends nothing for twice as long
-	// is gone.
+	// PingEvery is the time between pings. A program that sends nothing for twice that time is disconnected.
 	PingEvery = 10 * time.Second
 
-	keepBuffer = 256 << 10 // a larger read buffer is not kept
+	keepBuffer = 256 << 10 // a larger read buffer is not reused
 	firstRead  = 4 << 10
 )
 
-// Errors of [Conn.Read]. Other errors say that the connection broke.
+// Errors of [Conn.Read]. Any other error means that the connection broke.
 var (
 	ErrTooLong = errors.New("it sent a message that exceeds the limit")
 	ErrBinary  = errors.New("it sent a binary frame; MCP messages are text")
 	ErrClosed  = errors.New("it closed the connection")
 )
 
-// errSilent ends a connection whose program sends nothing.
+// errSilent ends the connection of a program that sends nothing.
 var errSilent = errors.New("it sent nothing and answered no ping")
 
 // Options are the limits of a connection.
 type Options struct {
-	MaxMessage int           // bytes of a message from the other side
+	MaxMessage int           // maximum size of a received message, in bytes
 	PingEvery  time.Duration // 0 means [PingEvery]
 }
 
-// Conn is a connection to an attached program, or to a server that was dialed. One goroutine at a time may read, and one
-// may write; the other methods are safe for concurrent use.
+// Conn is a connection to an attached program, or to a server that was dialed. Read and Write may each be called by one
+// goroutine at a time. The other methods are safe for concurrent use.
 type Conn struct {
 	ws    *websocket.Conn
-	wire  *gathering // nil where this end dialed: each message leaves by itself
+	wire  *gathering // nil if this end dialed; each message is sent separately then
 	ping  time.Duration
-	heard atomic.Int64 // when bytes came last, Unix nanoseconds
+	heard atomic.Int64 // time of the last received bytes, in Unix nanoseconds
 	buf   []byte
 }
 
-// Accept upgrades a request whose headers [ReadProgram] has read. On an error the response
-// was written.
+// Accept upgrades a request whose headers [ReadProgram] has read. If it returns an error, the response was written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := newConn(&o)
 	var err error
@@ -79,8 +77,7 @@ func newConn(o *Options) *Conn {
 
 func (c *Conn) hear() { c.heard.Store(time.Now().UnixNano()) }
 
-// Read returns the next message, which is valid until the next call. After an error it must
-// not be called again.
+// Read returns the next message, which is valid until the next call. Do not call it again after an error.
 func (c *Conn) Read() ([]byte, error) {
 	kind, from, err := c.ws.Reader(context.Background())
 	if err != nil {
@@ -114,7 +111,7 @@ func (c *Conn) Read() ([]byte, error) {
 	}
 }
 
-// readError words an error of the library, whose text may repeat what the program sent.
+// readError replaces an error of the library, whose text may repeat content of the program.
 func readError(err error) error {
 	if errors.Is(err, websocket.ErrMessageTooBig) {
 		return ErrTooLong
@@ -132,9 +129,8 @@ func readError(err error) error {
 	return errors.New("its connection broke, or it sent frames that are not WebSocket")
 }
 
-// Write sends messages: the first begins at from in b, and they end at the given places, one
-// after the other. They leave together, in as few system calls as they fit in. It blocks while
-// the program does not read; [Conn.Abort] ends it.
+// Write sends messages: the first starts at from in b, and each ends at one of the given offsets. They are sent
+// together, in as few system calls as possible. It blocks while the program does not read; [Conn.Abort] unblocks it.
 func (c *Conn) Write(b []byte, from int, ends []int) error {
 	if len(ends) > 1 && c.wire != nil {
 		c.wire.hold()
@@ -151,7 +147,7 @@ func (c *Conn) Write(b []byte, from int, ends []int) error {
 	return c.wire.release()
 }
 
-// KeepAlive pings the program until ctx ends, which returns nil, or until it is gone.
+// KeepAlive pings the program until ctx ends, when it returns nil, or until the program stops responding.
 func (c *Conn) KeepAlive(ctx context.Context) error {
 	tick := time.NewTicker(c.ping)
 	defer tick.Stop()
@@ -165,10 +161,10 @@ func (c *Conn) KeepAlive(ctx context.Context) error {
 			return errSilent
 		}
 		brief, cancel := context.WithTimeout(ctx, c.ping)
-		err := c.ws.Ping(brief) // a program that is slow to answer may still send something else
+		err := c.ws.Ping(brief) // a program that is slow to answer a ping may still send other messages
 		cancel()
 		if errors.Is(err, net.ErrClosed) {
-			return nil // the reader says why
+			return nil // the reader returns the error
 		}
 		if c.silent() {
 			return errSilent
@@ -178,24 +174,24 @@ func (c *Conn) KeepAlive(ctx context.Context) error {
 
 func (c *Conn) silent() bool { return time.Since(time.Unix(0, c.heard.Load())) >= 2*c.ping-c.ping/10 }
 
-// The codes with which a worker closes a connection.
+// Close codes of a worker.
 const (
-	CodeDone    = int(websocket.StatusNormalClosure) // the program drained, and its calls are answered
-	CodeAway    = int(websocket.StatusGoingAway)     // the worker ends, or its entry changed: dial again
+	CodeDone    = int(websocket.StatusNormalClosure) // the program drained and its calls are answered
+	CodeAway    = int(websocket.StatusGoingAway)     // the worker ends, or its entry changed; dial again
 	CodeBinary  = int(websocket.StatusUnsupportedData)
 	CodePolicy  = int(websocket.StatusPolicyViolation)
-	CodeFailed  = int(websocket.StatusInternalError) // the handshake of MCP failed
+	CodeFailed  = int(websocket.StatusInternalError) // the MCP handshake failed
 	CodeRestart = int(websocket.StatusServiceRestart)
-	mostReason  = 123 // bytes, which RFC 6455 allows in a close frame
+	mostReason  = 123 // maximum bytes of a reason in a close frame (RFC 6455)
 )
 
-// Close closes the connection in good order; it waits a few seconds for the program.
+// Close closes the connection with a close handshake. It waits a few seconds for the program.
 func (c *Conn) Close(code int, reason string) {
 	if len(reason) > mostReason {
 		reason = strings.ToValidUTF8(reason[:mostReason], "")
 	}
-	_ = c.ws.Close(websocket.StatusCode(code), reason) // it fails where the program is gone
+	_ = c.ws.Close(websocket.StatusCode(code), reason) // it fails if the program has disconnected
 }
 
-// Abort ends the connection at once.
+// Abort closes the connection at once.
 func (c *Conn) Abort() { _ = c.ws.CloseNow() }

@@ -1,11 +1,9 @@
-// Package attach is the worker's end of the WebSocket connections over which programs of
-// any language serve MCP. The program dials ([Accept]), or listens and is dialed ([Dial]);
-// the worker is the MCP client.
+// Package attach is the worker's end of WebSocket connections over which programs in any language serve MCP. A program
+// dials ([Accept]), or listens and is dialed ([Dial]). The worker is the MCP client.
 //
-// It promises that a connection carries text frames with one JSON-RPC message each, none
-// longer than the limit, and that a program which sends nothing for two ping intervals,
-// not even the answer to a ping, is found to be gone.
+// A connection carries text frames with one JSON-RPC message each, limited in size. A program that sends nothing for
+// two ping intervals, not even a pong, is detected as disconnected.
 //
-// It refuses to read JSON-RPC: package session does that. It knows no credential either;
-// package worker checks the key before the upgrade.
+// The package does not parse JSON-RPC; package session does. It does not check credentials either; package worker checks
+// the key before the upgrade.
 package attach

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// wireBuffer is the size of the buffers on both ways, in bytes.
+// wireBuffer is the size of the read and write buffers, in bytes.
 const wireBuffer = 16 << 10
 
-// gathering is the connection below the WebSocket. The library writes each frame by itself;
-// several messages that wait together leave in one system call through it.
+// gathering is the connection below the WebSocket. The library writes each frame separately; gathering sends several
+// waiting messages in one system call.
 type gathering struct {
 	net.Conn
 
@@ -36,14 +36,14 @@ func (g *gathering) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// hold keeps what is written from now on, until release.
+// hold buffers writes until release.
 func (g *gathering) hold() {
 	g.mu.Lock()
 	g.holding = true
 	g.mu.Unlock()
 }
 
-// release sends what was kept.
+// release sends the buffered writes.
 func (g *gathering) release() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,14 +60,13 @@ func (g *gathering) flush() error {
 	return err
 }
 
-// hijacked puts a gathering connection below the WebSocket that the library makes of a
-// response.
+// hijacked inserts a gathering connection below the WebSocket that the library creates from a response.
 type hijacked struct {
 	http.ResponseWriter
 	conn *gathering
 }
 
-// Hijack is [http.Hijacker].
+// Hijack implements [http.Hijacker].
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -76,11 +75,11 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	h.conn = &gathering{Conn: conn}
 	early, err := rw.Reader.Peek(rw.Reader.Buffered())
 	if err != nil {
-		_ = conn.Close() // the error counts
+		_ = conn.Close() // the first error counts
 		return nil, nil, err
 	}
 	reader := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(early), conn), wireBuffer)
-	if _, err := reader.Peek(len(early)); err != nil { // the library asks for what is buffered
+	if _, err := reader.Peek(len(early)); err != nil { // the library asks for the buffered bytes
 		_ = conn.Close()
 		return nil, nil, err
 	}

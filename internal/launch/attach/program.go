@@ -8,10 +8,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Subprotocol is what a program offers in Sec-WebSocket-Protocol.
+// Subprotocol is the value that a program offers in Sec-WebSocket-Protocol.
 const Subprotocol = "mcp"
 
-// The headers in which a program says what it is. All are optional.
+// Headers with which a program describes itself. All are optional.
 const (
 	HeaderInstance = "Callyard-Instance"
 	HeaderInFlight = "Callyard-In-Flight"
@@ -24,18 +24,17 @@ const (
 	mostInFlight  = 100_000
 )
 
-// Program is what a program says of itself when it attaches.
+// Program is a program's description of itself when it attaches.
 type Program struct {
-	Instance string // names the process, the same over its reconnections
-	InFlight int    // the most calls that it takes at once; 0: it does not say
-	Version  string // of its adapter or of itself, for the log
+	Instance string // identifies the process across reconnections
+	InFlight int    // maximum concurrent calls; 0 means unspecified
+	Version  string // of its adapter or itself, for the log
 	Language string // for the log
-	Key      string // the name of the key that it came with; set by the caller of [ReadProgram]
+	Key      string // name of the key that it used; set by the caller of [ReadProgram]
 }
 
-// ReadProgram reads the request of a program before the upgrade. A program that gives no
-// instance gets a name of its own for this connection. The error is a *schema.Error of
-// KindInvalidRequest that names the header.
+// ReadProgram reads the request of a program before the upgrade. A program without an instance gets a generated one for
+// this connection. The error is a *schema.Error of KindInvalidRequest that names the header.
 func ReadProgram(h http.Header) (Program, error) {
 	p := Program{Instance: h.Get(HeaderInstance), Version: h.Get(HeaderVersion), Language: h.Get(HeaderLanguage)}
 	if !offers(h, Subprotocol) {

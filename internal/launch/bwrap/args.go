@@ -9,29 +9,28 @@ import (
 	"strconv"
 )
 
-// The descriptors that bwrap finds open besides its standard streams. It closes
-// them before the server runs.
+// Descriptors that bwrap inherits in addition to its standard streams. It closes them before the
+// server runs.
 const (
-	infoFD   = 3 // where it writes which process is the first of the sandbox
-	blockFD  = 4 // what it reads before it starts the server
+	infoFD   = 3 // bwrap writes the pid of the sandbox's first process to it
+	blockFD  = 4 // bwrap reads from it before it starts the server
 	filterFD = 5 // the seccomp filter
 )
 
-// insideID is the user that a sandbox sees itself as.
+// insideID is the user id inside a sandbox.
 const insideID = "65534"
 
-// system are folders with the programs of the machine; what is a link there is one
-// inside.
+// system are folders with the programs of the machine. Links among them are links inside as well.
 var system = [...]string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// harmless are files of /etc that programs need to be started and to tell the time.
+// harmless are files of /etc that programs need to start and to know the time zone.
 var harmless = [...]string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"}
 
-// dropped are variables that package launch adds, which a sandbox does not get.
+// dropped are variables that package launch adds and a sandbox does not get.
 var dropped = [...]string{"CALLYARD_COOKIE", "USER", "TMPDIR"}
 
-// bindsNow returns what the sandbox shows of the host, resolved: bwrap follows
-// whatever is there. It is an error when a path leads elsewhere than what was checked.
+// bindsNow returns the host paths that the sandbox shows, resolved, because bwrap follows the links that
+// exist when it mounts. It returns an error if a path leads to another place than the one checked.
 func (s *Spec) bindsNow() ([]bind, error) {
 	binds := slices.Clone(s.binds)
 	for i := range binds {
@@ -43,8 +42,8 @@ func (s *Spec) bindsNow() ([]bind, error) {
 	return binds, nil
 }
 
-// stillThere says that what the sandbox shows is what was checked: it may have been
-// replaced between the look and the mount.
+// stillThere returns an error if a shown path is not the one checked: it may have been replaced between
+// the check and the mount.
 func (s *Spec) stillThere(shown []bind) error {
 	now, err := s.bindsNow()
 	if err != nil {
@@ -58,8 +57,8 @@ func (s *Spec) stillThere(shown []bind) error {
 	return nil
 }
 
-// args returns the command line of bwrap, with these volumes. It holds no value of
-// the environment: any user of the machine may read it.
+// args returns the command line of bwrap with these volumes. It contains no value of the environment,
+// because every user of the machine can read it.
 func (s *Spec) args(binds []bind) []string {
 	a := []string{
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--disable-userns", "--as-pid-1",
@@ -82,7 +81,7 @@ func (s *Spec) args(binds []bind) []string {
 	for _, file := range harmless {
 		a = append(a, "--ro-bind-try", file, file)
 	}
-	// /dev and / are in memory as well, and would be places to write to.
+	// /dev and / are in memory and would otherwise be writable.
 	a = append(a, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", strconv.FormatInt(s.tmpfs, 10), "--tmpfs", "/tmp")
 	for _, b := range binds {
 		a = append(a, "--ro-bind", b.host, b.inside)
@@ -97,8 +96,8 @@ func (s *Spec) args(binds []bind) []string {
 	return append(a, s.program.Args...)
 }
 
-// env is what bwrap is started with, and passes on. It covers every variable that
-// package launch would take from the worker and that is not dropped.
+// env returns the environment of bwrap, which it passes on. It sets every variable that package launch
+// would otherwise take from the worker, except the dropped ones.
 func (s *Spec) env() map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TZ": "UTC"}
 	maps.Copy(env, s.program.Env)

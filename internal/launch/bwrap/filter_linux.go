@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied are calls that no MCP server needs and that faults of the kernel were found
-// behind. A server that tries one is told that it may not.
+// denied are system calls that no MCP server needs and that had kernel vulnerabilities. They fail with an
+// error.
 var denied = [...]uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
 	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
@@ -23,18 +23,18 @@ var denied = [...]uint32{
 	unix.SYS_MBIND, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_SET_MEMPOLICY, unix.SYS_PERSONALITY, unix.SYS_MEMFD_SECRET,
 }
 
-// families are the sockets that there may be: with no network they reach loopback.
+// families are the allowed socket families. Without a network they reach only loopback.
 var families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // Offsets in struct seccomp_data.
 const (
 	offsetCall = 0
 	offsetArch = 4
-	offsetArg0 = 16 // its lower half: both machines have that first
+	offsetArg0 = 16 // the lower half; both architectures are little-endian
 	x32Bit     = 0x40000000
 )
 
-// filter is the program for the kernel, as bwrap reads it.
+// filter returns the kernel program in the format that bwrap reads.
 func filter() []byte {
 	const (
 		load  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -46,7 +46,7 @@ func filter() []byte {
 	program := []unix.SockFilter{
 		{Code: load, K: offsetArch},
 		{Code: equal, Jt: 1, K: auditArch},
-		{Code: give, K: unix.SECCOMP_RET_KILL_PROCESS}, // calls of another machine have other numbers
+		{Code: give, K: unix.SECCOMP_RET_KILL_PROCESS}, // system calls of another architecture have other numbers
 		{Code: load, K: offsetCall},
 		{Code: least, Jf: 1, K: x32Bit},
 		{Code: give, K: refuse},
@@ -64,7 +64,7 @@ func filter() []byte {
 	program = append(program, unix.SockFilter{Code: give, K: uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)})
 	var out bytes.Buffer
 	for _, instruction := range program {
-		_ = binary.Write(&out, binary.NativeEndian, instruction) // a buffer takes everything
+		_ = binary.Write(&out, binary.NativeEndian, instruction) // writing to a buffer cannot fail
 	}
 	return out.Bytes()
 }

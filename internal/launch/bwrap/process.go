@@ -10,35 +10,35 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// stopGrace is for bwrap to end once everything in its sandbox was killed.
+// stopGrace is the time for bwrap to end after everything in its sandbox was killed.
 const stopGrace = 2 * time.Second
 
-// Process is one running sandbox. It has the methods of [launch.Child], which are
-// safe for concurrent use. The program inside ends before the sandbox does.
+// Process is one running sandbox. It has the methods of [launch.Child], which are safe for concurrent use.
+// The program inside ends before the sandbox does.
 type Process struct {
-	// Stdin and Stdout are our ends of the server's pipes. Stop closes both.
+	// Stdin and Stdout are the worker's ends of the server's pipes. Stop closes both.
 	Stdin  io.WriteCloser
 	Stdout *os.File
 
 	child *launch.Child
-	inner handle // the first process of the sandbox: with it all others end
+	inner handle // the first process of the sandbox; all others end with it
 	timer *time.Timer
 	begun time.Time
 	limit time.Duration
 
 	mu    sync.Mutex
-	why   string // it was killed
+	why   string // the reason why it was killed
 	cause Cause
-	gone  bool // inner was let go
+	gone  bool // inner was closed
 }
 
-// PID returns the process id of bwrap.
+// PID returns the pid of bwrap.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Done returns a channel that is closed when nothing is left of the sandbox.
+// Done returns a channel that is closed when the whole sandbox has ended.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 
-// Err says how it ended; nil until Done is closed, and never after.
+// Err returns how the sandbox ended. It is nil until Done is closed, and not nil after that.
 func (p *Process) Err() error {
 	err := p.child.Err()
 	if err == nil {
@@ -52,18 +52,17 @@ func (p *Process) Err() error {
 	return err
 }
 
-// Cause says in a word why it ended; empty where it was stopped or ended by itself.
+// Cause returns why the sandbox was killed. It is empty if the sandbox was stopped or ended by itself.
 func (p *Process) Cause() Cause {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cause
 }
 
-// StderrTail is that of [launch.Child].
+// StderrTail is like [launch.Child.StderrTail].
 func (p *Process) StderrTail() string { return p.child.StderrTail() }
 
-// Limit has the sandbox killed at that time, but no later than Spec.Time after its
-// start.
+// Limit sets the time at which the sandbox is killed, at most Spec.Time after its start.
 func (p *Process) Limit(at time.Time) {
 	left := max(min(time.Until(at), p.limit-time.Since(p.begun)), 0)
 	p.mu.Lock()
@@ -76,8 +75,7 @@ func (p *Process) Limit(at time.Time) {
 	}
 }
 
-// Kill ends everything in the sandbox at once. Done says when it has ended. The first
-// reason counts.
+// Kill kills everything in the sandbox without waiting; see Done. The first reason counts.
 func (p *Process) Kill(why string) { p.killFor("", why) }
 
 func (p *Process) killFor(cause Cause, why string) {
@@ -96,9 +94,8 @@ func (p *Process) killFor(cause Cause, why string) {
 	}
 }
 
-// Stop closes stdin, waits for grace, kills what is left, and returns when nothing
-// is. It closes Stdout. It may be called more than once and from several
-// goroutines. Whoever starts a sandbox calls it in the end.
+// Stop closes stdin, waits for grace, kills the rest, and returns when everything has ended. It closes
+// Stdout. It may be called more than once and concurrently. The caller of Start must call it in the end.
 func (p *Process) Stop(grace time.Duration) {
 	p.Stdin.Close()
 	if grace > 0 {
@@ -110,7 +107,7 @@ func (p *Process) Stop(grace time.Duration) {
 		timer.Stop()
 	}
 	p.Kill("was stopped")
-	p.child.Stop(stopGrace) // bwrap follows its sandbox; one that does not is killed
+	p.child.Stop(stopGrace) // bwrap ends with its sandbox; otherwise it is killed
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {

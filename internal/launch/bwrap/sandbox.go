@@ -14,27 +14,27 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// lookTime bounds asking bwrap what it is.
+// lookTime limits the check of bwrap.
 const lookTime = 10 * time.Second
 
-// Options say how sandboxes are made.
+// Options configure a Maker.
 type Options struct {
-	// Program is the bwrap to use, a name in PATH or a path; "bwrap" when empty.
+	// Program is the bwrap program, a path or a name in PATH. If empty, it is "bwrap".
 	Program  string
 	Launcher *launch.Launcher
 	Log      *slog.Logger
 }
 
-// Maker makes sandboxes. It is safe for concurrent use.
+// Maker creates sandboxes. It is safe for concurrent use.
 type Maker struct {
 	o     Options
 	path  string
-	about string        // its version
-	count atomic.Uint32 // of sandboxes so far
+	about string        // the version of bwrap
+	count atomic.Uint32 // sandboxes created so far
 }
 
-// Open looks for bwrap and whether it can do what a sandbox needs. The error is a
-// *schema.Error that may be repaired without a new configuration.
+// Open finds bwrap and checks that it has the features a sandbox needs. The error is a *schema.Error. An
+// operator may fix its cause without a new configuration.
 func Open(ctx context.Context, o Options) (*Maker, error) {
 	if !supported {
 		return nil, launch.Unavailable("Bubblewrap sandboxes require Linux on amd64 or arm64; nothing is run without a sandbox. Add a docker section to the server instead.")
@@ -53,8 +53,7 @@ func Open(ctx context.Context, o Options) (*Maker, error) {
 	return m, nil
 }
 
-// look asks bwrap for its version: older ones can neither bound /tmp nor keep user
-// namespaces out.
+// look checks the version of bwrap: older ones can neither limit /tmp nor disable nested user namespaces.
 func (m *Maker) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -88,11 +87,11 @@ func newEnough(version string) bool {
 // Version returns the version of bubblewrap.
 func (m *Maker) Version() string { return m.about }
 
-// Check says why no sandbox could be made now. The error is a *schema.Error.
+// Check returns the reason why no sandbox can be created now, or nil. The error is a *schema.Error.
 func (m *Maker) Check(ctx context.Context) error { return m.look(ctx) }
 
-// Cause is a word for why a sandbox did not end by itself, as package sandbox has it;
-// empty where it did, or was stopped.
+// Cause is the reason why a sandbox was killed, with the values of package sandbox. It is empty if the
+// sandbox was stopped or ended by itself.
 type Cause string
 
 // Deadline is the cause of a sandbox that was killed at its time limit.

@@ -15,11 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is what an operator may write about the sandbox of a server. Zero values
-// mean the defaults of [Resolve].
+// Config holds the settings of a server's sandbox. Zero values mean the defaults of [Resolve].
 type Config = config.Bubblewrap
 
-// Defaults of what a sandbox may use.
+// Default limits of a sandbox.
 const (
 	DefaultMemory   = 512 << 20
 	DefaultPIDs     = 64
@@ -28,24 +27,24 @@ const (
 	DefaultFileSize = 64 << 20
 	DefaultTime     = 5 * time.Minute
 
-	// Runtimes reserve far more addresses than they use, so this stops nothing but
-	// a program that maps without end.
+	// Runtimes reserve much more address space than they use, so this limit only stops a program that
+	// maps memory endlessly.
 	addresses = 256 << 30
 	mostTime  = 24 * time.Hour
 )
 
-// Program is what is started in a sandbox.
+// Program is the program to run in a sandbox.
 type Program struct {
-	Command string // looked up in the PATH inside, or a path inside
+	Command string // a path inside, or a name in the PATH inside
 	Args    []string
 	Env     map[string]string
-	Dir     string // inside; /tmp when empty
+	Dir     string // working directory inside; /tmp if empty
 }
 
-// Spec is a sandbox that was checked. Only [Resolve] makes one.
+// Spec is a checked sandbox. Only [Resolve] creates one.
 type Spec struct {
 	Server string        // id of the server
-	Time   time.Duration // from its start to the kill, at most
+	Time   time.Duration // maximum time from start to kill
 
 	program  Program
 	binds    []bind
@@ -55,29 +54,26 @@ type Spec struct {
 }
 
 type bind struct {
-	host   string // where place led when it was checked
+	host   string // the resolved path of place when it was checked
 	place  hostpath.Place
 	inside string
 }
 
-// limits are rlimits; each holds for one process, but processes, which counts those
-// of the sandbox.
+// limits are rlimits. Each applies to one process, except processes, which counts those of the sandbox.
 type limits struct {
 	data, processes, files, file int64
 	cpu                          time.Duration
 }
 
-// Setting is one line of what a sandbox is, for people. From is "default" or
-// "configured".
+// Setting is one property of a sandbox, for people. From is "default" or "configured".
 type Setting struct{ Key, Value, From string }
 
-// Describe returns everything that holds for the sandbox, in a fixed order. It shows
-// names of variables but not their values, and no arguments.
+// Describe returns all properties of the sandbox in a fixed order. It shows names of variables but no
+// values, and no arguments.
 func (s *Spec) Describe() []Setting { return slices.Clone(s.settings) }
 
-// Resolve checks what an operator wrote about the sandbox of a server and puts in
-// every default. It starts nothing. The error is a *schema.Error that lists every
-// fault, one in a line.
+// Resolve checks the settings of a server's sandbox and adds every default. It starts nothing. The error is
+// a *schema.Error that lists every fault, one on each line.
 func Resolve(server string, c Config, p Program) (Spec, error) {
 	s := Spec{Server: server, Time: c.Time, program: Program{Command: p.Command, Args: slices.Clone(p.Args), Dir: c.Workdir, Env: map[string]string{}}}
 	var faults []error
@@ -130,7 +126,7 @@ func Resolve(server string, c Config, p Program) (Spec, error) {
 			add("env", "the variable %q has an invalid name or value; names must not contain \"=\", and neither can contain NUL.", name)
 		}
 		if strings.HasPrefix(name, "LD_") {
-			// bubblewrap itself would be started with it, on the host.
+			// bubblewrap itself would start with it, on the host.
 			add("env", "%s would change the program that builds the sandbox; remove it.", name)
 		}
 	}
@@ -148,7 +144,7 @@ func Resolve(server string, c Config, p Program) (Spec, error) {
 	return s, nil
 }
 
-// readVolume reads HOST:INSIDE:ro. Nothing can be shown in another way.
+// readVolume parses HOST:INSIDE:ro, the only supported form.
 func readVolume(v string) (b bind, why string) {
 	parts := strings.Split(v, ":")
 	if len(parts) != 3 || !path.IsAbs(parts[0]) || !path.IsAbs(parts[1]) || parts[2] != "ro" {

@@ -20,24 +20,23 @@ import (
 
 const supported = true
 
-// firstUser and users are the numbers that sandboxes of a worker of root's run as:
-// root is exempt from the limit of processes, and owns what it can read.
+// firstUser and users are the range of user ids of sandboxes if the worker is root, because root is exempt
+// from the limit of processes and could read everything.
 const (
 	firstUser = 60000
 	users     = 4000
-	setUp     = 20 * time.Second // for bwrap, on a busy machine
+	setUp     = 20 * time.Second // start time of bwrap on a busy machine
 	mostInfo  = 4096
 )
 
-// handle is a process that is meant also when its number has come to mean another.
+// handle identifies a process even after its pid was reused.
 type handle struct{ pidfd int }
 
-func (h handle) kill()  { _ = unix.PidfdSendSignal(h.pidfd, unix.SIGKILL, nil, 0) } // gone already is as good
+func (h handle) kill()  { _ = unix.PidfdSendSignal(h.pidfd, unix.SIGKILL, nil, 0) } // a process that has ended is not an error
 func (h handle) close() { _ = unix.Close(h.pidfd) }
 
-// Start starts a sandbox and returns it running, its limits in force. Whoever starts
-// one calls [Process.Stop] in the end; it is killed after Spec.Time. The error is a
-// *schema.Error; then nothing runs.
+// Start starts a sandbox with its limits applied. The caller must call [Process.Stop] in the end. The
+// sandbox is killed after Spec.Time. The error is a *schema.Error; nothing runs then.
 func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	var ours, theirs []*os.File
 	closeAll := func(files []*os.File) {
@@ -61,7 +60,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, s.fault("its pipes", err)
 	}
 	theirs = append(theirs, filterOut)
-	_, err = filterIn.Write(filter()) // far less than a pipe holds
+	_, err = filterIn.Write(filter()) // much less than a pipe holds
 	filterIn.Close()
 	if err != nil {
 		return nil, s.fault("its filter", err)
@@ -83,7 +82,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	theirs = nil
 	p := &Process{Stdin: child.Stdin, Stdout: child.Stdout, child: child, begun: time.Now(), limit: s.Time}
 	if err := m.release(ctx, &s, p, spec.User, binds, info, block); err != nil {
-		// What waits for the word is killed with bwrap, which it does not outlive.
+		// The waiting process inside does not outlive bwrap.
 		child.Stop(0)
 		return nil, launch.Failed("The sandbox of server %q could not be created, and the server is not run without one: %w; the last output of bwrap: %q.", s.Server, err, child.StderrTail())
 	}
@@ -95,8 +94,8 @@ func (s *Spec) fault(what string, err error) error {
 	return launch.Failed("The sandbox of server %q could not be created: %s: %w.", s.Server, what, err)
 }
 
-// release waits until the sandbox stands, puts the limits on its first process, from
-// which all others have them, and lets the server start.
+// release waits until the sandbox is set up, applies the limits to its first process, which all others
+// inherit, and lets the server start.
 func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, binds []bind, info, block *os.File) error {
 	until := time.Now().Add(setUp)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
@@ -137,9 +136,9 @@ func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, b
 	return nil
 }
 
-// as does something on a thread whose real user and group are these, 0 for ours. The
-// kernel lets whoever has the same lower the limits of a process, and root only with
-// a right that it may not have.
+// as runs do on a thread with this real user and group id, or with the current ones if user is 0. The kernel
+// lets a process of the same user lower the limits of another one. Root needs a capability for that, which
+// it may not have.
 func as(user uint32, do func() error) error {
 	if user == 0 {
 		return do()
@@ -170,7 +169,7 @@ func as(user uint32, do func() error) error {
 	return <-done
 }
 
-// put sets the limits of a process. It waits in the sandbox and has no children yet.
+// put sets the limits of a process, which waits in the sandbox and has no children yet.
 func (l *limits) put(pid int) error {
 	for _, r := range []struct {
 		what  int
@@ -185,7 +184,7 @@ func (l *limits) put(pid int) error {
 		if err := unix.Prlimit(pid, r.what, nil, &old); err != nil {
 			return fmt.Errorf("reading a limit: %w", err)
 		}
-		value = min(value, old.Max) // a worker that is held itself holds its sandboxes as well
+		value = min(value, old.Max) // the sandbox cannot exceed the limits of the worker itself
 		if err := unix.Prlimit(pid, r.what, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
 			return fmt.Errorf("setting a limit: %w", err)
 		}

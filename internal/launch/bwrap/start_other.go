@@ -15,7 +15,7 @@ type handle struct{}
 func (handle) kill()  {}
 func (handle) close() {}
 
-// Start returns an error: [Open] has said why.
+// Start returns an error, because [Open] fails on this system.
 func (m *Maker) Start(context.Context, Spec) (*Process, error) {
 	return nil, launch.Unavailable("Bubblewrap sandboxes require Linux on amd64 or arm64.")
 }

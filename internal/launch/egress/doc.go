@@ -1,24 +1,20 @@
-// Package egress is the only egress of a sandbox that may reach something: an HTTP
-// proxy with a list of places.
+// Package egress is the only network egress of a sandbox: an HTTP proxy with a list of allowed
+// destinations.
 //
-// # What it promises
+// # Guarantees
 //
-//   - [Parse] reads the list that an operator wrote: names with ports, each
-//     written out. What is not on it is refused before its name is looked up, so
-//     that looking a name up tells nobody anything.
-//   - [Proxy] makes a connection for a place of the list alone, and looks at the
-//     address at the moment when it connects. Addresses in private networks are
-//     refused unless the operator allowed the very place by name; those of this
-//     machine's own interfaces likewise. Link-local addresses and those where
-//     clouds hand out credentials are never reached.
-//   - Every decision is counted and logged by its host; what travels is not.
-//   - [Tunnel] and [RunForwarder] carry connections through a pair of pipes. A sandbox has
-//     no network but loopback; there the forwarder listens, a program of ours in a
-//     container of its own, and what it hears comes out here.
+//   - [Parse] reads the operator's list of names with explicit ports. A host that is not on it is refused
+//     before its name is resolved, so that DNS queries leak nothing.
+//   - [Proxy] connects only to listed destinations and checks the address of each connection when it
+//     connects. Addresses in private networks and of this machine's interfaces are refused unless the
+//     operator allowed exactly that destination by name. Link-local addresses and cloud metadata
+//     addresses are never reached.
+//   - Every decision is counted and logged with its host. Content is not logged.
+//   - [Tunnel] and [RunForwarder] carry connections through a pair of pipes. A sandbox has no network but
+//     loopback; a forwarder in another container listens there, and its connections arrive at the Tunnel.
 //
-// # What it refuses
+// # Limits
 //
-// It does not look into TLS, follows no redirect on its own, caches nothing, uses
-// no other proxy, and lets nobody in: it answers on what it is given to serve and
-// opens no port on this machine.
+// The proxy does not inspect TLS, follows no redirects, caches nothing and uses no other proxy. It accepts
+// only connections of the listener that it serves and opens no port on this machine.
 package egress

@@ -9,13 +9,12 @@ import (
 	"sync"
 )
 
-// ForwarderAddress is where a forwarder listens, on loopback of the network that it shares
-// with one sandbox.
+// ForwarderAddress is the listen address of a forwarder, on the loopback network that it shares with one
+// sandbox.
 const ForwarderAddress = "127.0.0.1:3128"
 
-// RunForwarder carries what connects to the listener over the two pipes until in ends,
-// and closes the listener. It decides nothing: that is for the worker at the other
-// end of the pipes.
+// RunForwarder carries connections of the listener over the two pipes until in ends, then closes the
+// listener. It makes no decisions; the worker at the other end of the pipes does.
 func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	line := newPipes(in, out, func() { in.Close(); out.Close() })
 	var protocols http.Protocols
@@ -28,7 +27,7 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	defer cancel()
 	var work sync.WaitGroup
 	defer work.Wait()
-	defer func() { _ = line.Close() }() // it does not fail
+	defer func() { _ = line.Close() }() // it cannot fail
 	work.Go(func() {
 		<-line.ended
 		cancel()
@@ -39,8 +38,8 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	// Not through the pool of the transport: there a connection is not yet known when its first
-	// request is answered, and the next request would ask for a second pair of pipes.
+	// Do not use the connection pool of the transport: it does not know the connection yet when the first
+	// request is answered, so the next request would open a second pair of pipes.
 	worker, err := transport.NewClientConn(ctx, "http", "worker:80")
 	if err != nil {
 		l.Close()
@@ -75,13 +74,13 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	}
 }
 
-// carry is one connection.
+// carry carries one connection.
 func carry(ctx context.Context, worker *http.ClientConn, conn net.Conn) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	// Not for the client to close: it does so when the other end has said all, and what
-	// it said may still have to be carried.
+	// The HTTP client must not close the connection: it would do so when the other end has finished
+	// sending, while data may still have to be copied.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+openPath, io.NopCloser(conn))
 	if err != nil {
 		return
@@ -90,7 +89,7 @@ func carry(ctx context.Context, worker *http.ClientConn, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	_, _ = io.Copy(conn, answer.Body) // either end may end it
-	conn.Close()                      // first: closing the answer waits for what is read from it
+	_, _ = io.Copy(conn, answer.Body) // either end may close it
+	conn.Close()                      // close it first, since closing the response waits for pending reads
 	answer.Body.Close()
 }

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// List is the places that may be reached. The zero List has none. It is never
-// changed once it is in use.
+// List is the list of allowed destinations. The zero List is empty. Do not change it after first use.
 type List struct {
 	places []place
 }
 
 type place struct {
 	text    string // as the operator wrote it
-	host    string // lower case; without the star
-	any     bool   // every name below host
+	host    string // in lower case, without the star
+	any     bool   // matches every name below host
 	port    uint16
-	private bool // also where its address is one of a private network
+	private bool // also allowed if the address is private
 }
 
 const (
@@ -27,9 +26,9 @@ const (
 	mostName   = 253
 )
 
-// Parse reads places: "api.example.com:443", "*.example.com:443" (every name below,
-// not the name itself), "192.0.2.7:8080", "[2001:db8::7]:8080". The errors are
-// sentences, one for each place that cannot be read.
+// Parse parses destinations: "api.example.com:443", "*.example.com:443" (every name below it, but not the name
+// itself), "192.0.2.7:8080", "[2001:db8::7]:8080". The errors are sentences, one for each invalid
+// destination.
 func Parse(places []string) (List, []error) {
 	var l List
 	var faults []error
@@ -75,12 +74,12 @@ func parsePlace(text string) (place, error) {
 	case p.any && len(labels) < 2:
 		return fault("is too wide")
 	case strings.Trim(last, "0123456789") == "":
-		return fault("names no host") // some would read it as an address
+		return fault("names no host") // some resolvers would read it as an address
 	}
 	return p, nil
 }
 
-// normal is a host as it is compared.
+// normal returns the normalized form of a host.
 func normal(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
 func isName(labels []string) bool {
@@ -92,8 +91,8 @@ func isName(labels []string) bool {
 	return true
 }
 
-// AllowPrivate says of a place of the list, as it was written, that it may have an
-// address of a private network. It returns false where the list does not have it.
+// AllowPrivate allows private addresses for a destination, given as it was written. It returns false if the
+// list does not contain it.
 func (l *List) AllowPrivate(text string) bool {
 	found := false
 	for i := range l.places {
@@ -104,8 +103,8 @@ func (l *List) AllowPrivate(text string) bool {
 	return found
 }
 
-// Private returns the places that are addresses of private networks, as they were
-// written: nobody reaches them unless [List.AllowPrivate] was called.
+// Private returns the destinations that are private addresses, as they were written. They are refused unless
+// [List.AllowPrivate] allows them.
 func (l List) Private() []string {
 	var out []string
 	for _, p := range l.places {
@@ -116,7 +115,7 @@ func (l List) Private() []string {
 	return out
 }
 
-// Never says of a place of [List.Private] that nothing opens it.
+// Never reports whether a destination of [List.Private] is always refused.
 func (l List) Never(text string) bool {
 	for _, p := range l.places {
 		if ip, err := netip.ParseAddr(p.host); err == nil && p.text == text {
@@ -126,10 +125,10 @@ func (l List) Never(text string) bool {
 	return false
 }
 
-// Empty says that nothing may be reached.
+// Empty reports whether the list is empty.
 func (l List) Empty() bool { return len(l.places) == 0 }
 
-// String is the list for people.
+// String returns the list for people.
 func (l List) String() string {
 	texts := make([]string, len(l.places))
 	for i, p := range l.places {
@@ -138,7 +137,7 @@ func (l List) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// find returns the place that covers a host and a port.
+// find returns the destination that matches a host and a port.
 func (l List) find(host string, port uint16) (place, bool) {
 	host = normal(host)
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -23,23 +23,22 @@ const (
 	idleTime    = time.Minute
 	dialTime    = 10 * time.Second
 	mostHeader  = 16 << 10
-	mostRefused = 50 // refusals of one proxy that are logged; all are counted
+	mostRefused = 50 // logged refusals per proxy; all are counted
 )
 
-// Options say what a [Proxy] lets through.
+// Options configure a [Proxy].
 type Options struct {
-	Server string // whose sandbox it is, for the log
+	Server string // the server of the sandbox, for the log
 	List   List
-	// Decided is told of each decision; it may be nil. It is called from several
-	// goroutines.
+	// Decided is called concurrently for each decision. It may be nil.
 	Decided func(allowed bool)
-	// Resolver looks names up; nil is the usual one.
+	// Resolver resolves names. If nil, the default resolver is used.
 	Resolver *net.Resolver
 	Log      *slog.Logger
 }
 
-// Proxy is an HTTP proxy (CONNECT, and requests with an absolute http URL) that
-// reaches the places of a list alone. It is safe for concurrent use.
+// Proxy is an HTTP proxy (CONNECT, and requests with an absolute http URL) that connects only to listed
+// destinations. It is safe for concurrent use.
 type Proxy struct {
 	o         Options
 	log       *slog.Logger
@@ -53,15 +52,15 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	tunnels map[net.Conn]struct{}
-	work    sync.WaitGroup // Serves and requests
+	work    sync.WaitGroup // Serve calls and requests
 }
 
-// New returns a Proxy that serves nothing yet. Whoever makes one closes it.
+// New returns a Proxy that does not serve yet. The caller must close it.
 func New(o Options) *Proxy {
 	p := &Proxy{o: o, log: o.Log.With("server", o.Server), tunnels: make(map[net.Conn]struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.transport = &http.Transport{
-		Proxy:                  nil, // another proxy would connect in our place, unguarded
+		Proxy:                  nil, // another proxy would connect without the guard
 		DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -73,7 +72,7 @@ func New(o Options) *Proxy {
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.Host = r.In.URL.Host // what was judged, whatever the header says
+			r.Out.Host = r.In.URL.Host // the checked host, whatever the header says
 			r.Out.Header.Del("Proxy-Authorization")
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.failed(w, err) },
@@ -86,7 +85,7 @@ func New(o Options) *Proxy {
 	return p
 }
 
-// Serve answers on what the listener gives until it or the Proxy is closed.
+// Serve serves the connections of the listener until it or the Proxy is closed.
 func (p *Proxy) Serve(l net.Listener) {
 	if !p.begin(nil) {
 		return
@@ -97,7 +96,7 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// begin counts something in that Close waits for, and conn among what it closes.
+// begin registers work that Close waits for, and a connection that Close closes.
 func (p *Proxy) begin(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +110,8 @@ func (p *Proxy) begin(conn net.Conn) bool {
 	return true
 }
 
-// Close ends every connection and waits for everything that the Proxy started. It
-// may be called more than once.
+// Close closes every connection and waits for everything that the Proxy started. It may be called more than
+// once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -121,12 +120,12 @@ func (p *Proxy) Close() {
 	}
 	p.mu.Unlock()
 	p.cancel()
-	_ = p.server.Close() // listeners that fail to close are the caller's
+	_ = p.server.Close() // the caller owns the listeners
 	p.work.Wait()
 	p.transport.CloseIdleConnections()
 }
 
-// ServeHTTP answers one request of a sandbox.
+// ServeHTTP handles one request of a sandbox.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.begin(nil) {
 		http.Error(w, "the egress is closed", http.StatusServiceUnavailable)
@@ -167,8 +166,8 @@ func split(target string) (host string, port uint16, ok bool) {
 	return host, uint16(n), err == nil && numErr == nil && host != "" && n != 0
 }
 
-// dial connects to a place of the list. It is asked again here, so that nothing
-// that got past a look at a request gets further.
+// dial connects to a listed destination. It checks the list again, so that a request that passed an earlier
+// check by mistake is still refused.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, port, ok := split(address)
 	at, listed := p.o.List.find(host, port)
@@ -213,7 +212,7 @@ func (p *Proxy) failed(w http.ResponseWriter, err error) {
 	http.Error(w, "the destination cannot be reached", http.StatusBadGateway)
 }
 
-// connect joins the sandbox with a place.
+// connect connects the sandbox with a destination.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
 	there, err := p.dial(r.Context(), address)
 	if err != nil {
@@ -227,7 +226,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) 
 		return
 	}
 	defer here.Close()
-	_ = here.SetDeadline(time.Time{}) // that of the header
+	_ = here.SetDeadline(time.Time{}) // remove the deadline for the header
 	for _, conn := range []net.Conn{here, there} {
 		if !p.begin(conn) {
 			return
@@ -244,8 +243,8 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) 
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		_, _ = io.Copy(there, buffered.Reader) // an error ends the connection, as an end does
-		there.Close()                          // a forwarder does not close half of a connection
+		_, _ = io.Copy(there, buffered.Reader) // an error ends the connection, like an EOF
+		there.Close()                          // a forwarder does not half-close a connection
 	})
 	both.Go(func() {
 		_, _ = io.Copy(here, there)

@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// Connections travel between a forwarder and its worker as streams of HTTP/2 over one
-// pair of pipes: it has the flow control that keeps one of them from holding up
-// the others.
+// Connections between a forwarder and its worker are HTTP/2 streams over one pair of pipes, because its flow
+// control keeps one connection from blocking the others.
 const (
 	readyPath   = "/ready"
 	openPath    = "/open"
 	mostStreams = 64
-	mostOpen    = mostStreams - 4 // less than the streams, or the client asks for a second pipe
+	mostOpen    = mostStreams - 4 // fewer than the streams, or the client would open a second pair of pipes
 	chunk       = 32 << 10
 )
 
-// pipes makes a connection of the two pipes of a program.
+// pipes is a connection made of the two pipes of a program.
 type pipes struct {
 	io.Reader
 	io.Writer
@@ -53,7 +52,7 @@ func (p *pipes) Close() error {
 
 func (*pipes) LocalAddr() net.Addr              { return pipeAddress{} }
 func (*pipes) RemoteAddr() net.Addr             { return pipeAddress{} }
-func (*pipes) SetDeadline(time.Time) error      { return nil } // who runs the program ends it
+func (*pipes) SetDeadline(time.Time) error      { return nil } // the owner of the program ends it
 func (*pipes) SetReadDeadline(time.Time) error  { return nil }
 func (*pipes) SetWriteDeadline(time.Time) error { return nil }
 
@@ -62,8 +61,7 @@ type pipeAddress struct{}
 func (pipeAddress) Network() string { return "pipe" }
 func (pipeAddress) String() string  { return "forwarder" }
 
-// Tunnel is a [net.Listener] of the connections that a forwarder takes. It is safe for
-// concurrent use.
+// Tunnel is a [net.Listener] for the connections that a forwarder accepts. It is safe for concurrent use.
 type Tunnel struct {
 	line   *pipes
 	server *http.Server
@@ -78,9 +76,9 @@ type Tunnel struct {
 	work   sync.WaitGroup // added to under mu while not closed
 }
 
-// OpenTunnel returns the worker's end of a forwarder's standard streams, once the forwarder
-// listens. stdout is read until it ends; closing both ends the forwarder. On an error
-// nothing is left of the Tunnel.
+// OpenTunnel returns the worker's end of a forwarder's standard streams when the forwarder listens. stdout is
+// read until it ends. Closing the Tunnel closes both streams and ends the forwarder. After an error nothing
+// is left.
 func OpenTunnel(ctx context.Context, stdin io.WriteCloser, stdout io.ReadCloser) (*Tunnel, error) {
 	t := &Tunnel{conns: make(chan net.Conn), ready: make(chan struct{}), done: make(chan struct{})}
 	t.line = newPipes(stdout, stdin, func() { stdin.Close(); stdout.Close() })
@@ -95,10 +93,10 @@ func OpenTunnel(ctx context.Context, stdin io.WriteCloser, stdout io.ReadCloser)
 	case <-t.ready:
 		return t, nil
 	case <-t.line.ended:
-		_ = t.Close() // it does not fail
+		_ = t.Close() // it cannot fail
 		return nil, errors.New("the forwarder ended before it was ready")
 	case <-ctx.Done():
-		_ = t.Close() // it does not fail
+		_ = t.Close() // it cannot fail
 		return nil, fmt.Errorf("waiting for the forwarder: %w", ctx.Err())
 	}
 }
@@ -162,10 +160,10 @@ func (t *Tunnel) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr is a name; there is no address.
+// Addr returns a name, because there is no address.
 func (t *Tunnel) Addr() net.Addr { return pipeAddress{} }
 
-// Close ends the connections and both pipes, and waits for what the Tunnel started.
+// Close closes the connections and both pipes, and waits for everything that the Tunnel started.
 func (t *Tunnel) Close() error {
 	t.mu.Lock()
 	if !t.closed {
@@ -173,8 +171,8 @@ func (t *Tunnel) Close() error {
 		close(t.done)
 	}
 	t.mu.Unlock()
-	_ = t.line.Close()   // it does not fail
-	_ = t.server.Close() // there is no listener that could fail
+	_ = t.line.Close()   // it cannot fail
+	_ = t.server.Close() // it has no listener that could fail
 	t.work.Wait()
 	t.served.Wait()
 	return nil

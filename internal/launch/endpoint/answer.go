@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// message is a tool message. Endpoints differ in what they name its members.
+// message is a tool message. Endpoints use different names for its members.
 type message struct {
 	ID      schema.CallID   `json:"tool_call_id"`
 	CallID  schema.CallID   `json:"call_id"`
@@ -25,14 +25,14 @@ type message struct {
 	Failed2 bool            `json:"isError"`
 }
 
-// unreadable says why an answer is none.
+// unreadable is the reason why a response cannot be used.
 type unreadable struct{ why string }
 
-// Error is a sentence.
+// Error returns a sentence.
 func (u *unreadable) Error() string { return u.why }
 
-// listOf returns the messages of an answer to calls with the ids: a message, an array of them,
-// or an object that holds one. What is no tool message is left out.
+// listOf returns the messages of a response to calls with the ids: a message, an array of messages, or an object
+// that contains one. It skips anything else.
 func listOf(text []byte, ids ...schema.CallID) ([]*message, error) {
 	text = bytes.TrimSpace(text)
 	if !json.Valid(text) {
@@ -51,7 +51,7 @@ func listOf(text []byte, ids ...schema.CallID) ([]*message, error) {
 	return found, nil
 }
 
-// pick finds the message for the call of a request that has no other.
+// pick returns the message for the only call of a request.
 func pick(text []byte, id schema.CallID) (*message, error) {
 	messages, err := listOf(text, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func pick(text []byte, id schema.CallID) (*message, error) {
 	return nil, &unreadable{"it contains no tool message for the call."}
 }
 
-// nameless returns the only message that names no call, nil where there are more or none.
+// nameless returns the only message without a call id, or nil if there is none or more than one.
 func nameless(messages []*message) (found *message) {
 	for _, m := range messages {
 		if m.ID != "" || m.Content == nil && m.Output == nil && m.Error == nil {
@@ -82,13 +82,13 @@ func nameless(messages []*message) (found *message) {
 	return found
 }
 
-// tidy puts what endpoints give under other names where the usual ones are.
+// tidy moves values from alternative member names to the usual ones.
 func (m *message) tidy(ids []schema.CallID) {
 	var own schema.CallID
 	if m.ID == "" {
 		m.ID = m.CallID
 	}
-	if m.ID == "" && json.Unmarshal(m.OwnID, &own) == nil && slices.Contains(ids, own) { // else it is the message's
+	if m.ID == "" && json.Unmarshal(m.OwnID, &own) == nil && slices.Contains(ids, own) { // otherwise it is the id of the message itself
 		m.ID = own
 	}
 	for _, content := range []json.RawMessage{m.Result, m.Answer} {
@@ -98,16 +98,16 @@ func (m *message) tidy(ids []schema.CallID) {
 	}
 }
 
-// messages returns the messages that an answer holds: a list of them, an object with such a
-// list, or one. Each may stand in an object of its own, as its tool_response.
+// messages returns the messages in a response: an array, an object with such an array, or a single one. Each may be
+// in an object of its own, as its tool_response.
 func messages(text json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	switch text[0] {
 	case '[':
-		_ = json.Unmarshal(text, &list) // it is valid, and an array
+		_ = json.Unmarshal(text, &list) // it is a valid array
 	case '{':
 		var held map[string]json.RawMessage
-		_ = json.Unmarshal(text, &held) // likewise
+		_ = json.Unmarshal(text, &held) // it is a valid object
 		for _, key := range []string{"messages", "tool_messages", "tool_responses", "tool_outputs", "results", "outputs"} {
 			if inner, ok := held[key]; ok && json.Unmarshal(inner, &list) == nil && list != nil {
 				break
@@ -123,8 +123,8 @@ func messages(text json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// inside is the message in an object that holds it as tool_response; others stay. What is
-// only text there is the content of the message.
+// inside returns the message in an object that holds it as tool_response, and any other message unchanged. If that
+// member is a string, it is the content of the message.
 func inside(raw json.RawMessage) json.RawMessage {
 	var held struct {
 		ID       json.RawMessage `json:"tool_call_id"`
@@ -144,7 +144,7 @@ func inside(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"tool_call_id":` + string(held.ID) + `,"content":` + string(held.Response) + `}`)
 }
 
-// part is a part of the content of a message.
+// part is one part of the content of a message.
 type part struct {
 	Type  string `json:"type"`
 	Text  string `json:"text"`
@@ -166,7 +166,7 @@ func (m *message) result() []byte {
 			Error  json.RawMessage `json:"error"`
 		}
 		if content = m.Output; json.Unmarshal(content, &output) == nil {
-			switch { // an output that holds one of the two, not an object of the tool's own
+			switch { // the output wraps one of the two; it is not an object of the tool itself
 			case !isNull(output.Result) && alone(content, "result", "error"):
 				content = output.Result
 			case !isNull(output.Error) && alone(content, "result", "error"):
@@ -195,13 +195,13 @@ func (m *message) result() []byte {
 		for _, raw := range parts {
 			out.Content = append(out.Content, block(raw))
 		}
-	default: // some answer with JSON itself instead of its text
+	default: // some endpoints return JSON itself instead of its text
 		out.Content = append(out.Content, textBlock(string(content)))
 		if content[0] == '{' {
 			out.Structured = content
 		}
 	}
-	// json.Marshal would write the structured part again; the rest is ours.
+	// json.Marshal would encode the structured part again, so it is inserted verbatim.
 	structured := out.Structured
 	out.Structured = nil
 	b, err := plainjson.Marshal(out)
@@ -214,7 +214,7 @@ func (m *message) result() []byte {
 	return b
 }
 
-// alone says that an object has no members but those.
+// alone reports whether an object has no other members.
 func alone(raw []byte, names ...string) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
@@ -237,7 +237,7 @@ func textBlock(text string) any {
 	}{"text", text}
 }
 
-// areParts says that an array is content, and no value of the tool's own.
+// areParts reports whether an array is content and not a value of the tool.
 func areParts(list []json.RawMessage) bool {
 	for _, raw := range list {
 		var p part
@@ -248,10 +248,10 @@ func areParts(list []json.RawMessage) bool {
 	return len(list) > 0
 }
 
-// block turns a part into a content block. What is not known stays as its text.
+// block turns a part into a content block. An unknown part stays as its text.
 func block(raw json.RawMessage) any {
 	var p part
-	_ = json.Unmarshal(raw, &p) // areParts has done so
+	_ = json.Unmarshal(raw, &p) // areParts decoded it before
 	media := struct {
 		Type string `json:"type"`
 		Data string `json:"data"`

@@ -1,15 +1,13 @@
-// Package endpoint makes a server out of an HTTP endpoint that answers the tool
-// calls of a model: it takes {"tool_calls": […]} as OpenAI's chat completions have
-// them and answers with tool messages. Which tools there are stands in the
-// configuration, or is fetched.
+// Package endpoint turns an HTTP endpoint for tool calls of a model into a server. The endpoint accepts {"tool_calls":
+// […]} in the format of OpenAI chat completions and returns tool messages. The list of tools is configured or
+// fetched.
 //
-// It promises that each call is sent once, in one request, and to the configured
-// address alone; that the arguments inside it are the bytes that came; and that the
-// text of the answer is the text of the result. A request has one call, or several
-// that came while others were under way, where the configuration says so.
+// Each call is sent once, in one request, to the configured address only. Its arguments are sent byte for byte, and
+// the text of the response is the text of the result. A request has one call, or, if configured, several calls that
+// arrived while others were in flight.
 //
-// It refuses redirects, streams, and answers that do not name the call they are
-// for where there are several.
+// The package does not follow redirects, does not support streams, and rejects responses to several calls that do not
+// name their calls.
 package endpoint
 
 import (
@@ -33,35 +31,34 @@ import (
 
 const (
 	maxList = 16 << 20
-	// mostAnswers bounds the answer to a request with several calls, in bytes, where the
-	// limit of a single result does not.
+	// mostAnswers limits a response to several calls, in bytes, if the limit of a single result is higher.
 	mostAnswers = 128 << 20
 	freshFor    = time.Second
 )
 
-// Config says what a [Server] is. MaxResult is in bytes.
+// Config configures a [Server]. MaxResult is in bytes.
 type Config struct {
 	ID        string
 	Endpoint  config.ToolEndpoint
 	Headers   map[string]string // sent with each request to the endpoint
-	Auth      launch.Authorizer // gives the credential of each of them; nil: only Headers have one
+	Auth      launch.Authorizer // adds the credential of each request; if nil, only Headers do
 	MaxResult int
-	Log       *slog.Logger // nil says nothing
+	Log       *slog.Logger // if nil, nothing is logged
 }
 
 // Server is a tool endpoint. It is an [adapt.Source].
 type Server struct {
 	cfg    Config
 	client *http.Client
-	lists  *http.Client // for the list of tools; nil where it is configured
+	lists  *http.Client // for the list of tools; nil if it is configured
 	offers adapt.Offers[names]
-	gather *gatherer // nil where each call has a request of its own
+	gather *gatherer // nil if each call has its own request
 }
 
-// names is what the endpoint calls the tool of a name.
+// names maps tool names to the names that the endpoint uses.
 type names map[string]string
 
-// New returns the server. Nothing is read yet.
+// New returns the server. It does not read the tools yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
 	s.offers.Text, s.offers.Server, s.offers.Log, s.offers.Make = "list of tools", cfg.ID, cfg.Log, s.read
@@ -72,7 +69,7 @@ func New(cfg Config) *Server {
 	}
 	address := cfg.Endpoint.ToolsURL
 	if address == "" {
-		s.offers.Fresh = math.MaxInt64 // what is configured stays
+		s.offers.Fresh = math.MaxInt64 // a configured list does not change
 		s.offers.Read = func(context.Context) ([]byte, error) { return cfg.Endpoint.Tools, nil }
 		return s
 	}
@@ -86,7 +83,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// CloseIdle ends connections that nobody uses.
+// CloseIdle closes idle connections.
 func (s *Server) CloseIdle() {
 	s.client.CloseIdleConnections()
 	if s.lists != nil {
@@ -94,7 +91,7 @@ func (s *Server) CloseIdle() {
 	}
 }
 
-// Offer returns the tools as they are now.
+// Offer returns the current tools.
 func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) { return s.offers.Offer(ctx) }
 
 func (s *Server) read(_ context.Context, text []byte) (*adapt.Reading[names], error) {
@@ -106,7 +103,7 @@ func (s *Server) read(_ context.Context, text []byte) (*adapt.Reading[names], er
 	return r, nil
 }
 
-// Call sends one tool call and returns what was answered.
+// Call sends one tool call and returns its result.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
 	r, err := s.offers.Last(ctx)
 	if err != nil {
@@ -138,7 +135,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	return m.result(), nil
 }
 
-// post sends calls in one request and returns the answer to it.
+// post sends calls in one request and returns the response.
 func (s *Server) post(ctx context.Context, calls []*waiting) (*http.Response, []byte, error) {
 	list := make([]any, len(calls))
 	for i, c := range calls {
@@ -164,6 +161,6 @@ func (s *Server) post(ctx context.Context, calls []*waiting) (*http.Response, []
 
 func newCallID() schema.CallID {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // it cannot fail
 	return schema.CallID("call_" + hex.EncodeToString(b[:]))
 }

@@ -15,57 +15,55 @@ import (
 )
 
 const (
-	// gatherFor is how long a call waits for others while a request is under way. Where none
-	// is, a call leaves at once.
+	// gatherFor is the time that a call waits for others while a request is in flight. If none is, the call is sent
+	// at once.
 	gatherFor = 2 * time.Millisecond
-	// mostArguments bounds the arguments of the calls in one request, in bytes; a call with
-	// more goes alone.
+	// mostArguments limits the arguments of the calls in one request, in bytes. A call with more is sent alone.
 	mostArguments = 1 << 20
 )
 
 // waiting is one call.
 type waiting struct {
 	id        schema.CallID
-	tool      string // as callers know it
-	name      string // as the endpoint does
+	tool      string // name for callers
+	name      string // name at the endpoint
 	arguments json.RawMessage
 
-	// Of a call that a [gatherer] sends.
-	ctx    context.Context // of its caller, who waits for done
-	sent   *request        // nil before it was taken into one; guarded by the gatherer
+	// For a call that a [gatherer] sends.
+	ctx    context.Context // of the caller that waits for done
+	sent   *request        // nil until the call is part of a request; guarded by the gatherer
 	done   chan struct{}   // closed once result or err is set
 	result []byte
 	err    error
 }
 
-// left tells whoever follows the call's connection that it may have left.
+// left reports on the httptrace of the call that it may have been sent.
 func (c *waiting) left(info httptrace.GotConnInfo) {
 	if t := httptrace.ContextClientTrace(c.ctx); t != nil && t.GotConn != nil {
 		t.GotConn(info)
 	}
 }
 
-// gatherer sends the calls that wait at the same time in one request. Each request is made on
-// a goroutine of its own, which ends with the last of its calls. It is safe for concurrent
-// use.
+// gatherer combines calls that wait at the same time into one request. Each request runs on a goroutine that ends with
+// the last of its calls. It is safe for concurrent use.
 type gatherer struct {
 	post   func(context.Context, []*waiting) (*http.Response, []byte, error)
 	server string
-	most   int          // calls in one request
-	log    *slog.Logger // nil says nothing
+	most   int          // maximum calls in one request
+	log    *slog.Logger // if nil, nothing is logged
 
 	mu       sync.Mutex
 	queue    []*waiting
-	requests int         // under way
-	timer    *time.Timer // sends the queue; nil where it is empty
+	requests int         // in flight
+	timer    *time.Timer // sends the queue; nil if it is empty
 }
 
-// request is some calls on their way.
+// request is a group of calls sent together.
 type request struct {
 	calls   []*waiting
-	ctx     context.Context // ends when nobody waits for a call in it
+	ctx     context.Context // ends when no caller waits for any of its calls
 	cancel  context.CancelFunc
-	callers int // who still wait; guarded by the gatherer
+	callers int // waiting callers; guarded by the gatherer
 	over    chan struct{}
 }
 
@@ -96,7 +94,7 @@ func (g *gatherer) call(ctx context.Context, c *waiting) ([]byte, error) {
 	r.callers--
 	last := r.callers == 0
 	g.mu.Unlock()
-	c.left(httptrace.GotConnInfo{}) // the request continues for the others, with this call in it
+	c.left(httptrace.GotConnInfo{}) // the request continues for the others and includes this call
 	if last {
 		r.cancel()
 		<-r.over
@@ -110,7 +108,7 @@ func (g *gatherer) send() {
 	g.sendLocked()
 }
 
-// sendLocked sends all that waits.
+// sendLocked sends all waiting calls.
 func (g *gatherer) sendLocked() {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -166,8 +164,8 @@ func (g *gatherer) run(r *request) {
 	}
 }
 
-// answer gives each call the message that names it. A call without one, or with several, may
-// have run; the others are not touched by that.
+// answer gives each call the message with its id. A call with no message, or with several, may have run; this does not
+// affect the others.
 func (g *gatherer) answer(calls []*waiting, text []byte) {
 	ids := make([]schema.CallID, len(calls))
 	for i, c := range calls {

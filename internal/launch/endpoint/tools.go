@@ -11,8 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// listed is a tool as OpenAI's APIs have it: nested in chat completions, flat in
-// responses.
+// listed is a tool in the format of OpenAI's APIs: nested in chat completions, flat in responses.
 type listed struct {
 	Type     string          `json:"type"`
 	Function *function       `json:"function"`
@@ -33,8 +32,8 @@ type definition struct {
 	Input       json.RawMessage `json:"inputSchema"`
 }
 
-// tools reads a list: an array, or an object that holds one as tools or data. The
-// error is a sentence that ends with a full stop.
+// tools parses a list: an array, or an object with one as tools or data. The error is a sentence that ends with a full
+// stop.
 func tools(text []byte) (*adapt.Reading[names], error) {
 	text = bytes.TrimSpace(text)
 	var list []json.RawMessage

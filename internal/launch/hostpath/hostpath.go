@@ -1,6 +1,5 @@
-// Package hostpath judges paths of the host that somebody wants to show to
-// something that is kept apart. It owns the list of those that give it the host,
-// or the host's secrets. It only looks: what follows is for the caller to decide.
+// Package hostpath checks host paths that an operator wants to expose to a sandbox. It knows the paths that expose the
+// host or its secrets. It only reports what it finds; the caller decides.
 package hostpath
 
 import (
@@ -11,30 +10,26 @@ import (
 	"strings"
 )
 
-// sensitive are host paths that give a container the host, or its secrets. What
-// lies below or above one of them is as bad.
+// sensitive are paths that expose the host or its secrets. Paths below or above them do so as well.
 var sensitive = [...]string{
 	"/etc", "/proc", "/sys", "/dev", "/boot", "/root", "/run", "/var/run", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 	"/var/lib", "/var/log", "/var/spool", "/var/cache", "/var/mail", "/private/etc", "/private/var/run", "/System", "/Library",
 }
 
-// sensitiveNames are parts of a path with secrets or a way to them in them,
-// wherever they are.
+// sensitiveNames are path elements that hold secrets or give access to them, anywhere.
 var sensitiveNames = [...]string{".ssh", ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".netrc", ".local", ".env"}
 
-// Look is what was found of a path.
+// Look is the result of checking a path.
 type Look struct {
-	Real string // where it leads in the end, cleaned
-	// Socket says that it is a socket or a device, or is called as the socket of
-	// a container engine is: whoever holds that is root on the host.
+	Real string // the final target, cleaned
+	// Socket means a socket or a device, or the name of a container engine's socket, which is equivalent to root on
+	// the host.
 	Socket bool
-	// Sensitive says that it holds, contains or lies in what belongs to the host
-	// alone, by its name or through a link.
+	// Sensitive means that the path is, contains or is inside a sensitive path, by name or through a link.
 	Sensitive bool
 }
 
-// At looks at an absolute path. A path that is not there is judged by its name:
-// it may be another machine's.
+// At checks an absolute path. A path that does not exist is judged by its name, because it may be on another machine.
 func At(host string) Look {
 	clean := path.Clean(host)
 	real, err := filepath.EvalSymlinks(clean)

@@ -5,25 +5,22 @@ import (
 	"path"
 )
 
-// Place is a host path that may be shown, as it was when that was checked. A name
-// means what it leads to at the moment, so whoever shows it asks again each time.
+// Place is a checked host path. A path can lead to another target later, so call Now at each use.
 type Place struct {
 	name    string // as it was written, cleaned
-	link    bool   // it led elsewhere when it was checked
-	allowed bool   // somebody accepted what it is
+	link    bool   // it led to another path when it was checked
+	allowed bool   // the operator accepted its target
 }
 
-// Keep returns the place of an absolute path and what was found there. allowed says
-// that the operator accepted whatever it is.
+// Keep checks an absolute path and returns it as a Place. allowed means that the operator accepted whatever it is.
 func Keep(host string, allowed bool) (Place, Look) {
 	look := At(host)
 	name := path.Clean(host)
 	return Place{name: name, link: look.Real != name, allowed: allowed}, look
 }
 
-// Now returns where the place leads at the moment, without a link in it. It is an
-// error when that is not what was checked: a link where there was none, or a way to
-// what belongs to the host alone.
+// Now returns the current target of the place, without links. It returns an error if the target is not the one that
+// was checked: there is a new link, or the path leads to a sensitive path.
 func (p Place) Now() (real string, err error) {
 	look := At(p.name)
 	switch {

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// offline is the scope for refresh tokens, where a server has one.
+// offline is the scope that requests refresh tokens, if a server supports it.
 const offline = "offline_access"
 
-// Grant is everything that is needed to refresh a token. It holds secrets.
+// Grant holds everything needed to refresh a token. It contains secrets.
 type Grant struct {
 	Client        Registration `json:"client"`
 	TokenEndpoint string       `json:"token_endpoint"`
 	Revocation    string       `json:"revocation_endpoint,omitempty"`
 	Resource      string       `json:"resource,omitempty"`
 	Scopes        []string     `json:"scopes,omitempty"`
-	Refresh       string       `json:"refresh,omitempty"` // "" where the token cannot be refreshed
+	Refresh       string       `json:"refresh,omitempty"` // "" if the token cannot be refreshed
 }
 
 // String hides the secrets.
@@ -29,13 +29,12 @@ func (Grant) String() string { return "[a grant]" }
 // GoString hides the secrets.
 func (g Grant) GoString() string { return g.String() }
 
-// Request is an authorization request under way. It holds secrets of the flow, and must be
-// bound to the person whom it is for.
+// Request is an authorization request in progress. It holds secrets and must be bound to its user.
 type Request struct {
-	URL      string `json:"url"` // where the person goes
+	URL      string `json:"url"` // the address to open in the browser
 	State    string `json:"state"`
 	Verifier string `json:"verifier"`
-	Issued   bool   `json:"iss,omitempty"` // the answer must name the issuer
+	Issued   bool   `json:"iss,omitempty"` // the response must name the issuer
 	Grant    Grant  `json:"grant"`
 }
 
@@ -45,8 +44,8 @@ func (Request) String() string { return "[an authorization request]" }
 // GoString hides the secrets.
 func (r Request) GoString() string { return r.String() }
 
-// Begin makes an authorization request with PKCE. known is a registration of before, which
-// is used again if it is one with this server; nil registers.
+// Begin creates an authorization request with PKCE. known is an earlier registration, which is reused if it is with this
+// server; if nil, Begin registers.
 func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*Request, error) {
 	m := r.Server
 	switch {
@@ -75,7 +74,7 @@ func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*
 	return req, nil
 }
 
-// Finish redeems the answer to an authorization request: the query of the redirect.
+// Finish redeems the response to an authorization request, which is the query of the redirect.
 func (c *Client) Finish(ctx context.Context, req *Request, answer url.Values) (*Token, *Grant, error) {
 	one := func(key string) string {
 		if v := answer[key]; len(v) == 1 {
@@ -111,8 +110,8 @@ func (c *Client) Finish(ctx context.Context, req *Request, answer url.Values) (*
 	return t, &g, nil
 }
 
-// Refresh redeems the refresh token of a grant. The grant that is returned replaces it: a
-// server that rotates refresh tokens takes the old one only once.
+// Refresh redeems the refresh token of a grant. The returned grant replaces the old one, because a server that rotates
+// refresh tokens accepts the old one only once.
 func (c *Client) Refresh(ctx context.Context, g *Grant) (*Token, *Grant, error) {
 	if g.Refresh == "" {
 		return nil, nil, &Refused{Code: "invalid_grant"}
@@ -128,7 +127,7 @@ func (c *Client) Refresh(ctx context.Context, g *Grant) (*Token, *Grant, error) 
 	return t, &next, nil
 }
 
-// keep moves what outlives the token into the grant.
+// keep copies the parts that outlive the token into the grant.
 func (g *Grant) keep(t *Token) {
 	if t.refresh != "" {
 		g.Refresh = t.refresh

@@ -12,18 +12,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Metadata is that of an authorization server (RFC 8414).
+// Metadata is the metadata of an authorization server (RFC 8414).
 type Metadata = oauthex.AuthServerMeta
 
-// Challenge is what an MCP server says when it refuses a request.
+// Challenge is the WWW-Authenticate challenge of an MCP server.
 type Challenge struct {
-	Metadata string   // the address of its protected resource metadata; "" where it names none
-	Scopes   []string // that the request needs
+	Metadata string   // address of its protected resource metadata; "" if it names none
+	Scopes   []string // required by the request
 	Error    string   // such as insufficient_scope
 }
 
-// ParseChallenge reads the WWW-Authenticate headers of an answer; what cannot be read is
-// left out.
+// ParseChallenge parses the WWW-Authenticate headers of a response. It ignores invalid parts.
 func ParseChallenge(h http.Header) Challenge {
 	var c Challenge
 	for _, line := range h.Values("WWW-Authenticate") {
@@ -49,10 +48,10 @@ func ParseChallenge(h http.Header) Challenge {
 	return c
 }
 
-// maxScopes bounds the scopes that a server can make a person agree to.
+// maxScopes limits the scopes that a server can make a person consent to.
 const maxScopes = 100
 
-// scopes splits a list of scopes (RFC 6749, section 3.3); nil for one that is not valid.
+// scopes splits a list of scopes (RFC 6749, section 3.3). It returns nil if the list is invalid.
 func scopes(text string) []string {
 	list := strings.Fields(text)
 	if len(list) > maxScopes || slices.ContainsFunc(list, func(s string) bool {
@@ -63,16 +62,15 @@ func scopes(text string) []string {
 	return list
 }
 
-// Resource is an MCP server as an OAuth client sees it.
+// Resource is an MCP server from the view of an OAuth client.
 type Resource struct {
 	ID     string   // the resource indicator (RFC 8707)
-	Scopes []string // to ask for; nil where none are known
+	Scopes []string // scopes to request; nil if unknown
 	Server *Metadata
 }
 
-// Discover finds the authorization server of the MCP server at address, from the challenge
-// with which it refused a request. issuer is the one that is configured, and the metadata
-// must name it; "" takes the first that it names.
+// Discover finds the authorization server of the MCP server at address, from the challenge of its refusal. issuer is the
+// configured issuer, which the metadata must name; if empty, Discover uses the first issuer in the metadata.
 func Discover(ctx context.Context, client *http.Client, address, issuer string, c Challenge) (*Resource, error) {
 	about, err := protectedResource(ctx, client, address, c.Metadata)
 	if err != nil {
@@ -97,7 +95,7 @@ func Discover(ctx context.Context, client *http.Client, address, issuer string, 
 	return r, nil
 }
 
-// protectedResource reads the metadata of a protected resource (RFC 9728).
+// protectedResource reads protected resource metadata (RFC 9728).
 func protectedResource(ctx context.Context, client *http.Client, address, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -140,11 +138,10 @@ func protectedResource(ctx context.Context, client *http.Client, address, named 
 	return nil, errors.New("the server has no protected resource metadata")
 }
 
-// sameIssuer compares two issuers as servers write them: with or without a slash at the end.
+// sameIssuer compares two issuers and ignores a slash at the end.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// AuthorizationServer reads the metadata of an authorization server from the places that the
-// MCP specification lists.
+// AuthorizationServer reads the metadata of an authorization server from the locations listed in the MCP specification.
 func AuthorizationServer(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
 	at, err := url.Parse(issuer)
 	if err != nil || !secure(issuer) || at.RawQuery != "" {
