@@ -22,31 +22,29 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// After a crash there is no seal. JetStream truncates a file at the first record that it
-// cannot read and continues, so the files are read before it starts. The end of the last
-// file of a stream may be half written: a record that was being written in a crash was not
+// After a crash there is no seal. JetStream truncates a file at the first record that it cannot read and continues, so the files are
+// checked before it starts. The end of a stream's last file may be incomplete: a record that was being written at the crash was not
 // acknowledged. Everything else that cannot be read is damage.
 //
-// The form of the files is that of nats-server 2.10 to 2.15 (server/filestore.go); one of
-// another form is left to it.
+// The file format is that of nats-server 2.10 to 2.15 (server/filestore.go). Files of another format are left to JetStream.
 
 const (
 	recordHead = 22 // length, sequence, time, length of the subject
 	recordHash = 8
 	recordMost = 32 << 20
-	// headersBit of a length says that a message has headers; the two highest bits of a
-	// sequence mark erased messages and the traces that deleted ones leave.
+	// headersBit in a length means that a message has headers. The two highest bits of a sequence mark erased messages and markers of
+	// deleted ones.
 	headersBit   = 1 << 31
 	sequenceBits = 1<<62 - 1
-	// resumeWithin is how far sequences may be apart around damage.
+	// resumeWithin limits the difference of sequences on both sides of damage.
 	resumeWithin = 1 << 20
 	resumeMost   = 1 << 40
 )
 
-// errDamagedFile says that a file is not what its checksum says.
+// errDamagedFile means that the content of a file does not match its checksum.
 var errDamagedFile = errors.New("has different content than was written")
 
-// crashed looks through the files of a folder that was not sealed.
+// crashed checks the files of a folder that was not sealed.
 func crashed(dir string) (found []Damage, err error) {
 	metas, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", "*"))
 	if err != nil {
@@ -62,7 +60,7 @@ func crashed(dir string) (found []Damage, err error) {
 	return append(found, crashedStreams(metas)...), nil
 }
 
-// crashedStreams finds streams that are not there: they are made together.
+// crashedStreams finds missing streams. All streams are created together.
 func crashedStreams(folders []string) (found []Damage) {
 	there := make(map[string]string)
 	for _, folder := range folders {
@@ -82,7 +80,7 @@ func crashedStreams(folders []string) (found []Damage) {
 	return found
 }
 
-// crashedStream looks through the files of one stream.
+// crashedStream checks the files of one stream.
 func crashedStream(dir, folder string) (found []Damage, err error) {
 	stream := filepath.Base(folder)
 	add := func(path, what string, first, last uint64) {
@@ -107,7 +105,7 @@ func crashedStream(dir, folder string) (found []Damage, err error) {
 			continue
 		}
 		if bytes.HasPrefix(text, []byte("cmp")) {
-			continue // compressed: JetStream has the checksum
+			continue // compressed; JetStream checks its checksum
 		}
 		b := readBlock(stream, file.index, text, last)
 		isLast := i == len(files)-1
@@ -152,13 +150,13 @@ func blocksOf(folder string) (files []block, err error) {
 	return files, nil
 }
 
-// firstOf is the sequence before the first message of a block, 0 where that is not known.
+// firstOf returns the sequence before the first message of a block, or 0 if it is unknown.
 func firstOf(path string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // it was opened for reading
 	var head [recordHead]byte
 	if n, _ := f.Read(head[:]); n < recordHead {
 		return 0
@@ -167,14 +165,14 @@ func firstOf(path string) uint64 {
 	return max(first, 1) - 1
 }
 
-// read is what is in a block.
+// read is the content of a block.
 type read struct {
-	last    uint64 // the last sequence before the end or the damage
+	last    uint64 // the last sequence before the end or before the damage
 	bad     bool   // it cannot be read to its end
-	resumes uint64 // the sequence of the first message after damage, 0 for none
+	resumes uint64 // sequence of the first message after the damage; 0 for none
 }
 
-// readBlock reads a block whose stream had the sequence before.
+// readBlock reads a block. before is the last sequence of the stream before it.
 func readBlock(stream string, index int, text []byte, before uint64) (r read) {
 	sum := hashFor(fmt.Sprintf("%s-%d", stream, index))
 	r.last = before
@@ -191,7 +189,7 @@ func readBlock(stream string, index int, text []byte, before uint64) (r read) {
 	return r
 }
 
-// record reads the record at the beginning of text: its length, 0 where it is damaged.
+// record reads the record at the start of text and returns its length, or 0 if it is damaged.
 func record(sum hash.Hash, text []byte) (n int, seq uint64) {
 	if len(text) < recordHead+recordHash {
 		return 0, 0
@@ -218,7 +216,7 @@ func record(sum hash.Hash, text []byte) (n int, seq uint64) {
 	return n, binary.LittleEndian.Uint64(text[4:]) & sequenceBits
 }
 
-// resume looks for a whole message after damage.
+// resume searches for a complete message after damage.
 func resume(sum hash.Hash, text []byte, last uint64) uint64 {
 	for at := 1; at+recordHead+recordHash <= len(text); at++ {
 		seq := binary.LittleEndian.Uint64(text[at+4:]) & sequenceBits
@@ -241,7 +239,7 @@ func hashFor(name string) hash.Hash {
 	return sum
 }
 
-// crashedMeta says what is wrong with the configuration of a stream.
+// crashedMeta checks the configuration of a stream and describes its damage.
 func crashedMeta(folder, stream string) (path, what string) {
 	path = filepath.Join(folder, "meta.inf")
 	text, err := os.ReadFile(path)
@@ -267,8 +265,8 @@ func crashedMeta(folder, stream string) (path, what string) {
 	return "", ""
 }
 
-// indexed is the last sequence that the index of a stream knows of, 0 where there is none
-// that can be read: it is written now and then.
+// indexed returns the last sequence in the index of a stream, or 0 if there is no readable index. The index is written only from time to
+// time.
 func indexed(folder, stream string) uint64 {
 	text, err := os.ReadFile(filepath.Join(folder, "msgs", "index.db"))
 	if err != nil || len(text) < 32 || text[0] != 11 {

@@ -1,12 +1,8 @@
-// Package embedded runs a NATS server with JetStream inside the process, for
-// `callyard up` and for tests.
+// Package embedded runs a NATS server with JetStream in this process, for `callyard up` and for tests.
 //
-// It promises that what JetStream acknowledged is synced to disk, that two
-// processes never share one data directory, that a disk which was full is written
-// again within seconds of having room, and that damage to a folder is found before
-// anything runs: all of it after a stop in good order, and after a crash what can be known
-// from the files themselves. It refuses to listen on anything
-// but loopback, and by default listens on nothing at all.
+// Everything that JetStream acknowledged is synced to disk. Two processes never share one data folder. After a disk was full, writes
+// resume within seconds when there is free space. Damage to a folder is found before anything runs: all damage after a clean stop, and
+// after a crash the damage that shows in the files themselves. The server listens only on loopback, and by default not at all.
 package embedded
 
 import (
@@ -23,23 +19,21 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Options says where the server keeps its data and how it can be reached.
+// Options configure the data folder and the address of the server.
 type Options struct {
-	// Dir holds the streams. It is made when missing.
+	// Dir holds the streams. It is created if it does not exist.
 	Dir string
-	// Listen, when set, is a loopback address ("127.0.0.1:0" for a free port) on
-	// which other local processes reach the server. Empty: in-process only.
+	// Listen is a loopback address for other local processes ("127.0.0.1:0" for a free port). If empty, only this process can connect.
 	Listen string
-	// MaxPayload is the largest message in bytes; 0 means 8 MiB.
+	// MaxPayload is the maximum message size in bytes; 0 means 8 MiB.
 	MaxPayload int
-	// AcceptLoss starts over a folder that was damaged: what is left is used.
+	// AcceptLoss starts a damaged folder with the remaining data.
 	AcceptLoss bool
-	// Check, where set, compares the records of a folder that was not stopped in good order
-	// with each other, when the server runs and before anything else uses it. since is when
-	// a loss was last accepted, zero for never: what is older is left out. keys are the
-	// hashes of idempotency keys that are lost.
+	// Check, if set, compares the records of a folder that was not stopped cleanly with each other. It runs after the server has started
+	// and before anything else uses it. since is the time of the last accepted loss, or zero; older records are skipped. keys are the
+	// hashes of lost idempotency keys.
 	Check func(s *Server, since time.Time) (found []Damage, keys []string, err error)
-	// Log receives the server's warnings and errors. It must be set.
+	// Log receives the server's warnings and errors. It is required.
 	Log *slog.Logger
 }
 
@@ -50,11 +44,11 @@ type Server struct {
 	dir  string
 	log  *slog.Logger
 
-	jetstream server.JetStreamConfig // as it was started
+	jetstream server.JetStreamConfig // the configuration at its start
 	losses    []Loss
-	known     int      // of losses: those from before this start
+	known     int      // number of losses from before this start
 	unsealed  bool     // the folder had no seal
-	lostKeys  []string // of the seal, where the stream of keys is damaged
+	lostKeys  []string // from the seal, if the stream of keys is damaged
 	before    map[string]sealedFile
 	closing   chan struct{}
 	healed    chan struct{} // closed when heal has ended
@@ -63,12 +57,11 @@ type Server struct {
 const (
 	defaultMaxPayload = 8 << 20
 	readyTimeout      = 10 * time.Second
-	// maxStore leaves the bound to the disk: the server's own is what was free at its
-	// start, which says nothing about later.
+	// maxStore leaves the limit to the disk. The server's own default is the free space at its start, which may change.
 	maxStore = 1 << 50
 )
 
-// Start starts the server and waits until it takes connections.
+// Start starts the server and waits until it accepts connections.
 func Start(o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the data directory: %w", err)
@@ -137,10 +130,10 @@ func listenOn(opts *server.Options, address string) error {
 	return nil
 }
 
-// InProcessConn returns a connection that leaves the process nowhere.
+// InProcessConn returns an in-process connection.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
-// URL is the address for other local processes, "" when there is none.
+// URL returns the address for other local processes, or "" if there is none.
 func (s *Server) URL() string {
 	if u, err := url.Parse(s.s.ClientURL()); err == nil && s.s.Addr() != nil {
 		return u.String()
@@ -148,7 +141,7 @@ func (s *Server) URL() string {
 	return ""
 }
 
-// Close stops the server, waits for it and releases the data directory.
+// Close stops the server, waits for it and releases the data folder.
 func (s *Server) Close() error {
 	close(s.closing)
 	<-s.healed
@@ -167,7 +160,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// serverLog passes on what an operator must see and drops the rest.
+// serverLog passes on warnings and errors and drops the rest.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(string, ...any) {}

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// healEvery is how often it is looked whether JetStream can write.
+	// healEvery is the interval of the check whether JetStream can write.
 	healEvery = time.Second
-	// healSpace must fit on the disk before JetStream is started again.
+	// healSpace is the free space required before JetStream is restarted, in bytes.
 	healSpace = 1 << 20
 )
 
-// heal starts JetStream again after a stream could not be written, once there is room on
-// the disk: JetStream keeps the error of a stream for as long as it runs. Connections, and
-// everything that does not need JetStream, keep working meanwhile.
+// heal restarts JetStream after a failed write to a stream as soon as the disk has free space, because JetStream keeps the error of a
+// stream until it is restarted. Connections, and everything that does not need JetStream, continue to work.
 func (s *Server) heal() {
 	defer close(s.healed)
 	tick := time.NewTicker(healEvery)
@@ -52,13 +51,13 @@ func (s *Server) heal() {
 	}
 }
 
-// broken says why JetStream cannot store, "" where it can.
+// broken returns the reason why JetStream cannot store, or "" if it can.
 func (s *Server) broken() string {
 	if !s.s.JetStreamEnabled() {
 		return "JetStream is not running"
 	}
 	for _, e := range s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
-		// One that cannot be read is not repaired by another start.
+		// A restart does not repair a stream that cannot be read.
 		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
 			return e.Error
 		}
@@ -66,7 +65,7 @@ func (s *Server) broken() string {
 	return ""
 }
 
-// space returns an error while healSpace bytes do not fit on the disk.
+// space returns an error if less than healSpace bytes are free.
 func (s *Server) space() error {
 	f, err := os.CreateTemp(s.dir, "room-*")
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *Server) space() error {
 	return nil
 }
 
-// again stops JetStream, which forgets its errors, and starts it.
+// again stops JetStream, which clears its errors, and starts it.
 func (s *Server) again() error {
 	if err := s.s.ShutdownJetStream(); err != nil {
 		return fmt.Errorf("stopping JetStream: %w", err)

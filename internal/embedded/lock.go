@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// lockDir takes the data directory for this process until the file is closed,
-// or the process ends in whatever way.
+// lockDir locks the data folder for this process until the file is closed or the process ends in any way.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

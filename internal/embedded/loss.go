@@ -18,10 +18,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// lossFile keeps what was accepted as lost, for as long as the folder is there.
+// lossFile records accepted losses permanently.
 const lossFile = "losses.json"
 
-// Loss is damage that somebody accepted.
+// Loss is damage that an operator accepted.
 type Loss struct {
 	At      time.Time `json:"at"`
 	Damages []Damage  `json:"damages"`
@@ -29,7 +29,7 @@ type Loss struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Losses returns what was accepted as lost in this folder, the oldest first.
+// Losses returns the accepted losses of this folder, oldest first.
 func (s *Server) Losses() []Loss { return s.losses }
 
 func readLosses(dir string) ([]Loss, error) {
@@ -47,8 +47,7 @@ func readLosses(dir string) ([]Loss, error) {
 	return all, nil
 }
 
-// openFolder compares the folder with its seal, which is removed: from here on the
-// folder changes.
+// openFolder compares the folder with its seal and removes the seal, because the folder changes from now on.
 func (s *Server) openFolder(accept bool) error {
 	var err error
 	if s.losses, err = readLosses(s.dir); err != nil {
@@ -74,7 +73,7 @@ func (s *Server) openFolder(accept bool) error {
 		return &DamageError{Dir: s.dir, Damages: found}
 	}
 	if len(found) > 0 {
-		var keys []string // without a seal they are found by Options.Check
+		var keys []string // without a seal, Options.Check finds them
 		if sealed != nil {
 			keys = sealed.Keys
 		}
@@ -90,7 +89,7 @@ func (s *Server) openFolder(accept bool) error {
 	return nil
 }
 
-// accept notes damage as lost and has JetStream read the damaged streams again.
+// accept records damage as lost and makes JetStream read the damaged streams again.
 func (s *Server) accept(found []Damage, keys []string) error {
 	loss := Loss{At: time.Now().UTC(), Damages: found}
 	for _, d := range found {
@@ -102,7 +101,7 @@ func (s *Server) accept(found []Damage, keys []string) error {
 			s.lostKeys = keys
 		}
 		if s.s != nil || !strings.HasSuffix(d.Path, ".blk") {
-			continue // it was found in the messages, or there are no files
+			continue // the damage is in the messages, or there are no files
 		}
 		index := filepath.Join(s.dir, filepath.Dir(filepath.FromSlash(d.Path)), "index.db")
 		if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,8 +120,7 @@ func (s *Server) writeLosses() error {
 	return replaceFile(filepath.Join(s.dir, lossFile), text)
 }
 
-// crossCheck has the records of a folder without a seal compared with each other, when
-// the server runs.
+// crossCheck runs Options.Check for a folder without a seal, after the server has started.
 func (s *Server) crossCheck(o *Options) error {
 	if o.Check == nil || !s.unsealed {
 		return nil
@@ -143,7 +141,7 @@ func (s *Server) crossCheck(o *Options) error {
 			return err
 		}
 	}
-	for i := s.known; i < len(s.losses); i++ { // those of this start
+	for i := s.known; i < len(s.losses); i++ { // losses of this start
 		for _, d := range s.losses[i].Damages {
 			if d.Stream == bus.StreamKeys {
 				s.losses[i].Keys = keys
@@ -156,8 +154,7 @@ func (s *Server) crossCheck(o *Options) error {
 	return s.writeLosses()
 }
 
-// findKeys notes which keys are lost, when the server runs. Until it has, all of the
-// seal count as lost.
+// findKeys records the lost keys after the server has started. Until then, all keys of the seal count as lost.
 func (s *Server) findKeys() error {
 	if len(s.lostKeys) == 0 {
 		return nil

@@ -17,25 +17,23 @@ import (
 	"time"
 )
 
-// A data folder that was stopped in good order is sealed: a file says of every other
-// one how long it is and what its checksum is. The next start compares them before
-// anything is read or written, and removes the seal. JetStream itself starts over a
-// damaged file with a line in its log, and forgets what was in it.
+// A cleanly stopped data folder is sealed: a file holds the length and checksum of every other file. The next start compares them before
+// anything is read or written, and removes the seal. JetStream itself would drop a damaged file with one line in its log and lose its
+// content.
 
 const (
 	sealFile = "seal.json"
-	// sealCopy bounds the files that are kept in the seal as they are: the
-	// configurations of streams, without which their messages are not found.
+	// sealCopy limits the size of files copied into the seal: the configurations of streams, without which their messages are lost.
 	sealCopy = 16 << 10
 )
 
-// seal is what is in a sealed folder.
+// seal is the list of files of a sealed folder.
 type seal struct {
 	At    time.Time    `json:"at"`
 	Files []sealedFile `json:"files"`
 	// Keys are the subjects of the idempotency keys.
 	Keys []string `json:"keys,omitempty"`
-	// Sum is the checksum of all this, with Sum itself at 0.
+	// Sum is the checksum of the seal with Sum set to 0.
 	Sum uint32 `json:"sum"`
 }
 
@@ -45,9 +43,9 @@ type sealedFile struct {
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 	CRC      uint32    `json:"crc"`
-	// First is the sequence of the first message of a block of a stream, 0 for others.
+	// First is the sequence of the first message of a block of a stream, and 0 for other files.
 	First uint64 `json:"first,omitempty"`
-	// Copy is the file, where it is the configuration of a stream.
+	// Copy is the content of the file if it is the configuration of a stream.
 	Copy []byte `json:"copy,omitempty"`
 }
 
@@ -63,24 +61,21 @@ func (s seal) sum() (uint32, error) {
 	return crc32.Checksum(text, castagnoli), nil
 }
 
-// sealed says which files of the folder are sealed: not those that are made again at each
-// start.
+// sealed reports whether a file belongs to the seal. Files that are created at each start do not.
 func sealed(path string) bool {
 	return path != "lock" && path != sealFile && path != lossFile && path != sealFile+".new" && !strings.HasPrefix(path, "room-") && !derived(path)
 }
 
-// derived says that JetStream makes a file from others where it is missing, and finds
-// damage to it by itself.
+// derived reports whether JetStream recreates a missing file from others and detects damage to it.
 func derived(path string) bool { return strings.HasSuffix(path, "/msgs/index.db") }
 
-// timers says that JetStream makes a file from others where it is missing, and does not
-// find damage to it: when messages expire, or are to be sent.
+// timers reports whether JetStream recreates a missing file from others but does not detect damage to it. These files hold the times at
+// which messages expire or are sent.
 func timers(path string) bool {
 	return strings.HasSuffix(path, "/msgs/thw.db") || strings.HasSuffix(path, "/msgs/sched.db")
 }
 
-// writeSeal seals a folder in which nothing runs any more. Files that are as they were
-// in the seal before are not read again.
+// writeSeal seals a folder that is no longer in use. Files that did not change since the last seal are not read again.
 func writeSeal(dir string, before map[string]sealedFile, keys []string) error {
 	s := seal{At: time.Now().UTC(), Keys: keys}
 	err := eachFile(dir, func(path string, info fs.FileInfo) error {
@@ -111,7 +106,7 @@ func writeSeal(dir string, before map[string]sealedFile, keys []string) error {
 	return replaceFile(filepath.Join(dir, sealFile), text)
 }
 
-// replaceFile writes a file whole or not at all.
+// replaceFile replaces a file atomically.
 func replaceFile(path string, text []byte) error {
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -148,14 +143,14 @@ func eachFile(dir string, f func(path string, info fs.FileInfo) error) error {
 	return nil
 }
 
-// digest reads a file for the seal.
+// digest computes the entry of a file.
 func digest(dir, path string) (sealedFile, error) {
 	s := sealedFile{Path: path}
 	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(path)))
 	if err != nil {
-		return s, err // the caller says what was done
+		return s, err // the caller adds the context
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // it was opened for reading
 	var head bytes.Buffer
 	sum := crc32.New(castagnoli)
 	if s.Size, err = io.Copy(sum, io.TeeReader(io.LimitReader(f, sealCopy), &head)); err == nil {
@@ -164,20 +159,20 @@ func digest(dir, path string) (sealedFile, error) {
 		s.Size += rest
 	}
 	if err != nil {
-		return s, err // the caller says what was done
+		return s, err // the caller adds the context
 	}
 	s.CRC = sum.Sum32()
 	switch name := path[strings.LastIndexByte(path, '/')+1:]; {
 	case strings.HasPrefix(name, "meta.") && s.Size <= sealCopy:
 		s.Copy = head.Bytes()
 	case strings.HasSuffix(name, ".blk") && head.Len() >= 12:
-		s.First = binary.LittleEndian.Uint64(head.Bytes()[4:]) // a record begins with its length and its sequence
+		s.First = binary.LittleEndian.Uint64(head.Bytes()[4:]) // a record starts with its length and its sequence
 	}
 	return s, nil
 }
 
-// readSeal returns the seal of a folder; nil where there is none, as after a crash or a
-// power cut, which damage nothing that was acknowledged.
+// readSeal returns the seal of a folder, or nil if there is none: after a crash or power failure, which does not damage acknowledged
+// data.
 func readSeal(dir string) (*seal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, sealFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,7 +193,7 @@ func readSeal(dir string) (*seal, error) {
 
 var errBroken = errors.New("the seal of the data folder is damaged")
 
-// known are the files of the seal by path.
+// known returns the files of the seal by path.
 func (s *seal) known() map[string]sealedFile {
 	all := make(map[string]sealedFile)
 	if s != nil {
@@ -209,22 +204,21 @@ func (s *seal) known() map[string]sealedFile {
 	return all
 }
 
-// Damage is a file of a data folder that is not as it was left.
+// Damage is a changed or missing file of a data folder.
 type Damage struct {
-	// Path is the file within the folder; What is "is missing", "was cut from 9 to 4
-	// bytes" and the like. Without a path What is a sentence.
+	// Path is the path in the folder. What is "is missing", "was cut from 9 to 4 bytes" and similar. Without a path, What is a sentence.
 	Path, What string
-	// Stream is the stream that it belongs to, "" for none; First and Last are the
-	// sequences of its messages that may be lost, Last 0 for all that follow First.
+	// Stream is the stream of the file, or "". First and Last are the sequences of messages that may be lost. Last 0 means all that
+	// follow First.
 	Stream      string
 	First, Last uint64
 }
 
-// String is one sentence.
+// String returns one sentence.
 func (d Damage) String() string {
 	text := d.Path + " " + d.What
 	if d.Path == "" {
-		return d.What // of records, not of a file
+		return d.What // damage of records, not of a file
 	}
 	switch {
 	case d.Stream == "":
@@ -238,13 +232,13 @@ func (d Damage) String() string {
 	return text + "."
 }
 
-// DamageError means that files of the data folder are not as they were left.
+// DamageError means that files of the data folder have changed since it was closed.
 type DamageError struct {
 	Dir     string
 	Damages []Damage
 }
 
-// Error lists the damage, a line each, and says what to do.
+// Error lists the damage, one file on each line, and the fix.
 func (e *DamageError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the data folder %s was damaged; nothing was started:\n", e.Dir)
@@ -255,8 +249,7 @@ func (e *DamageError) Error() string {
 	return b.String()
 }
 
-// inspect compares a folder with its seal. The configuration of a stream is put back
-// from the seal: nothing is lost with it.
+// inspect compares a folder with its seal. It restores a stream configuration from the seal, which loses nothing.
 func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage, error) {
 	var found []Damage
 	for i := range s.Files {
@@ -296,7 +289,7 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 	return found, nil
 }
 
-// unread is the damage of a file that gives the error.
+// unread returns the damage of a file that returns the error.
 func unread(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "is missing"

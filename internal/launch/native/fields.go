@@ -18,13 +18,12 @@ type field struct {
 	tagged bool
 }
 
-// fieldsOf returns the members of a struct's JSON object, by the rules of encoding/json:
-// of several fields with one name, the least nested wins, then the one with a tag, else
-// none.
+// fieldsOf returns the members of a struct's JSON object by the rules of encoding/json: of several fields with the same name, the
+// least nested wins, then the one with a tag, otherwise none.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	level, seen := []reflect.Type{t}, map[reflect.Type]bool{t: true}
-	optional := map[reflect.Type]bool{} // embedded by pointer: the fields may be missing
+	optional := map[reflect.Type]bool{} // embedded through a pointer: the fields may be missing
 	for depth := 0; len(level) > 0; depth++ {
 		var next []reflect.Type
 		for _, in := range level {
@@ -52,8 +51,8 @@ func fieldsOf(t reflect.Type) []field {
 	return dominant(all)
 }
 
-// readField reads one field of a struct. embedded is a struct whose fields are members
-// of the outer object. ok is false for a field that encoding/json leaves out.
+// readField reads one field of a struct. embedded is a struct whose fields are members of the outer object. ok is false for a field
+// that encoding/json ignores.
 func readField(f reflect.StructField) (_ field, embedded reflect.Type, ok bool) {
 	tag := f.Tag.Get("json")
 	inner := f.Type
@@ -90,7 +89,7 @@ func readField(f reflect.StructField) (_ field, embedded reflect.Type, ok bool) 
 	return out, nil, true
 }
 
-// validName says that encoding/json takes a name from a tag.
+// validName reports whether encoding/json accepts a name in a tag.
 func validName(name string) bool {
 	for _, c := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
@@ -100,9 +99,9 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// dominant leaves one field for each name, or none.
+// dominant keeps at most one field for each name.
 func dominant(all []field) []field {
-	better := func(a, b *field) int { // above 0: a wins
+	better := func(a, b *field) int { // a positive value means that a wins
 		switch {
 		case a.depth != b.depth:
 			return b.depth - a.depth

@@ -12,9 +12,8 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// Method makes a tool from a function value, such as a bound method: it takes a context or
-// not, then one value for the arguments or none, and returns a value or none, then an
-// error or none. The types mean what they mean for [Typed].
+// Method creates a tool from a function value, such as a bound method. Its parameters are an optional context and an optional value
+// for the arguments. It returns an optional value and an optional error. The types have the same meaning as for [Typed].
 func Method(name, description string, f reflect.Value, options ...Option) (Tool, error) {
 	m := method{f: f}
 	if err := m.read(); err != nil {
@@ -33,10 +32,10 @@ func Method(name, description string, f reflect.Value, options ...Option) (Tool,
 	}}, nil
 }
 
-// method is a function by reflection.
+// method is a function called by reflection.
 type method struct {
 	f           reflect.Value
-	in, out     reflect.Type // struct{} where there is none
+	in, out     reflect.Type // struct{} if there is none
 	withContext bool
 	takes       bool
 	returns     bool
@@ -74,7 +73,7 @@ func (m *method) read() error {
 	return nil
 }
 
-// call calls the function and returns a pointer to its value.
+// call calls the function and returns a pointer to its result.
 func (m *method) call(ctx context.Context, arguments []byte) (any, error) {
 	var args []reflect.Value
 	if m.withContext {

@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// schema is the part of JSON Schema 2020-12 that Go types need.
+// schema is the subset of JSON Schema 2020-12 that Go types need.
 type schema struct {
 	Ref         string     `json:"$ref,omitempty"`
-	Type        any        `json:"type,omitempty"` // a string or two
+	Type        any        `json:"type,omitempty"` // one string or a list of two
 	AnyOf       []*schema  `json:"anyOf,omitempty"`
 	Description string     `json:"description,omitempty"`
 	Format      string     `json:"format,omitempty"`
@@ -35,7 +35,7 @@ type schema struct {
 	Defs        properties `json:"$defs,omitempty"`
 }
 
-// property is one member of an object whose order is kept.
+// property is one member of an object. The order of members is kept.
 type property struct {
 	name string
 	of   *schema
@@ -62,14 +62,12 @@ func (p properties) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// schemaFor returns a schema that accepts what encoding/json, with DisallowUnknownFields,
-// decodes into a value of the type, with five differences: names of members are in the
-// case of the type, fields that are not optional are required, null is for pointers, slices
-// and maps only, 64-bit integers have no bounds, and the text of types that read their own
-// text, such as times, is any string.
+// schemaFor returns a schema that accepts the values that encoding/json, with DisallowUnknownFields, decodes into the type. There are
+// five differences: member names are case-sensitive, fields that are not optional are required, null is valid only for pointers,
+// slices and maps, 64-bit integers have no bounds, and types that parse their own text, such as times, accept any string.
 //
-// jsonschema-go has the same purpose and does not know recursive types, []byte,
-// json.RawMessage, the string option, and maps with keys that are not strings.
+// jsonschema-go has the same purpose, but does not support recursive types, []byte, json.RawMessage, the string option, and maps with
+// keys that are not strings.
 func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -80,10 +78,10 @@ func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind, several := root.Type.([]string); several && kind[0] == "object" { // a map: null is no object of arguments
+	if kind, several := root.Type.([]string); several && kind[0] == "object" { // a map type; null is not a valid object of arguments
 		root.Type = kind[0]
 	}
-	for i := 0; i < len(d.waiting); i++ { // grows
+	for i := 0; i < len(d.waiting); i++ { // the list grows during the loop
 		one := d.waiting[i]
 		body, err := d.body(one)
 		if err != nil {
@@ -94,9 +92,9 @@ func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	return plainjson.Marshal(root)
 }
 
-// wrapped returns the schema of an object whose member "result" has the given one.
+// wrapped returns the schema of an object whose member "result" has the given schema.
 func wrapped(inner json.RawMessage) (json.RawMessage, error) {
-	// The definitions stay where the references look for them.
+	// Definitions stay where the references point to.
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(inner, &parts); err != nil {
 		return nil, err
@@ -117,7 +115,7 @@ type deriver struct {
 	recursive map[reflect.Type]bool
 	names     map[reflect.Type]string // of recursive types
 	taken     map[string]bool
-	waiting   []reflect.Type // recursive types that were referred to
+	waiting   []reflect.Type // recursive types that are referenced
 }
 
 var (
@@ -133,12 +131,12 @@ var (
 
 func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
 
-// isMarshaler says that a type writes or reads its own JSON or text.
+// isMarshaler reports whether a type encodes or decodes its own JSON or text.
 func isMarshaler(t reflect.Type) bool {
 	return implements(t, marshalerType) || implements(t, textMarshalerType) || implements(t, unmarshalerType) || implements(t, textUnmarshalerType)
 }
 
-// isObject says that values of the type are JSON objects.
+// isObject reports whether values of the type are JSON objects.
 func isObject(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -146,7 +144,7 @@ func isObject(t reflect.Type) bool {
 	return !isMarshaler(t) && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map)
 }
 
-// findRecursive finds the types that hold themselves.
+// findRecursive finds types that contain themselves.
 func (d *deriver) findRecursive(t reflect.Type, open, done map[reflect.Type]bool) {
 	if open[t] {
 		d.recursive[t] = t.Name() != ""
@@ -168,7 +166,7 @@ func (d *deriver) findRecursive(t reflect.Type, open, done map[reflect.Type]bool
 	done[t] = true
 }
 
-// of returns the schema of a type, by reference where the type is recursive.
+// of returns the schema of a type, as a reference if the type is recursive.
 func (d *deriver) of(t reflect.Type) (*schema, error) {
 	if t.Kind() == reflect.Pointer {
 		s, err := d.of(t.Elem())
@@ -192,8 +190,8 @@ func (d *deriver) of(t reflect.Type) (*schema, error) {
 	return &schema{Ref: "#/$defs/" + d.names[t]}, nil
 }
 
-// definitionName returns a name for a type in $defs. The name of a generic type holds the
-// import paths of its arguments, and a slash or a bracket in a reference means something else.
+// definitionName returns a name for a type in $defs. The name of a generic type contains the import paths of its arguments, and slashes
+// and brackets have another meaning in a reference.
 func definitionName(t reflect.Type) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -258,7 +256,7 @@ func (d *deriver) body(t reflect.Type) (*schema, error) {
 	return nil, fmt.Errorf("JSON cannot represent a %s", t)
 }
 
-// integer returns the schema of an integer with its bounds, nil for other kinds.
+// integer returns the schema of an integer with its bounds, or nil for other kinds.
 func integer(k reflect.Kind) *schema {
 	s := &schema{Type: "integer"}
 	bounds := func(least, most int64) *schema {
@@ -287,7 +285,7 @@ func integer(k reflect.Kind) *schema {
 	return nil
 }
 
-// base64Pattern is what encoding/json reads into bytes.
+// base64Pattern matches the strings that encoding/json decodes into bytes.
 const base64Pattern = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 
 func (d *deriver) list(t reflect.Type) (*schema, error) {
@@ -298,7 +296,7 @@ func (d *deriver) list(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Kind() == reflect.Array { // encoding/json takes any length
+	if t.Kind() == reflect.Array { // encoding/json accepts any length
 		return &schema{Type: "array", Items: items}, nil
 	}
 	return &schema{Type: []string{"array", "null"}, Items: items}, nil

@@ -11,34 +11,31 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Info is the server's description of itself (Implementation and instructions in the MCP
-// specification). Name is required.
+// Info is the server's description of itself (Implementation and instructions in the MCP specification). Name is required.
 type Info struct {
 	Name, Title, Version, Instructions string
 }
 
 // Call is one call of a tool.
 type Call struct {
-	// Arguments is the JSON object that the caller sent. It must not be changed.
+	// Arguments is the JSON object of the caller. Do not change it.
 	Arguments json.RawMessage
-	// Session is the same for all calls of one caller's conversation, and of one
-	// caller where there is no conversation. It is empty where neither is known.
+	// Session is the same for all calls of one conversation, or of one caller if there is no conversation. It is empty if neither is
+	// known.
 	Session string
-	// Clock is the time, in RFC 3339, that the tool reads in place of the machine's, and Seed
-	// a whole number in decimal for what it would draw at random; empty for the machine's.
+	// Clock is the time, in RFC 3339, that the tool should use instead of the system time. Seed is a decimal integer for random
+	// numbers. They are empty for the system's own.
 	Clock, Seed string
-	// Progress reports progress to the caller; total is 0 where it is not known. It is
-	// nil where the caller did not ask for progress. It does not block and is safe for
-	// concurrent use.
+	// Progress reports progress to the caller; total is 0 if unknown. It is nil if the caller did not ask for progress. It does not
+	// block and is safe for concurrent use.
 	Progress func(progress, total float64, message string)
 }
 
 // Result is the outcome of a call that ran.
 type Result struct {
-	// Body is a CallToolResult (MCP specification, server/tools): a JSON object. It
-	// belongs to the caller of the tool.
+	// Body is a CallToolResult (MCP specification, server/tools): a JSON object. The caller of the tool owns it.
 	Body []byte
-	// IsError repeats the isError member of Body.
+	// IsError has the value of isError in Body.
 	IsError bool
 }
 
@@ -46,9 +43,8 @@ type Result struct {
 type Tool struct {
 	Name       string
 	Definition json.RawMessage // a Tool object of the MCP specification
-	// Call runs the tool. It is called from several goroutines at once. An error becomes
-	// a result with isError whose text is the error. Call should return when ctx ends: a
-	// call that does not keeps its place on the server until it returns.
+	// Call runs the tool. It is called concurrently. An error becomes a result with isError whose text is the error. Call should return
+	// when ctx ends; until it returns, it occupies a slot of the server.
 	Call func(ctx context.Context, c *Call) (Result, error)
 }
 
@@ -78,8 +74,7 @@ func New(info Info, tools ...Tool) (*Server, error) {
 // Info returns the server's description of itself.
 func (s *Server) Info() Info { return s.info }
 
-// Add adds tools, all or none. It fails for a tool that is not complete or whose name the
-// server has already.
+// Add adds all the tools or, after an error, none. It fails for an incomplete tool, and for a name that the server already has.
 func (s *Server) Add(tools ...Tool) error {
 	s.mu.Lock()
 	next := slices.Clone(s.tools)
@@ -98,14 +93,13 @@ func (s *Server) Add(tools ...Tool) error {
 	return nil
 }
 
-// Remove removes the tools with the names, where the server has them. Running calls
-// continue.
+// Remove removes the tools with these names, if they exist. Running calls continue.
 func (s *Server) Remove(names ...string) {
 	s.mu.Lock()
 	s.set(slices.DeleteFunc(slices.Clone(s.tools), func(t Tool) bool { return slices.Contains(names, t.Name) }))
 }
 
-// set replaces the list, unlocks and tells the watchers.
+// set replaces the list, unlocks and notifies the watchers.
 func (s *Server) set(next []Tool) {
 	s.tools = next
 	s.byName = make(map[string]*Tool, len(next))
@@ -122,15 +116,14 @@ func (s *Server) set(next []Tool) {
 	}
 }
 
-// Tools returns the current tools. The slice must not be changed.
+// Tools returns the current tools. Do not change the slice.
 func (s *Server) Tools() []Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tools
 }
 
-// Watch has changed called after each change of the list, which must not block. stop
-// ends that.
+// Watch calls changed after each change of the list. changed must not block. stop ends that.
 func (s *Server) Watch(changed func()) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +137,8 @@ func (s *Server) Watch(changed func()) (stop func()) {
 	}
 }
 
-// Call runs a tool. ok is false where the server has no tool of that name. A panic of the
-// tool is a result with isError; panicked then holds its value and stack for the log.
+// Call runs a tool. ok is false if the server has no tool with that name. A panic of the tool becomes a result with isError; panicked
+// then holds its value and stack for the log.
 func (s *Server) Call(ctx context.Context, name string, c *Call) (r Result, panicked error, ok bool) {
 	s.mu.Lock()
 	t := s.byName[name]
@@ -165,7 +158,7 @@ func (s *Server) Call(ctx context.Context, name string, c *Call) (r Result, pani
 	return r, nil, true
 }
 
-// check finds what a tool lacks.
+// check returns an error if a tool is incomplete.
 func check(t *Tool) error {
 	var schema, name []byte
 	rawjson.Members(t.Definition, func(key string, value []byte) {

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// Option describes a tool that [Typed] makes.
+// Option sets a property of a tool of [Typed].
 type Option func(*definition)
 
 // definition is a Tool object of the MCP specification.
@@ -32,22 +32,21 @@ type annotations struct {
 	OpenWorld   *bool `json:"openWorldHint,omitempty"`
 }
 
-// Title sets the title that people see.
+// Title sets the title for people.
 func Title(title string) Option { return func(d *definition) { d.Title = title } }
 
-// ReadOnly says that the tool changes nothing (readOnlyHint).
+// ReadOnly declares that the tool changes nothing (readOnlyHint).
 func ReadOnly() Option { return hint(func(a *annotations, v *bool) { a.ReadOnly = v }, true) }
 
-// Idempotent says that repeating a call with the same arguments has no further effect
-// (idempotentHint).
+// Idempotent declares that repeating a call with the same arguments has no further effect (idempotentHint).
 func Idempotent() Option { return hint(func(a *annotations, v *bool) { a.Idempotent = v }, true) }
 
-// Destructive says whether the tool may delete or overwrite (destructiveHint).
+// Destructive declares whether the tool may delete or overwrite (destructiveHint).
 func Destructive(v bool) Option {
 	return hint(func(a *annotations, v *bool) { a.Destructive = v }, v)
 }
 
-// OpenWorld says whether the tool reaches systems outside (openWorldHint).
+// OpenWorld declares whether the tool accesses external systems (openWorldHint).
 func OpenWorld(v bool) Option { return hint(func(a *annotations, v *bool) { a.OpenWorld = v }, v) }
 
 func hint(set func(*annotations, *bool), v bool) Option {
@@ -59,8 +58,7 @@ func hint(set func(*annotations, *bool), v bool) Option {
 	}
 }
 
-// InputSchema replaces the schema that is derived from the type of the arguments. schema
-// is a JSON Schema of an object.
+// InputSchema replaces the schema derived from the type of the arguments. schema is a JSON Schema of an object.
 func InputSchema(schema json.RawMessage) Option {
 	return func(d *definition) { d.InputSchema = schema }
 }
@@ -68,17 +66,15 @@ func InputSchema(schema json.RawMessage) Option {
 // Function is a tool's implementation with Go types.
 type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error)
 
-// Typed makes a tool from a function.
+// Typed creates a tool from a function.
 //
-// In is a struct, or a map with string keys: the arguments are decoded into it with
-// encoding/json, and its JSON schema is the tool's inputSchema. The comment of a field in
-// the schema is its "jsonschema" tag. Fields without omitempty or omitzero, other than
-// pointers, are required. Arguments that In has no field for are refused.
+// In is a struct or a map with string keys. The arguments are decoded into it with encoding/json, and its JSON schema is the tool's
+// inputSchema. The "jsonschema" tag of a field is its description. Fields without omitempty or omitzero, except pointers, are required.
+// Arguments without a field in In are refused.
 //
-// Out decides the result. Result is used as it is. A string is a text. nil interfaces and
-// empty structs are an empty text. A struct or a map with string keys becomes
-// structuredContent with an outputSchema; another type becomes the member "result" of
-// such an object.
+// Out determines the result. A Result is used unchanged. A string becomes a text. A nil interface and an empty struct become an empty
+// text. A struct or a map with string keys becomes structuredContent with an outputSchema. Any other type becomes the member "result"
+// of such an object.
 func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
 	raw, kind, err := define(name, description, reflect.TypeFor[In](), reflect.TypeFor[Out](), options)
 	if err != nil {
@@ -108,7 +104,7 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 		if err != nil {
 			return nil, 0, fmt.Errorf("tool %q: the type of its arguments has no JSON schema: %w", name, err)
 		}
-		if string(schema) == "{}" { // any, or a type that reads its own JSON
+		if string(schema) == "{}" { // any, or a type that decodes its own JSON
 			schema = json.RawMessage(`{"type":"object"}`)
 		}
 		if !describesObject(schema) {
@@ -129,8 +125,8 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 	return raw, kind, nil
 }
 
-// describesObject says that a schema has the type "object". MCP clients refuse the whole list of
-// a server with a tool whose inputSchema has not.
+// describesObject reports whether a schema has the type "object". MCP clients reject the whole list of a server if the inputSchema of
+// one tool does not.
 func describesObject(schema json.RawMessage) bool {
 	var root struct {
 		Type any `json:"type"`
@@ -138,8 +134,7 @@ func describesObject(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
 }
 
-// Must returns the tool, or panics where there is an error: for tools whose types are
-// known when the program is written.
+// Must returns the tool, or panics if there is an error. Use it for tools whose types are fixed at compile time.
 func Must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)
@@ -147,7 +142,7 @@ func Must(t Tool, err error) Tool {
 	return t
 }
 
-// outputKind is how a value of Go becomes a result.
+// outputKind is the way in which a Go value becomes a result.
 type outputKind int
 
 const (
@@ -155,7 +150,7 @@ const (
 	outputText
 	outputNothing
 	outputObject
-	outputValue // goes into an object
+	outputValue // wrapped in an object
 )
 
 // output sets the outputSchema for a type.
@@ -168,7 +163,7 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	case t.Kind() == reflect.Struct && t.NumField() == 0, t.Kind() == reflect.Interface && t.NumMethod() > 0:
 		return outputNothing, nil
 	case t.Kind() == reflect.Interface:
-		return outputValue, nil // its values may be anything
+		return outputValue, nil // its values may be of any type
 	}
 	schema, err := schemaFor(t)
 	if err != nil {
@@ -182,8 +177,7 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	return outputValue, err
 }
 
-// result writes the value that out points to: by the pointer, so that methods of pointers
-// write it too.
+// result encodes the value that out points to. It uses the pointer so that pointer methods apply.
 func result(kind outputKind, out any) (Result, error) {
 	switch kind {
 	case outputRaw:
@@ -208,7 +202,7 @@ func result(kind outputKind, out any) (Result, error) {
 	return Structured(raw), nil
 }
 
-// decode reads arguments and refuses members that the type does not have.
+// decode decodes arguments and rejects members that the type does not have.
 func decode(arguments []byte, into any) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// form is how a request body is written.
+// form is the encoding of a request body.
 type form int
 
 const (
@@ -29,17 +29,17 @@ const (
 
 // body is the request body of an operation.
 type body struct {
-	key      string // its name among the arguments
+	key      string // its name in the arguments
 	about    string
 	required bool
 	form     form
 	kind     string // media type
-	schema   any    // as the document has it
+	schema   any    // as in the document
 	encoding openapi3.Encodings
-	binary   map[string]bool // fields of a multipart body that hold bytes
+	binary   map[string]bool // binary fields of a multipart body
 }
 
-// requestBody picks the kind of body that is best known here.
+// requestBody chooses the best supported media type of the body.
 func (b *builder) requestBody(c candidate) string {
 	ref := c.at.RequestBody
 	if ref == nil || ref.Value == nil || len(ref.Value.Content) == 0 {
@@ -75,7 +75,7 @@ func (b *builder) requestBody(c candidate) string {
 	return ""
 }
 
-// pickMedia chooses among the kinds that a body may be of.
+// pickMedia chooses a media type of the body.
 func pickMedia(content openapi3.Content) (kind, key string, media *openapi3.MediaType) {
 	order := func(kind string) int {
 		switch {
@@ -109,7 +109,7 @@ func pickMedia(content openapi3.Content) (kind, key string, media *openapi3.Medi
 	return kind, key, media
 }
 
-// cleanMedia returns a media type without parameters, "" for what is none.
+// cleanMedia returns a media type without parameters, or "" if it is invalid.
 func cleanMedia(kind string) string {
 	plain, _, err := mime.ParseMediaType(kind)
 	if err != nil || !strings.Contains(plain, "/") {
@@ -120,7 +120,7 @@ func cleanMedia(kind string) string {
 
 func isJSON(kind string) bool { return adapt.IsJSON(kind) }
 
-// findBinary notes which fields hold bytes.
+// findBinary records the binary fields.
 func (b *body) findBinary(doc *document) {
 	s := newSchemas(doc, true)
 	top := s.resolve(b.schema)
@@ -158,7 +158,7 @@ func (b *body) describe(s *schemas) any {
 	return s.of(b.schema)
 }
 
-// write returns the bytes of the body and their media type.
+// write returns the encoded body and its media type.
 func (b *body) write(v value) ([]byte, string, error) {
 	p := &param{key: b.key}
 	switch b.form {
@@ -193,8 +193,7 @@ func decodeBytes(text string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 }
 
-// writeURL writes a form as a query is written. A field without a style that is an
-// object is JSON.
+// writeURL encodes a form like a query. An object field without a style becomes JSON.
 func (b *body) writeURL(v value) ([]byte, string, error) {
 	var out []string
 	declared := make(map[string]bool, len(v.members))
@@ -284,7 +283,7 @@ func (b *body) part(w *multipart.Writer, name string, v value) error {
 		if data == nil {
 			data = []byte(v.text)
 		}
-		// The writer escapes what would end the name.
+		// The writer escapes characters that would end the name.
 		head.Set("Content-Disposition", disposition(name))
 	}
 	if kind != "" {
@@ -300,7 +299,7 @@ func (b *body) part(w *multipart.Writer, name string, v value) error {
 	return nil
 }
 
-// disposition names a field, with what would end the name escaped.
+// disposition returns the header that names a field, with characters escaped that would end the name.
 func disposition(name string) string {
 	escaped := strings.NewReplacer("\\", "\\\\", `"`, "%22", "\r", "%0D", "\n", "%0A").Replace(name)
 	return `form-data; name="` + escaped + `"`

@@ -20,19 +20,19 @@ type operation struct {
 	id       string // operationId, may be empty
 	tags     []string
 	method   string
-	template string // of the path
+	template string // the path template
 	pieces   []piece
 	base     *url.URL
 	params   []*param
 	body     *body
 	carried  []credential
-	fixed    map[string]bool // what arguments must not set, see guard.taken
+	fixed    map[string]bool // names that arguments must not set; see guard.taken
 	accept   string
-	wrap     bool // its result is promised as {"result": …}
+	wrap     bool // its output schema wraps the result as {"result": …}
 	tool     []byte
 }
 
-// piece is a part of a path template: text, or a parameter.
+// piece is a literal text or a parameter in a path template.
 type piece struct {
 	text  string
 	param *param
@@ -46,14 +46,14 @@ type builder struct {
 	guard      *guard
 	operations []*operation
 	notes      []string
-	bare       bool // requests are sent without what the document asks for
+	bare       bool // requests are sent without the credentials that the document requires
 }
 
 func (b *builder) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
-// build fills operations and notes. The error is for what the operator must fix.
+// build fills operations and notes. The error is for the operator to fix.
 func (b *builder) build() (err error) {
 	if b.guard, err = newGuard(b.doc.model, b.cfg); err != nil {
 		return err
@@ -82,17 +82,17 @@ func (b *builder) build() (err error) {
 	return nil
 }
 
-// candidate is an operation with where it stands in the document.
+// candidate is an operation with its place in the document.
 type candidate struct {
 	*operation
 	item *openapi3.PathItem
 	at   *openapi3.Operation
-	raw  any // the operation as the document has it
-	all  any // the parameters of its path likewise
+	raw  any // the operation as in the document
+	all  any // the parameters of its path as in the document
 }
 
-// find lists the operations that are wanted, in a fixed order and with their names.
-// Names count over all, so that a filter does not change them.
+// find lists the selected operations in a fixed order with their names. Names are assigned before filtering, so that a filter
+// does not change them.
 func (b *builder) find() []candidate {
 	var all []candidate
 	var ops []*operation
@@ -135,7 +135,7 @@ func (b *builder) find() []candidate {
 	return found
 }
 
-// finish makes an operation ready. why says that it cannot be a tool.
+// finish completes an operation. why is the reason if it cannot be a tool.
 func (b *builder) finish(c candidate) (why string) {
 	switch c.method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -151,8 +151,7 @@ func (b *builder) finish(c candidate) (why string) {
 	}
 	carried, lacking, ok := b.guard.choose(ways)
 	if !ok && len(b.cfg.sent()) == 0 && len(b.cfg.OpenAPI.Credentials) == 0 {
-		// An operator who gives nothing has a service that asks for nothing, or will
-		// see its refusals.
+		// Without configured credentials the service either needs none, or the operator will see its refusals.
 		if !b.bare {
 			b.bare = true
 			b.note("The document requires the credential %q, but none is configured; requests are sent without it.", lacking)
@@ -176,8 +175,7 @@ func (b *builder) finish(c candidate) (why string) {
 	return b.describe(c)
 }
 
-// where decides the address. Servers of a path or an operation count where they
-// are at the configured origin.
+// where sets the address. Servers of a path or an operation count if they have the configured origin.
 func (b *builder) where(c candidate) string {
 	c.base = b.base
 	servers := c.item.Servers
@@ -196,7 +194,7 @@ func (b *builder) where(c candidate) string {
 	return "it has its own server, which is not at " + adapt.OriginOf(b.base)
 }
 
-// parameters collects those of the path and the operation; the latter win.
+// parameters collects the parameters of the path and of the operation, which takes precedence.
 func (b *builder) parameters(c candidate) string {
 	type both struct {
 		*openapi3.Parameter
@@ -227,8 +225,7 @@ func (b *builder) parameters(c candidate) string {
 		}
 	}
 	keys := make(map[string]bool)
-	// The same name may stand in several places; the path keeps it plain, then the
-	// query.
+	// If several places have a parameter of the same name, the path parameter keeps the plain name, then the query parameter.
 	order := map[string]int{"path": 0, "query": 1, "header": 2, "cookie": 3}
 	slices.SortStableFunc(list, func(a, z both) int { return order[a.In] - order[z.In] })
 	for _, described := range list {
@@ -251,7 +248,7 @@ func (b *builder) parameters(c candidate) string {
 	return ""
 }
 
-// parameter reads one parameter. use is false for what callers do not set.
+// parameter reads one parameter. use is false if callers do not set it.
 func (b *builder) parameter(v *openapi3.Parameter, raw any) (p *param, use bool, why string) {
 	switch {
 	case v.Name == "":
@@ -275,7 +272,7 @@ func (b *builder) parameter(v *openapi3.Parameter, raw any) (p *param, use bool,
 	return p, true, ""
 }
 
-// split cuts the path template at its parameters.
+// split splits the path template at its parameters.
 func (op *operation) split() string {
 	byName := make(map[string]*param)
 	for _, p := range op.params {
@@ -318,7 +315,7 @@ func (op *operation) split() string {
 	return ""
 }
 
-// accepted is what the operation answers with, JSON first.
+// accepted returns the media types of the operation's responses, JSON first.
 func accepted(at *openapi3.Operation) string {
 	var kinds []string
 	if at.Responses != nil {

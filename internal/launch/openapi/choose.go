@@ -9,8 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// chosen applies the filters, and notes those that fit nothing: mostly they are
-// misspelt.
+// chosen applies the filters and adds notes for those that match nothing, which usually are misspelt.
 type chosen struct {
 	include, exclude []config.Selector
 	hit              map[string]bool
@@ -50,13 +49,12 @@ func fits(s *config.Selector, op *operation) bool {
 		some(s.Methods, func(m string) bool { return strings.EqualFold(m, op.method) }) &&
 		some(s.Paths, func(p string) bool { return globPath(p, op.template) }) &&
 		some(s.Operations, func(p string) bool {
-			ok, _ := path.Match(p, op.id) // the configuration was checked
+			ok, _ := path.Match(p, op.id) // the configuration was validated
 			return ok && op.id != ""
 		})
 }
 
-// globPath matches a path template: * stands for anything within a segment, ** for
-// anything.
+// globPath matches a path template. * matches within a segment, ** across segments.
 func globPath(pattern, text string) bool {
 	i := strings.IndexByte(pattern, '*')
 	if i < 0 {

@@ -9,12 +9,11 @@ import (
 
 const (
 	maxTitle = 200
-	maxAbout = 8 << 10 // bytes of a description
-	maxTool  = 1 << 20 // bytes of a definition
+	maxAbout = 8 << 10 // maximum size of a description, in bytes
+	maxTool  = 1 << 20 // maximum size of a definition, in bytes
 )
 
-// definition is a tool as MCP has it. The order of its members is fixed: a digest
-// stands for it.
+// definition is a Tool object of MCP. The order of its members is fixed, because its digest identifies it.
 type definition struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
@@ -25,8 +24,8 @@ type definition struct {
 	Meta        map[string]any `json:"_meta"`
 }
 
-// annotations follow from the method. They are hints of the service like those of
-// any server: whether they count is the operator's to say.
+// annotations are derived from the HTTP method. Like those of any server they are hints, and the operator decides whether
+// they are trusted.
 type annotations struct {
 	ReadOnly    bool  `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
@@ -46,7 +45,7 @@ func hints(method string) annotations {
 	return annotations{}
 }
 
-// describe writes the definition of the operation's tool.
+// describe creates the definition of the operation's tool.
 func (b *builder) describe(c candidate) string {
 	input, loose := b.inputSchema(c.operation)
 	output, wrap := b.outputSchema(c)
@@ -68,7 +67,7 @@ func (b *builder) describe(c candidate) string {
 	}
 	d := definition{
 		Name: c.name, Title: shorten(c.at.Summary, maxTitle), Description: about, Input: input, Output: output, Annotations: hints(c.method),
-		// Where the request goes is part of what people approve.
+		// The destination of the request is part of what people approve.
 		Meta: map[string]any{"callyard/http": map[string]any{"method": c.method, "origin": c.base.Scheme + "://" + c.base.Host, "path": strings.TrimRight(c.base.Path, "/") + c.template}},
 	}
 	for {
@@ -86,7 +85,7 @@ func (b *builder) describe(c candidate) string {
 	}
 }
 
-// inputSchema is one object: the parameters under their names, and the body.
+// inputSchema returns an object schema with the parameters and the body.
 func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool) {
 	s := newSchemas(b.doc, true)
 	properties, required := make(map[string]any), []string{}
@@ -115,11 +114,10 @@ func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool)
 	return schema, s.cut
 }
 
-// outputSchema is for operations that answer with JSON of one kind whenever they
-// succeed. wrap says that the answer is given as {"result": …}, because an output
-// schema must be of an object.
+// outputSchema returns the output schema of an operation whose successful responses are always the same kind of JSON. wrap
+// means that the result is {"result": …}, because an output schema must describe an object.
 func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
-	if c.at.Responses == nil || c.method == http.MethodHead { // an answer to HEAD has no body
+	if c.at.Responses == nil || c.method == http.MethodHead { // a response to HEAD has no body
 		return nil, false
 	}
 	var plain any
@@ -155,7 +153,7 @@ func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
 		schema = map[string]any{"type": "object", "properties": map[string]any{"result": s.convert(plain, 0)}, "required": []string{"result"}}
 	}
 	if s.cut {
-		return nil, false // a promise that is not known is none
+		return nil, false // an unknown type promises nothing
 	}
 	if len(s.defs) > 0 {
 		schema["$defs"] = s.defs

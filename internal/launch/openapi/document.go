@@ -14,21 +14,21 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// document is an OpenAPI document, as it is understood and as it is written.
+// document is a parsed OpenAPI document.
 type document struct {
 	model *openapi3.T
-	// root is the same as plain JSON values, where references into it lead.
+	// root is the same document as plain JSON values, for resolving references.
 	root  any
-	old   bool   // 3.0, whose schemas are not quite JSON Schema
-	doubt string // what is wrong with it and does not keep it from being used
+	old   bool   // version 3.0, whose schemas differ from JSON Schema
+	doubt string // a fault that does not prevent its use
 
-	parts map[partKey]*part // filled as tools are made, by one goroutine
+	parts map[partKey]*part // filled while tools are created, by one goroutine
 }
 
-// parse reads the text of a document, JSON or YAML.
+// parse parses a document in JSON or YAML.
 func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	defer func() {
-		// Documents come from outside, and the reader of them is not ours.
+		// Documents are untrusted, and the parser is not ours.
 		if r := recover(); r != nil {
 			err = errors.New("it cannot be parsed; check it with a linter.")
 		}
@@ -77,8 +77,8 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	return d, nil
 }
 
-// unreadable is the part of the loader's error that is about the format of text: the
-// loader tries JSON and YAML, and returns the faults of both.
+// unreadable returns the part of the loader's error for the format of text, because the loader tries JSON and YAML and returns
+// the errors of both.
 func unreadable(text []byte, err error) error {
 	asJSON, asYAML, both := strings.Cut(err.Error(), ", yaml error: ")
 	if !both {
@@ -91,11 +91,11 @@ func unreadable(text []byte, err error) error {
 	for _, said := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ", "json: ", "yaml: "} {
 		fault = strings.TrimPrefix(fault, said)
 	}
-	// The reader of YAML lists its faults below a headline.
+	// The YAML parser lists its errors below a headline.
 	return errors.New(strings.TrimPrefix(fault, "unmarshal errors:\n"))
 }
 
-// brief is the first line of an error, bounded.
+// brief returns the first line of an error, shortened.
 func brief(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	line = strings.TrimRight(strings.TrimSpace(line), ".:")
@@ -115,7 +115,7 @@ func plainJSON(text []byte) (any, error) {
 	return root, nil
 }
 
-// lookup returns what a reference into the document leads to.
+// lookup resolves a reference into the document.
 func (d *document) lookup(ref string) (any, bool) {
 	rest, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
@@ -145,8 +145,7 @@ func (d *document) lookup(ref string) (any, bool) {
 	return at, true
 }
 
-// at returns what stands below v under the keys, references followed. What stands
-// next to a reference counts before what it leads to.
+// at returns the value below v at the keys and follows references. Members next to a reference take precedence over its target.
 func (d *document) at(v any, keys ...string) any {
 	for i := 0; ; i++ {
 		for range 20 {
@@ -170,8 +169,8 @@ func (d *document) at(v any, keys ...string) any {
 	}
 }
 
-// ownBase is where a document that was fetched says that the service is. Anything
-// but the origin that it came from must be said by the operator.
+// ownBase returns the address of the service according to a fetched document. The operator must configure any other origin than
+// that of the document.
 func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
 	from, err := url.Parse(fetchedFrom)
 	if err != nil {

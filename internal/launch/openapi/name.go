@@ -6,13 +6,11 @@ import (
 	"strings"
 )
 
-// longestName leaves room for a server's name before it within what model
-// providers take.
+// longestName leaves space for a server name in front of it, within the limit of model providers.
 const longestName = 64
 
-// names gives tools names that are legal everywhere ([A-Za-z0-9_-], at most 64),
-// unique, and the same each time: a name depends on its operation, and on others
-// only where they want the same one.
+// names assigns tool names that are valid everywhere ([A-Za-z0-9_-], at most 64 characters), unique and stable: a name depends
+// on its operation, and on others only if they would get the same name.
 func names(ops []*operation) {
 	wanted := make(map[string][]*operation)
 	for _, op := range ops {
@@ -32,14 +30,14 @@ func names(ops []*operation) {
 		}
 		for _, op := range rivals {
 			if op.id == name && alone(op, rivals) {
-				continue // it is its very own
+				continue // the name is unique
 			}
 			op.name = name[:min(len(name), longestName-7)] + "_" + sum(op)
 		}
 	}
 }
 
-// alone says that no other operation of the list has the same id.
+// alone reports whether no other operation of the list has the same id.
 func alone(op *operation, rivals []*operation) bool {
 	for _, other := range rivals {
 		if other != op && other.id == op.id {

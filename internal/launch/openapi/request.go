@@ -13,8 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// request writes the request for a call. Its errors are sentences for the caller
-// and hold no values.
+// request creates the HTTP request of a call. Its errors are sentences for the caller and contain no values.
 func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
 	members, err := readMembers(arguments)
 	if err != nil {
@@ -71,8 +70,7 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 	return req, op.headers(req, values)
 }
 
-// path writes the path and looks at the whole of it: parts that are harmless alone
-// can make two dots together.
+// path creates the path and checks it as a whole, because harmless parts can form two dots together.
 func (op *operation) path(values map[string]value) (string, error) {
 	var b strings.Builder
 	for _, piece := range op.pieces {
@@ -98,7 +96,7 @@ func (op *operation) path(values map[string]value) (string, error) {
 	return escapeText(path), nil
 }
 
-// escapeText escapes what a template may hold and an address cannot.
+// escapeText escapes characters that a template may contain and a URL cannot.
 func escapeText(path string) string {
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {
@@ -111,8 +109,8 @@ func escapeText(path string) string {
 	return b.String()
 }
 
-// dotted says that a part of a path is "." or "..", also where that shows only
-// after decoding, twice even: some servers do that before they look.
+// dotted reports whether a path segment is "." or "..", also after decoding it once or twice, because some servers decode before
+// they check.
 func dotted(path string) bool {
 	for range 4 {
 		for part := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' || c == ';' }) {
@@ -160,8 +158,8 @@ func (op *operation) query(values map[string]value) (string, error) {
 	return strings.Join(out, "&"), nil
 }
 
-// free says which names a caller may make up in a place: none that means something
-// there already.
+// free returns a function that reports whether callers may choose a name in a place. Names that have a meaning there are not
+// free.
 func (op *operation) free(in string) func(string) bool {
 	return func(name string) bool {
 		if op.fixed[place(in, name)] {

@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	inputBudget  = 5000 // values in the schemas of one tool
+	inputBudget  = 5000 // maximum number of values in the schemas of one tool
 	outputBudget = 2500
 	maxNesting   = 100
 )
 
-// schemas converts schemas of a document into JSON Schema of 2020-12 for one tool,
-// with what they refer to under $defs.
+// schemas converts schemas of a document to JSON Schema 2020-12 for one tool, with referenced schemas under $defs.
 type schemas struct {
 	doc    *document
-	input  bool // what callers send: no properties that only the service sets
+	input  bool // for callers: without properties that only the service sets
 	budget int
-	cut    bool // some of it did not fit, or leads nowhere, and is left open
+	cut    bool // a part was too large or has no target, and is left open
 
 	defs  map[string]any
 	names map[string]string // by reference
-	plain bool              // a reference did not fit whole: the rest is converted without shared parts
-	part  *part             // set while one is made
+	plain bool              // a reference exceeded the budget, so the rest is converted without shared parts
+	part  *part             // set while a part is created
 }
 
 func newSchemas(doc *document, input bool) *schemas {
@@ -35,7 +34,7 @@ func newSchemas(doc *document, input bool) *schemas {
 	return s
 }
 
-// of converts a schema as the document has it; nil is one that allows everything.
+// of converts a schema of the document. nil allows everything.
 func (s *schemas) of(v any) any {
 	if v == nil {
 		return map[string]any{}
@@ -43,7 +42,7 @@ func (s *schemas) of(v any) any {
 	return s.convert(v, 0)
 }
 
-// resolve follows references until there is something else.
+// resolve follows references to a schema.
 func (s *schemas) resolve(v any) map[string]any {
 	for range 20 {
 		m, ok := v.(map[string]any)
@@ -75,7 +74,7 @@ func (s *schemas) convert(v any, depth int) any {
 	}
 	out := make(map[string]any, len(m))
 	hidden := s.hidden(m)
-	// Sorted, so that the same document makes the same bytes, cut or not.
+	// Sorted, so that the same document always gives the same bytes.
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		value := m[key]
 		switch key {
@@ -117,7 +116,7 @@ func (s *schemas) convert(v any, depth int) any {
 			}
 		case "$defs", "definitions", "$schema", "$id", "$anchor", "$comment", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
 			"discriminator", "xml", "externalDocs", "example", "nullable", "readOnly", "writeOnly", "collectionFormat", "allowEmptyValue":
-			// Of OpenAPI alone, or of another document than this one will be.
+			// Keywords of OpenAPI only, or of another dialect.
 		default:
 			if !strings.HasPrefix(key, "x-") {
 				out[key] = value
@@ -135,7 +134,7 @@ func (s *schemas) convert(v any, depth int) any {
 	return out
 }
 
-// hidden are the properties that are for the other direction.
+// hidden returns the properties that belong to the other direction.
 func (s *schemas) hidden(m map[string]any) map[string]bool {
 	members, _ := m["properties"].(map[string]any)
 	var out map[string]bool
@@ -156,8 +155,7 @@ func (s *schemas) hidden(m map[string]any) map[string]bool {
 	return out
 }
 
-// define puts what a reference leads to under $defs and returns its name there, ""
-// where it leads nowhere.
+// define adds the target of a reference to $defs and returns its name there, or "" if it has no target.
 func (s *schemas) define(ref string) string {
 	if name, ok := s.names[ref]; ok {
 		return name
@@ -173,7 +171,7 @@ func (s *schemas) define(ref string) string {
 		return s.names[ref]
 	}
 	if s.link(ref) || s.cut && !s.input {
-		return s.names[ref] // an output schema that is cut is not used, so the rest of it does not matter
+		return s.names[ref] // an incomplete output schema is not used, so the rest does not matter
 	}
 	first := partName(ref)
 	name := first
@@ -189,7 +187,7 @@ func (s *schemas) define(ref string) string {
 	return name
 }
 
-// modernize turns what differs in OpenAPI 3.0 from JSON Schema.
+// modernize converts the parts of OpenAPI 3.0 that differ from JSON Schema.
 func modernize(from, out map[string]any) {
 	for _, bound := range [...][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
 		exclusive, ok := from[bound[0]].(bool)
@@ -223,7 +221,7 @@ func modernize(from, out map[string]any) {
 	}
 }
 
-// isBinary says that a schema means bytes, which travel in JSON as base64.
+// isBinary reports whether a schema describes bytes, which are base64 in JSON.
 func isBinary(m map[string]any) bool {
 	if m["format"] == "binary" {
 		return true
@@ -232,7 +230,7 @@ func isBinary(m map[string]any) bool {
 	return ok && m["contentEncoding"] == nil && m["type"] == nil && !strings.HasPrefix(kind, "text/") && !isJSON(kind)
 }
 
-// isObject says that a schema is for objects only.
+// isObject reports whether a schema allows only objects.
 func (s *schemas) isObject(v any, depth int) bool {
 	m := s.resolve(v)
 	if s.budget--; m == nil || depth > 10 || s.budget < 0 {
@@ -260,5 +258,5 @@ func (s *schemas) isObject(v any, depth int) bool {
 		}
 	}
 	_, has := m["properties"]
-	return has && s.doc.old // in JSON Schema proper, properties say nothing of other kinds
+	return has && s.doc.old // in standard JSON Schema, properties does not restrict the type
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// credential is what a request carries for one security scheme.
+// credential is the value that a request carries for one security scheme.
 type credential struct{ in, name, value string }
 
-// guard knows the security schemes of a document and what was configured for them.
+// guard holds the security schemes of a document and the configured credentials.
 type guard struct {
 	schemes map[string]*openapi3.SecurityScheme
 	ready   map[string]credential
-	given   map[string]bool // schemes that the configured headers meet
-	taken   map[string]bool // place and name of what callers must not set
+	given   map[string]bool // schemes satisfied by configured headers
+	taken   map[string]bool // place and name of values that callers must not set
 }
 
 func place(in, name string) string {
@@ -32,8 +32,7 @@ func place(in, name string) string {
 	return in + " " + name
 }
 
-// newGuard holds the configuration against the schemes. The error lists every
-// credential that fits none.
+// newGuard checks the configured credentials against the schemes. The error lists every credential without a scheme.
 func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 	g := &guard{
 		schemes: make(map[string]*openapi3.SecurityScheme), ready: make(map[string]credential),
@@ -88,7 +87,7 @@ func has(headers map[string]string, name string) bool {
 	return false
 }
 
-// carry says how a credential travels.
+// carry returns how a request carries a credential.
 func carry(s *openapi3.SecurityScheme, c config.Credential) (credential, error) {
 	scheme := strings.ToLower(s.Scheme)
 	basic := s.Type == "http" && scheme == "basic"
@@ -109,8 +108,8 @@ func carry(s *openapi3.SecurityScheme, c config.Credential) (credential, error) 
 	return credential{}, fmt.Errorf("is for an unsupported kind of scheme (%s %s); remove it.", s.Type, s.Scheme)
 }
 
-// choose picks what a request of an operation carries. Of several ways the first
-// one counts that can be gone with a credential, else one that needs none.
+// choose returns the credentials for an operation. Of several alternatives it takes the first for which a credential is
+// configured, or otherwise one that needs none.
 func (g *guard) choose(ways openapi3.SecurityRequirements) (carried []credential, lacking string, ok bool) {
 	if len(ways) == 0 {
 		return nil, "", true
@@ -145,15 +144,14 @@ func isToken(s string) bool {
 	})
 }
 
-// hopByHop are headers that say how a request travels, or that others decide.
-// They are never parameters.
+// hopByHop are headers that control the transfer of a request or are set elsewhere. They are never parameters.
 var hopByHop = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Authorization": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Cookie": true,
 	"Expect": true, "Forwarded": true, "Host": true, "Keep-Alive": true, "Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Via": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Real-Ip": true,
 }
 
-// sent are the headers of each request; that of Auth has no value yet.
+// sent returns the headers of each request. That of Auth has no value yet.
 func (c *Config) sent() map[string]string {
 	if c.AuthHeader == "" {
 		return c.Headers

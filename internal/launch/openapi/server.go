@@ -20,24 +20,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// freshFor is how long a document counts as just read.
+// freshFor is the age below which a document is not read again.
 const freshFor = time.Second
 
-// Config says what a [Server] is. MaxResult is in bytes.
+// Config configures a [Server]. MaxResult is in bytes.
 type Config struct {
 	ID         string
 	OpenAPI    config.OpenAPI
 	Headers    map[string]string // sent with each request to the service
-	Auth       launch.Authorizer // gives the credential of each of them; nil: only Headers have one
+	Auth       launch.Authorizer // adds the credential of each request; if nil, only Headers do
 	AuthHeader string            // the header that Auth sets
 	MaxResult  int
-	Log        *slog.Logger // nil says nothing
+	Log        *slog.Logger // if nil, nothing is logged
 }
 
-// Server is a REST service with its operations as tools. It is an [adapt.Source].
+// Server is a REST service whose operations are tools. It is an [adapt.Source].
 type Server struct {
 	cfg    Config
-	docs   *http.Client // for the document; nil where it is a file
+	docs   *http.Client // for the document; nil if it is a file
 	offers adapt.Offers[offered]
 
 	mu     sync.Mutex
@@ -45,13 +45,13 @@ type Server struct {
 	base   *url.URL
 }
 
-// offered is what came of one document.
+// offered is the result of reading one document.
 type offered struct {
 	client *http.Client
 	byName map[string]*operation
 }
 
-// New returns the server. Nothing is read yet.
+// New returns the server. It does not read the document yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
 	s.offers.Text, s.offers.Server, s.offers.Log = "OpenAPI document", cfg.ID, cfg.Log
@@ -63,7 +63,7 @@ func New(cfg Config) *Server {
 	}
 	if address := cfg.OpenAPI.Document; isWebAddress(address) {
 		spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address, URLKey: "openapi"}
-		// The service's own document may need its credentials; nobody else gets them.
+		// The service's own document may need its credentials. No other origin gets them.
 		if s.base == nil || adapt.SameOrigin(s.base.String(), address) {
 			spec.Headers, spec.Auth = cfg.Headers, cfg.Auth
 		}
@@ -73,7 +73,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// setBase says where the service is.
+// setBase sets the address of the service.
 func (s *Server) setBase(base *url.URL) {
 	if s.base != nil && s.base.String() == base.String() {
 		return
@@ -92,7 +92,7 @@ func (s *Server) setBase(base *url.URL) {
 	}
 }
 
-// CloseIdle ends connections that nobody uses.
+// CloseIdle closes idle connections.
 func (s *Server) CloseIdle() {
 	if s.docs != nil {
 		s.docs.CloseIdleConnections()
@@ -104,10 +104,10 @@ func (s *Server) CloseIdle() {
 	}
 }
 
-// Offer returns the tools of the document as it is now.
+// Offer returns the tools of the current document.
 func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) { return s.offers.Offer(ctx) }
 
-// read returns what a document offers.
+// read returns the tools of a document.
 func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered]
 	return next, nil
 }
 
-// readFile reads the document where it is a file.
+// readFile reads a document that is a file.
 func (s *Server) readFile(context.Context) ([]byte, error) {
 	name := s.cfg.OpenAPI.Document
 	info, err := os.Stat(name)
@@ -157,7 +157,7 @@ func (s *Server) readFile(context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// Call sends the request of an operation and returns what was answered.
+// Call sends the request of an operation and returns the result.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
 	r, err := s.offers.Last(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	resp, body, err := adapt.Do(r.Own.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
 	var ours *schema.Error
 	if errors.As(err, &ours) {
-		return adapt.Failure(ours.Detail), nil // a redirect that leads elsewhere
+		return adapt.Failure(ours.Detail), nil // a redirect to another origin
 	}
 	if err != nil {
 		return nil, err

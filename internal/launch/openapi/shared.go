@@ -7,14 +7,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// part is what one reference of a document leads to, converted and encoded once for all
-// tools. It does not contain what its own references lead to.
+// part is the target of one reference of a document, converted and encoded once for all tools. It does not contain the targets
+// of its own references.
 type part struct {
 	name  string
-	value any      // what stands under $defs; it is shared, so nobody changes it
-	refs  []string // the references in it, each once, in the order of the conversion
-	cost  int      // values in it, as they count for the budget of a tool
-	cut   bool     // it refers to nothing, or nests too deep
+	value any      // the value under $defs; it is shared and must not be changed
+	refs  []string // its references, each once, in the order of the conversion
+	cost  int      // number of values in it, for the budget of a tool
+	cut   bool     // a reference in it has no target, or it is nested too deep
 }
 
 type partKey struct {
@@ -22,12 +22,10 @@ type partKey struct {
 	input bool
 }
 
-// partName is the name under $defs of what a reference leads to, unless another
-// reference has it.
+// partName returns the name of a reference's target under $defs, unless another reference has that name.
 func partName(ref string) string { return legal(ref[strings.LastIndexByte(ref, '/')+1:]) }
 
-// partOf returns what a reference leads to. nil: it leads nowhere, or does not fit into any
-// tool.
+// partOf returns the target of a reference. It returns nil if there is no target or if it does not fit into any tool.
 func (d *document) partOf(ref string, input bool) *part {
 	key := partKey{ref, input}
 	if p, ok := d.parts[key]; ok {
@@ -56,9 +54,8 @@ func (d *document) partOf(ref string, input bool) *part {
 	return p
 }
 
-// link puts what a reference leads to, with all that follows from it, under $defs out of
-// the shared parts. It changes nothing and returns false where the result would differ
-// from a conversion of this tool's own: some of it does not fit into the budget, or two
+// link adds the target of a reference and everything that it refers to under $defs, from the shared parts. It changes nothing and
+// returns false if the result would differ from a separate conversion for this tool: a part does not fit into the budget, or two
 // references have the same name.
 func (s *schemas) link(ref string) bool {
 	if s.plain {

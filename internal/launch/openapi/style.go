@@ -7,19 +7,19 @@ import (
 
 // param is one parameter of an operation.
 type param struct {
-	key      string // its name among the arguments
+	key      string // its name in the arguments
 	name     string
 	in       string // path, query, header or cookie
 	about    string
-	schema   any // as the document has it
+	schema   any // as in the document
 	required bool
 	style    string
 	explode  bool
-	reserved bool // reserved characters of a query stay as they are
-	json     bool // written as JSON
+	reserved bool // reserved characters of a query are not escaped
+	json     bool // encoded as JSON
 }
 
-// styles are those that a place knows, the default first.
+// styles are the styles of each place, the default first.
 var styles = map[string][]string{
 	"path":   {"simple", "label", "matrix"},
 	"query":  {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
@@ -51,12 +51,12 @@ func (p *param) setStyle(style string, explode *bool) (why string) {
 	return ""
 }
 
-// refused words why a value cannot be written. It never repeats the value.
+// refused returns the error for a value that cannot be encoded. It never contains the value.
 func (p *param) refused(why string) error {
 	return fmt.Errorf("the argument %q %s", p.key, why)
 }
 
-// scalar returns the text of a value that is no array or object.
+// scalar returns the text of a value that is not an array or object.
 func (p *param) scalar(v value) (string, error) {
 	switch v.kind {
 	case 's', 'n', 'b':
@@ -78,7 +78,7 @@ func (p *param) flat(v value) (names, texts []string, err error) {
 	}
 	for _, m := range v.members {
 		if m.value.kind == '0' {
-			continue // a member without a value is not there
+			continue // a member without a value is omitted
 		}
 		text, err := p.scalar(m.value)
 		if err != nil {
@@ -89,9 +89,8 @@ func (p *param) flat(v value) (names, texts []string, err error) {
 	return names, texts, nil
 }
 
-// joined writes an array as a,b and an object as k,v,k,v, or k=v,k=v where equals
-// says so. It refuses a text that holds the separator after it was escaped: the service
-// would read two values.
+// joined encodes an array as a,b and an object as k,v,k,v, or as k=v,k=v if equals is set. It refuses a text that contains the
+// separator after escaping, because the service would read two values.
 func (p *param) joined(names, texts []string, between string, equals bool, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for i, text := range texts {
@@ -119,7 +118,7 @@ func (p *param) joined(names, texts []string, between string, equals bool, escap
 	return b.String(), nil
 }
 
-// path writes a path parameter.
+// path encodes a path parameter.
 func (p *param) path(v value) (string, error) {
 	if p.json {
 		return escapePart(string(v.raw)), nil
@@ -167,7 +166,7 @@ func (p *param) path(v value) (string, error) {
 	return before + text, err
 }
 
-// header writes a header parameter.
+// header encodes a header parameter.
 func (p *param) header(v value) (string, error) {
 	text := ""
 	switch {
@@ -193,8 +192,8 @@ func (p *param) header(v value) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// fields writes a query or cookie parameter, or a field of a form, as name=value
-// texts. allow says whether callers may choose a name.
+// fields encodes a query or cookie parameter, or a field of a form, as name=value texts. allow reports whether callers may
+// choose a name.
 func (p *param) fields(v value, escape func(string) string, allow func(name string) bool) ([]string, error) {
 	name := escape(p.name)
 	if p.json {
@@ -236,7 +235,7 @@ func (p *param) fields(v value, escape func(string) string, allow func(name stri
 	return []string{name + "=" + text}, err
 }
 
-// deep writes an object as name[a][b]=value.
+// deep encodes an object as name[a][b]=value.
 func (p *param) deep(out []string, name string, v value, escape func(string) string, depth int) ([]string, error) {
 	if depth > 8 {
 		return nil, p.refused("is nested too deeply for its style; use a flatter value.")
@@ -265,11 +264,10 @@ func (p *param) deep(out []string, name string, v value, escape func(string) str
 	return append(out, name+"="+escape(v.text)), nil
 }
 
-// escapePart writes everything but unreserved characters as %XX.
+// escapePart escapes everything but unreserved characters as %XX.
 func escapePart(s string) string { return escape(s, "") }
 
-// escapeLoosely leaves reserved characters as they are, less those that end a
-// value or mean something else in a query.
+// escapeLoosely does not escape reserved characters, except those that end a value or have another meaning in a query.
 func escapeLoosely(s string) string { return escape(s, ":/?@!$'()*,;") }
 
 func escape(s, keep string) string {

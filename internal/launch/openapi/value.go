@@ -7,10 +7,9 @@ import (
 	"io"
 )
 
-// value is a JSON value as it was written: numbers keep their digits, objects the
-// order of their members.
+// value is a JSON value as written: numbers keep their digits, and objects the order of their members.
 type value struct {
-	kind    byte   // one of s, n, b, 0, a, o: string, number, bool, null, array, object
+	kind    byte   // s, n, b, 0, a or o: string, number, bool, null, array, object
 	text    string // of a string, number or bool
 	items   []value
 	members []pair
@@ -26,7 +25,7 @@ const maxValueDepth = 64
 
 var errNoJSON = errors.New("the arguments are not valid JSON.")
 
-// read reads one JSON value.
+// read parses one JSON value.
 func read(raw json.RawMessage) (value, error) { return readAt(raw, 0) }
 
 func readAt(raw json.RawMessage, depth int) (value, error) {
@@ -83,7 +82,7 @@ type rawMember struct {
 	raw  json.RawMessage
 }
 
-// readMembers reads the members of an object, in order, their values untouched.
+// readMembers parses the members of an object in order, without changing their values.
 func readMembers(raw json.RawMessage) ([]rawMember, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// Types of tokens (RFC 8693, section 3).
+// Token types (RFC 8693, section 3).
 const (
 	tokenTypeAccess = "urn:ietf:params:oauth:token-type:access_token" //nolint:gosec // no secret: the name of a type
 	tokenTypeJWT    = "urn:ietf:params:oauth:token-type:jwt"          //nolint:gosec // no secret: the name of a type
 )
 
-// errSameToken means that an exchange gave back what was sent.
+// errSameToken means that an exchange returned the token that was sent.
 var errSameToken = errors.New("the authorization server answered with the token that was to be exchanged")
 
-// Exchange exchanges subject, the access token of somebody else, for one that is for resource
-// or audience (RFC 8693): one of them may be "". subject goes to the token endpoint alone. A
-// refusal is a *[Refused]. An answer with the subject's own token is an error: it is not for
-// the server that gets the result.
+// Exchange exchanges subject, the access token of another client, for a token for resource or audience (RFC 8693). One of
+// them may be "". subject is sent only to the token endpoint. A refusal is a *[Refused]. A response with the subject's own
+// token is an error, because that token is not meant for the server that would receive it.
 func (c *Client) Exchange(ctx context.Context, m *Metadata, subject, resource, audience string, wanted []string) (*Token, error) {
 	reg, err := c.Register(ctx, m)
 	if err != nil {
@@ -54,8 +53,7 @@ func (c *Client) Exchange(ctx context.Context, m *Metadata, subject, resource, a
 	return t, nil
 }
 
-// NeedsPerson reports whether a refusal says that the person has to do something first, such
-// as to agree.
+// NeedsPerson reports whether a refusal means that the person must act first, for example consent.
 func NeedsPerson(err error) bool {
 	var r *Refused
 	if !errors.As(err, &r) {

@@ -24,9 +24,8 @@ const (
 	maxDocument = 256 << 10
 )
 
-// NewHTTPClient returns a client for metadata and tokens. trusted are addresses that an
-// operator has configured: their hosts may be anywhere, other hosts only at public
-// addresses. It is safe for concurrent use; end its connections with CloseIdleConnections.
+// NewHTTPClient returns a client for metadata and tokens. trusted are configured addresses: their hosts may have any
+// address, other hosts only public ones. It is safe for concurrent use. Close its connections with CloseIdleConnections.
 func NewHTTPClient(trusted ...string) *http.Client {
 	hosts := make([]string, 0, len(trusted))
 	for _, t := range trusted {
@@ -47,7 +46,7 @@ func NewHTTPClient(trusted ...string) *http.Client {
 			if known(req.URL.Hostname()) {
 				return http.ProxyFromEnvironment(req)
 			}
-			return nil, nil // a proxy would make the connection in our place, unguarded
+			return nil, nil // a proxy would make the connection without the guard
 		},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, _, err := net.SplitHostPort(address)
@@ -78,8 +77,7 @@ func plain(err error) error {
 	return err
 }
 
-// secure reports whether an address may get tokens and secrets: https, or http to this
-// machine.
+// secure reports whether tokens and secrets may be sent to an address: https, or http to this machine.
 func secure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
@@ -93,10 +91,10 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// errAbsent means that there is no such document.
+// errAbsent means that the document does not exist.
 var errAbsent = errors.New("there is no such document")
 
-// document reads a JSON document; errAbsent for a status of 4xx.
+// document fetches a JSON document. It returns errAbsent for a 4xx status.
 func document(ctx context.Context, client *http.Client, address string, into any) error {
 	if !secure(address) {
 		return errors.New("its address is neither https nor on this machine")

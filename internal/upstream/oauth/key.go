@@ -17,10 +17,10 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// assertionTime is how long an assertion is valid.
+// assertionTime is the lifetime of an assertion.
 const assertionTime = time.Minute
 
-// Key proves a client with a signature (RFC 7523, section 2.2).
+// Key authenticates a client with a signature (RFC 7523, section 2.2).
 type Key struct {
 	private crypto.Signer
 	signer  jose.Signer
@@ -29,8 +29,8 @@ type Key struct {
 // String hides the key.
 func (*Key) String() string { return "[a private key]" }
 
-// ParseKey reads a private key in PEM. id becomes the kid of the header and algorithm its
-// alg; "" is left out and what fits the key.
+// ParseKey parses a private key in PEM. id becomes the kid of the header, and algorithm its alg. An empty id is omitted, and
+// an empty algorithm is chosen by the key.
 func ParseKey(text []byte, id, algorithm string) (*Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -79,11 +79,11 @@ func ParseKey(text []byte, id, algorithm string) (*Key, error) {
 	return k, nil
 }
 
-// assertion proves the client id to one token endpoint.
+// assertion authenticates the client id to one token endpoint.
 func (k *Key) assertion(client, endpoint, issuer string) (string, error) {
 	now := time.Now()
-	// draft-ietf-oauth-rfc7523bis: the issuer is the audience; the token endpoint is what
-	// older servers expect where no issuer is known.
+	// draft-ietf-oauth-rfc7523bis: the audience is the issuer. Older servers expect the token endpoint, which is used if
+	// no issuer is known.
 	claims, err := json.Marshal(map[string]any{
 		"iss": client, "sub": client, "aud": cmp.Or(issuer, endpoint), "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionTime).Unix(),

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Methods of a client to prove itself at the token endpoint.
+// Client authentication methods at the token endpoint.
 const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
@@ -17,31 +17,31 @@ const (
 	methodKey   = "private_key_jwt"
 )
 
-// Client is who we are to authorization servers.
+// Client is the identity of Callyard at authorization servers.
 type Client struct {
-	// ID is the client id that an operator has registered with Issuer, "" where there is
-	// none. Secret and Key, of which one may be set, prove it. Method is how Secret is sent;
-	// "" is what the server supports.
+	// ID is the client id that an operator registered with Issuer, or "" if there is none. Secret or Key authenticates it;
+	// at most one may be set. Method is the authentication method for Secret; if empty, it is one that the server
+	// supports.
 	ID, Issuer string
 	Secret     func() (string, error)
 	Key        *Key
 	Method     string
 
-	// MetadataURL is the address of the client's metadata document, which is its id for
-	// servers that know these; "" where there is none.
+	// MetadataURL is the address of the client id metadata document, which is the client id at servers that support such
+	// documents. It is "" if there is none.
 	MetadataURL string
-	// RedirectURL is where people are sent in the end, and Name what they are shown.
+	// RedirectURL is the redirect address. Name is the name of the client shown to people.
 	RedirectURL string
 	Name        string
 
 	HTTP *http.Client // of [NewHTTPClient]
 }
 
-// Registration is how one authorization server knows the client. It may hold a secret.
+// Registration is the registration of the client at one authorization server. It may hold a secret.
 type Registration struct {
-	Issuer string `json:"issuer"` // it is valid nowhere else
+	Issuer string `json:"issuer"` // the only issuer that it is valid for
 	ID     string `json:"id"`
-	Secret string `json:"secret,omitempty"` // that the server gave; a configured one is not here
+	Secret string `json:"secret,omitempty"` // issued by the server; a configured secret is not stored here
 	Method string `json:"method"`           // at the token endpoint
 }
 
@@ -51,8 +51,8 @@ func (Registration) String() string { return "[a registration]" }
 // GoString hides the secret.
 func (r Registration) GoString() string { return r.String() }
 
-// Register makes the client known to an authorization server: as the configured client,
-// else by its metadata document, else by dynamic registration (RFC 7591).
+// Register registers the client at an authorization server: as the configured client, otherwise by its metadata document,
+// otherwise by dynamic registration (RFC 7591).
 func (c *Client) Register(ctx context.Context, m *Metadata) (Registration, error) {
 	r := Registration{Issuer: m.Issuer}
 	switch {
@@ -95,7 +95,7 @@ func (c *Client) Register(ctx context.Context, m *Metadata) (Registration, error
 	return r, nil
 }
 
-// method is how the configured client proves itself.
+// method returns the authentication method of the configured client.
 func (c *Client) method(supported []string) string {
 	switch {
 	case c.Key != nil:
@@ -108,7 +108,7 @@ func (c *Client) method(supported []string) string {
 	return withSecret(supported)
 }
 
-// withSecret is how a secret is sent (RFC 8414, section 2, has the default).
+// withSecret returns the method for sending a secret (the default is in RFC 8414, section 2).
 func withSecret(supported []string) string {
 	if slices.Contains(supported, methodPost) && !slices.Contains(supported, methodBasic) {
 		return methodPost
@@ -116,7 +116,7 @@ func withSecret(supported []string) string {
 	return methodBasic
 }
 
-// preferred is what a client asks for that is new to the server.
+// preferred returns the method to request in a new registration.
 func preferred(supported []string) string {
 	for _, m := range []string{methodBasic, methodPost, methodNone} {
 		if slices.Contains(supported, m) {

@@ -16,8 +16,8 @@ import (
 // Token is an access token.
 type Token struct {
 	Access  string    `json:"access"`
-	Expires time.Time `json:"expires,omitzero"` // zero where the server did not say
-	Scopes  []string  `json:"scopes,omitempty"` // nil: those that were asked for
+	Expires time.Time `json:"expires,omitzero"` // zero if the server did not specify it
+	Scopes  []string  `json:"scopes,omitempty"` // nil means the requested scopes
 	refresh string
 }
 
@@ -27,13 +27,13 @@ func (Token) String() string { return "[an access token]" }
 // GoString hides the token.
 func (t Token) GoString() string { return t.String() }
 
-// Refused is the answer of an authorization server that refuses.
+// Refused is an error response of an authorization server.
 type Refused struct {
-	Code   string // a registered error code; "" for any other
-	Status int    // of HTTP; 0 where a person brought the answer
+	Code   string // a registered error code; "" for any other code
+	Status int    // HTTP status; 0 if the response came through a redirect
 }
 
-// Error is a sentence without anything that the server wrote itself.
+// Error returns a sentence without any text of the server.
 func (r *Refused) Error() string {
 	switch {
 	case r.Code != "":
@@ -44,13 +44,12 @@ func (r *Refused) Error() string {
 	return "the authorization server refused"
 }
 
-// ErrOtherServer says that a grant is not of the authorization server that is configured, which
-// alone gets the configured secret.
+// ErrOtherServer means that a grant belongs to another authorization server than the configured one, to which alone the
+// configured secret may be sent.
 var ErrOtherServer = errors.New("the grant is of another authorization server than the configured one")
 
-// Ended reports whether the error of a refresh means that the grant is of no use any more. That
-// the client is unknown means it for one that the server registered itself: a configured client
-// can be repaired.
+// Ended reports whether the error of a refresh means that the grant has become useless. The error invalid_client means this
+// only for a client that the server registered itself, because the operator can repair a configured client.
 func (c *Client) Ended(err error, g *Grant) bool {
 	var r *Refused
 	if !errors.As(err, &r) {
@@ -59,8 +58,8 @@ func (c *Client) Ended(err error, g *Grant) bool {
 	return r.Code == "invalid_grant" || r.Code == "invalid_client" && g.Client.ID != c.ID && g.Client.ID != c.MetadataURL
 }
 
-// codes are the error codes that are repeated: those of the OAuth parameters registry that
-// these flows can meet. Others could hold what a hostile server wants in a log.
+// codes are the error codes that are repeated in errors: those of the OAuth parameters registry that these flows can
+// produce. Any other text could be an attempt to forge log entries.
 var codes = []string{
 	"access_denied", "consent_required", "insufficient_scope", "interaction_required", "invalid_client", "invalid_client_metadata", "invalid_grant",
 	"invalid_redirect_uri", "invalid_request", "invalid_scope", "invalid_target", "invalid_token", "login_required", "server_error",
@@ -74,7 +73,7 @@ func errorCode(text string) string {
 	return ""
 }
 
-// visible says that a text can stand in a header.
+// visible reports whether a text is valid in a header.
 func visible(s string) bool {
 	return len(s) <= 64<<10 && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7f })
 }
@@ -84,8 +83,7 @@ func local(address string) bool {
 	return err == nil && loopback(u.Hostname())
 }
 
-// Credentials gets a token for the client itself (RFC 6749, section 4.4). resource and
-// audience may be "".
+// Credentials obtains a token for the client itself (RFC 6749, section 4.4). resource and audience may be "".
 func (c *Client) Credentials(ctx context.Context, endpoint string, reg Registration, wanted []string, resource, audience string) (*Token, error) {
 	form := url.Values{"grant_type": {"client_credentials"}}
 	set(form, "scope", strings.Join(wanted, " "))
@@ -100,12 +98,11 @@ func set(form url.Values, key, value string) {
 	}
 }
 
-// authenticate adds what proves the client.
+// authenticate adds the client authentication to a request.
 func (c *Client) authenticate(reg Registration, endpoint string, form url.Values, h http.Header) error {
 	secret := reg.Secret
 	if reg.Method == methodKey || secret == "" && (reg.Method == methodBasic || reg.Method == methodPost) {
-		// What proves the configured client is for the configured server, whatever an older
-		// grant names.
+		// The configured credential may be sent only to the configured server, even if an older grant names another one.
 		if reg.ID != c.ID || c.Issuer != "" && !sameIssuer(c.Issuer, reg.Issuer) {
 			return ErrOtherServer
 		}
@@ -118,7 +115,7 @@ func (c *Client) authenticate(reg Registration, endpoint string, form url.Values
 	}
 	switch reg.Method {
 	case methodBasic:
-		// RFC 6749, section 2.3.1: both are encoded as in a form first.
+		// RFC 6749, section 2.3.1: both are form-encoded first.
 		r := http.Request{Header: h}
 		r.SetBasicAuth(url.QueryEscape(reg.ID), url.QueryEscape(secret))
 	case methodPost:
@@ -138,7 +135,7 @@ func (c *Client) authenticate(reg Registration, endpoint string, form url.Values
 	return nil
 }
 
-// post sends a form to an endpoint of the authorization server and reads its answer.
+// post sends a form to an endpoint of the authorization server and reads the response.
 func (c *Client) post(ctx context.Context, reg Registration, endpoint string, form url.Values) (status int, text []byte, err error) {
 	if !secure(endpoint) {
 		return 0, nil, errors.New("the endpoint of the authorization server is not an https URL")
@@ -165,7 +162,7 @@ func (c *Client) post(ctx context.Context, reg Registration, endpoint string, fo
 	return resp.StatusCode, text, nil
 }
 
-// token asks for a token.
+// token requests a token.
 func (c *Client) token(ctx context.Context, reg Registration, endpoint string, form url.Values) (*Token, error) {
 	status, text, err := c.post(ctx, reg, endpoint, form)
 	if err != nil {
@@ -174,7 +171,7 @@ func (c *Client) token(ctx context.Context, reg Registration, endpoint string, f
 	return readToken(status, text, time.Now())
 }
 
-// readToken reads the answer of a token endpoint (RFC 6749, sections 5.1 and 5.2).
+// readToken parses the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 func readToken(status int, text []byte, now time.Time) (*Token, error) {
 	var a struct {
 		Error   string          `json:"error"`
@@ -196,7 +193,7 @@ func readToken(status int, text []byte, now time.Time) (*Token, error) {
 		return nil, errors.New("the authorization server issued a token that is not a bearer token")
 	}
 	t := &Token{Access: a.Access, refresh: a.Refresh}
-	// Some servers write the number as a string.
+	// Some servers send the number as a string.
 	var seconds int64
 	if json.Unmarshal([]byte(strings.Trim(string(a.Expires), `"`)), &seconds) == nil && seconds > 0 {
 		t.Expires = now.Add(time.Duration(min(seconds, 10*365*24*3600)) * time.Second)
@@ -209,8 +206,8 @@ func readToken(status int, text []byte, now time.Time) (*Token, error) {
 	return t, nil
 }
 
-// Revoke tells the authorization server that a grant is not used any more (RFC 7009), where
-// it wants to know: its refresh token, or the access token where there is none.
+// Revoke revokes a grant at the authorization server if it supports that (RFC 7009): the refresh token, or the access token if
+// there is no refresh token.
 func (c *Client) Revoke(ctx context.Context, g *Grant, t *Token) error {
 	form := url.Values{"token": {g.Refresh}, "token_type_hint": {"refresh_token"}}
 	if g.Refresh == "" && t != nil {
