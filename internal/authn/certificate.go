@@ -10,13 +10,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostNames is the number of names of a client certificate that are looked at.
+// mostNames limits the number of names of a client certificate that are checked.
 const mostNames = 32
 
-// addCertificate adds a key that a client certificate stands for. It returns the field that is
-// wrong and why, "" for none.
+// addCertificate adds a key that a client certificate identifies. It returns the invalid field and the reason, or "".
 func (t *table) addCertificate(key *Key, e *entry) (field, wrong string) {
-	e.sum = sha256.Sum256([]byte("certificate\x00" + key.Certificate)) // no key has it: it names the entry
+	e.sum = sha256.Sum256([]byte("certificate\x00" + key.Certificate)) // no API key has it; it identifies the entry
 	switch u, err := url.Parse(key.Certificate); {
 	case key.Hash != "":
 		return "hash", "stands next to certificate; remove one of them."
@@ -31,7 +30,7 @@ func (t *table) addCertificate(key *Key, e *entry) (field, wrong string) {
 	return "", ""
 }
 
-// certificateName is a name as it is compared: DNS names have no case.
+// certificateName normalizes a name for comparison. DNS names are case-insensitive.
 func certificateName(name string) string {
 	if strings.Contains(name, ":") {
 		return name
@@ -39,8 +38,7 @@ func certificateName(name string) string {
 	return strings.ToLower(name)
 }
 
-// ClientCertificate is the certificate that the client of a request has shown, and that was
-// verified; nil where there is none.
+// ClientCertificate returns the verified client certificate of a request, or nil if there is none.
 func ClientCertificate(r *http.Request) *x509.Certificate {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {
 		return nil
@@ -48,9 +46,8 @@ func ClientCertificate(r *http.Request) *x509.Certificate {
 	return r.TLS.VerifiedChains[0][0]
 }
 
-// OfCertificate returns the principal of a client certificate by its URIs and DNS names. ok is false
-// where no key stands for one of them. The error is a *schema.Error of KindUnauthenticated for a
-// key that has expired, and for a certificate with the names of several.
+// OfCertificate returns the principal of a client certificate by its URIs and DNS names. ok is false if no key matches one of them.
+// The error is a *schema.Error of KindUnauthenticated for an expired key, and for a certificate that matches several keys.
 func (k *Keys) OfCertificate(c *x509.Certificate) (who schema.Principal, ok bool, err error) {
 	t := k.table.Load()
 	var found *entry

@@ -1,13 +1,10 @@
-// Package authn turns the credential of an HTTP request into a principal.
+// Package authn authenticates the credential of an HTTP request and returns its principal.
 //
-// It owns the form of an API key, the table of keys that the operator
-// configured (hashes only: a key itself is shown once, when it is made, and kept
-// nowhere), and the limit on wrong credentials from one address.
+// It defines the format of an API key, holds the table of configured keys (hashes only: a key is shown once, when it is created, and
+// never stored), and limits wrong credentials per client address.
 //
-// It promises that a request with a known, unexpired key is never refused for
-// what others at its address did, that no error or log line holds a credential,
-// and that a request with two different credentials gets none of them.
+// A request with a valid key is never refused because of other clients at its address. No error or log line contains a credential. A
+// request with two different credentials is refused.
 //
-// It refuses to decide what a principal may do, and to trust addresses that a
-// header claims.
+// The package does not decide what a principal may do, and does not trust addresses in headers.
 package authn

@@ -9,35 +9,33 @@ import (
 	"strings"
 )
 
-// The form of a key: a prefix that scanners for leaked secrets find, 256 random
-// bits in base 62, and a checksum, so that a key that was cut or mistyped is
-// told from an unknown one.
+// The format of a key: a prefix for secret scanners, 256 random bits in base 62, and a checksum, which distinguishes a truncated or
+// mistyped key from an unknown one.
 const (
 	keyPrefix    = "cyk_"
 	hashPrefix   = "sha256:"
 	randomBytes  = 32
-	randomDigits = 43 // the most that 32 bytes take in base 62
-	sumDigits    = 6  // the most that 32 bits take
+	randomDigits = 43 // maximum for 32 bytes in base 62
+	sumDigits    = 6  // maximum for 32 bits
 	keyLength    = len(keyPrefix) + randomDigits + sumDigits
 )
 
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Generate makes a new API key. key is for the caller and is shown once; hash is
-// what the configuration holds. It is safe for concurrent use.
+// Generate creates a new API key. key is for the caller and is shown once; hash is for the configuration. It is safe for concurrent
+// use.
 func Generate() (key, hash string) {
 	raw := make([]byte, randomBytes)
 	if _, err := rand.Read(raw); err != nil {
-		panic("authn: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+		panic("authn: no randomness: " + err.Error()) // crypto/rand never fails on Linux
 	}
 	body := keyPrefix + base62(new(big.Int).SetBytes(raw), randomDigits)
 	key = body + checksum(body)
 	return key, Hash(key)
 }
 
-// Hash returns the form of a key that the configuration holds: "sha256:" and
-// 64 hex digits. Keys have 256 random bits, so a plain hash is as good as a
-// slow one.
+// Hash returns the hash of a key for the configuration: "sha256:" and 64 hex digits. Keys have 256 random bits, so a fast hash is
+// sufficient.
 func Hash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hashPrefix + hex.EncodeToString(sum[:])
@@ -47,7 +45,7 @@ func checksum(body string) string {
 	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumDigits)
 }
 
-// base62 writes n with exactly width digits.
+// base62 encodes n with exactly width digits.
 func base62(n *big.Int, width int) string {
 	out := make([]byte, width)
 	base, digit := big.NewInt(int64(len(digits62))), new(big.Int)
@@ -58,7 +56,7 @@ func base62(n *big.Int, width int) string {
 	return string(out)
 }
 
-// damaged says that the text looks like a key of ours and cannot be one.
+// damaged reports whether the text has the format of a key but an invalid checksum.
 func damaged(key string) bool {
 	if !strings.HasPrefix(key, keyPrefix) {
 		return false

@@ -18,49 +18,45 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Key is one API key as the configuration holds it.
+// Key is one configured API key.
 type Key struct {
-	// Name is the name of the principal; it is unique.
+	// Name is the unique name of the principal.
 	Name string `yaml:"name"`
-	// Owner is the person or team behind the key; empty means Name.
+	// Owner is the person or team that uses the key. If empty, it is Name.
 	Owner string `yaml:"owner"`
-	// Groups the principal is in.
+	// Groups are the groups of the principal.
 	Groups []string `yaml:"groups"`
-	// Tenant is the tenant of the principal; empty means schema.DefaultTenant.
+	// Tenant is the tenant of the principal. If empty, it is schema.DefaultTenant.
 	Tenant schema.TenantID `yaml:"tenant"`
-	// Role is what the key lets do, a role of package scope; empty: everything.
+	// Role is the role of the key; see package scope. If empty, the key may do everything.
 	Role scope.Role `yaml:"role"`
-	// Limits bound the calls of the key, in addition to those of the section limits.
+	// Limits limit the calls of the key, in addition to the section limits.
 	Limits scope.Limits `yaml:"limits"`
-	// Hash is "sha256:" and the hex SHA-256 of the key; see [Hash].
+	// Hash is "sha256:" and the hexadecimal SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
-	// Certificate is a URI or DNS name of a client certificate, in place of Hash: whoever shows
-	// such a certificate is the principal.
+	// Certificate is a URI or DNS name of a client certificate. It replaces Hash: a client with such a certificate is the principal.
 	Certificate string `yaml:"certificate"`
-	// Expires is when the key ends; the zero time means never.
+	// Expires is the time at which the key expires. The zero time means never.
 	Expires time.Time `yaml:"expires"`
 }
 
-// Local is the principal of everybody where no keys are configured. A front door
-// like that serves loopback only.
+// Local is the principal of every request if no keys are configured. Such a front door listens on loopback only.
 const Local = "local"
 
-// Other is what usage names the principals that it does not tell apart: no principal has
-// that name.
+// Other is the name under which usage combines principals. No principal can have it.
 const Other = "(other)"
 
-// maxCredential is more than any key has; longer ones are not hashed.
+// maxCredential is longer than any key. Longer credentials are not hashed.
 const maxCredential = 512
 
-// Keys is the table of API keys, which [Keys.Replace] exchanges while requests are
-// served. It is safe for concurrent use.
+// Keys is the table of API keys. [Keys.Replace] replaces it while requests are served. It is safe for concurrent use.
 type Keys struct {
 	table    atomic.Pointer[table]
 	failures *failures
 	log      *slog.Logger
 }
 
-// table is one state of the keys; it is never changed.
+// table is one version of the keys. It is never changed.
 type table struct {
 	bySum         map[[sha256.Size]byte]*entry
 	byCertificate map[string]*entry
@@ -74,20 +70,20 @@ type entry struct {
 	expires   time.Time
 }
 
-// Fault is one thing wrong with configured keys.
+// Fault is one fault of the configured keys.
 type Fault struct {
 	Index   int    // of the key
 	Field   string // "name", "hash" or another key of the entry
-	Message string // a sentence that names the fault and the fix; it repeats no hash
+	Message string // a sentence with the fault and the fix; it contains no hash
 }
 
-// CheckKeys returns what is wrong with the configured keys, in their order.
+// CheckKeys returns the faults of the configured keys, in their order.
 func CheckKeys(keys []Key) []Fault {
 	_, faults := tableOf(keys)
 	return faults
 }
 
-// NewKeys reads the configured keys. The error names every key that is wrong.
+// NewKeys returns the table of the configured keys. The error names every invalid key.
 func NewKeys(keys []Key) (*Keys, error) {
 	k := &Keys{failures: newFailures(), log: slog.New(slog.DiscardHandler)}
 	if err := k.Replace(keys); err != nil {
@@ -96,12 +92,11 @@ func NewKeys(keys []Key) (*Keys, error) {
 	return k, nil
 }
 
-// LogTo has refused keys logged, with the address that they came from and without the
-// key. It must be called before the first request.
+// LogTo sets the log for refused keys. It logs the client address and not the key. Call it before the first request.
 func (k *Keys) LogTo(log *slog.Logger) { k.log = log }
 
-// Replace puts the keys in force, for all requests that are not authenticated yet. On
-// an error, which names every key that is wrong, the old ones stay.
+// Replace activates the keys for all requests that are not authenticated yet. After an error, which names every invalid key, the old
+// ones stay.
 func (k *Keys) Replace(keys []Key) error {
 	t, found := tableOf(keys)
 	if len(found) == 0 {
@@ -166,8 +161,7 @@ func tableOf(keys []Key) (*table, []Fault) {
 	return t, faults
 }
 
-// parseHash reads a hash, or says what is wrong with it. What stands there may be a key
-// itself, so it is never repeated.
+// parseHash parses a hash or returns its fault. The text may be a key by mistake, so it is never repeated.
 func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 	if strings.HasPrefix(hash, keyPrefix) {
 		return sum, "is the key itself; create a new key, because this one is now in a file, and write the hash that callyard keys new prints."
@@ -181,21 +175,21 @@ func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 	return sum, ""
 }
 
-// Configured says whether there are any keys.
+// Configured reports whether there are any keys.
 func (k *Keys) Configured() bool { return len(k.table.Load().byName) > 0 }
 
 // Known is a configured key.
 type Known struct {
 	Principal schema.Principal
 	Limits    scope.Limits
-	Expires   time.Time // zero: never
+	Expires   time.Time // zero means never
 	Hash      string    // see [Key]
 }
 
 // Has reports whether a configured key has that name.
 func (k *Keys) Has(name string) bool { return k.table.Load().byName[name] != nil }
 
-// Limits returns those of the key with that name. It takes no lock and no memory.
+// Limits returns the limits of the key with that name. It takes no lock and does not allocate.
 func (k *Keys) Limits(name string) (limits scope.Limits) {
 	if e := k.table.Load().byName[name]; e != nil {
 		limits = e.limits
@@ -215,7 +209,7 @@ func (k *Keys) All() []Known {
 	return all
 }
 
-// Find returns a key by its name; ok is false for one that is not configured any more.
+// Find returns a key by its name. ok is false if the key is no longer configured.
 func (k *Keys) Find(name string) (known Known, ok bool) {
 	e := k.table.Load().byName[name]
 	if e == nil {
@@ -224,10 +218,9 @@ func (k *Keys) Find(name string) (known Known, ok bool) {
 	return Known{e.principal, e.limits, e.expires, hashPrefix + hex.EncodeToString(e.sum[:])}, true
 }
 
-// Authenticate returns the principal of the request, taken from
-// "Authorization: Bearer KEY" or "X-API-Key: KEY". Without configured keys it is
-// the principal [Local]. The error is a *schema.Error of KindUnauthenticated, or
-// of KindQuota after too many wrong keys from one address.
+// Authenticate returns the principal of the request from "Authorization: Bearer KEY" or "X-API-Key: KEY". If no keys are configured, it
+// is the principal [Local]. The error is a *schema.Error of KindUnauthenticated, or of KindQuota after too many wrong keys from one
+// address.
 func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	if !k.Configured() {
 		return schema.Principal{Name: Local}, nil
@@ -252,12 +245,11 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	return schema.Principal{}, k.Refuse(r, refusal)
 }
 
-// Refuse counts and logs a credential that was refused, and returns the error to answer
-// with: the reason, which must not have a part of the credential, or that there were too
-// many.
+// Refuse counts and logs a refused credential and returns the error for the response: the reason, which must not contain a part of the
+// credential, or that there were too many.
 func (k *Keys) Refuse(r *http.Request, reason string) error {
 	wait := k.failures.count(r.RemoteAddr)
-	if wait == 0 { // what is beyond the limit of an address is not logged either
+	if wait == 0 { // refusals over the limit of an address are not logged either
 		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
 	} else {
 		e := schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.")
@@ -267,10 +259,9 @@ func (k *Keys) Refuse(r *http.Request, reason string) error {
 	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }
 
-// Valid returns nil while the principal of that name may have calls run: its key is in
-// the table and has not expired. The principal [Local] has no key that could be taken
-// from it, and without configured keys everybody may. The error is a *schema.Error of
-// KindUnauthenticated. It takes no lock and, where it returns nil, no memory.
+// Valid returns nil if the principal with that name may still run calls: its key is in the table and has not expired. The principal
+// [Local] has no key, and if no keys are configured, every principal is valid. The error is a *schema.Error of KindUnauthenticated. It
+// takes no lock, and does not allocate if it returns nil.
 func (k *Keys) Valid(principal string) error {
 	t := k.table.Load()
 	if len(t.byName) == 0 || principal == Local {
@@ -282,7 +273,7 @@ func (k *Keys) Valid(principal string) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q is no longer valid. Ask the operator for a new one.", principal)
 }
 
-// valid returns nil until the key has expired.
+// valid returns nil if the key has not expired.
 func (e *entry) valid() error {
 	if e.expires.IsZero() || time.Now().Before(e.expires) {
 		return nil
@@ -290,15 +281,14 @@ func (e *entry) valid() error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
 }
 
-// errNone is made once: a front door without keys gets a request without one for each call. It
-// is never changed.
+// errNone is shared, because a front door without keys would create it for each call. It is never changed.
 var errNone = schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
 
-// Sent reports whether a request has a credential in its headers.
+// Sent reports whether the headers contain a credential.
 func Sent(h http.Header) bool { return len(h["Authorization"])+len(h["X-Api-Key"]) > 0 }
 
-// Credential finds the one credential of a request; bearer says that it is in the header
-// Authorization. The error is a *schema.Error of KindUnauthenticated.
+// Credential returns the only credential of a request. bearer means that it is in the header Authorization. The error is a
+// *schema.Error of KindUnauthenticated.
 func Credential(h http.Header) (credential string, bearer bool, err error) {
 	authorization, keys := h["Authorization"], h["X-Api-Key"]
 	if !Sent(h) {

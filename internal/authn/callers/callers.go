@@ -17,51 +17,49 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says who is known. Keys is required.
+// Options are the sources of credentials. Keys is required.
 type Options struct {
 	Keys *authn.Keys
-	// Issued are the keys that were made over the API; nil: there are none.
+	// Issued are the keys created through the API. If nil, there are none.
 	Issued *issued.Keys
-	// Ended are the grants whose tokens are refused; nil: there are none.
+	// Ended are grants whose tokens are refused. If nil, there are none.
 	Ended *ended.Grants
-	// Issuers are those of Tokens; without Tokens no access token is accepted.
+	// Issuers are the issuers of Tokens. If Tokens is nil, no access token is accepted.
 	Issuers []settings.Issuer
 	Tokens  *token.Verifier
-	// Public is the address by which callers reach the front door, without a slash at its
-	// end; "" until [Callers.Serve] says it.
+	// Public is the address of the front door for callers, without a slash at the end. It may be "" until [Callers.Serve] sets it.
 	Public string
-	// Member reports whether a set has a tool; without it no set has any.
+	// Member reports whether a set contains a tool. If nil, all sets are empty.
 	Member scope.Member
-	// Tenants are those whose credentials count; nil: all are.
+	// Tenants are the tenants whose credentials are valid. If nil, all are.
 	Tenants *tenants.Book
 }
 
-// Callers knows the callers of a front door. It is safe for concurrent use.
+// Callers authenticates the callers of a front door. It is safe for concurrent use.
 type Callers struct {
 	o      Options
 	public atomic.Pointer[string]
 }
 
-// New returns the callers.
+// New returns a Callers with the options.
 func New(o Options) *Callers {
 	c := &Callers{o: o}
 	c.public.Store(&o.Public)
 	return c
 }
 
-// Serve says by which address callers reach the front door, where nothing was configured.
+// Serve sets the address of the front door for callers, if none was configured.
 func (c *Callers) Serve(address string) {
 	if *c.public.Load() == "" {
 		c.public.Store(&address)
 	}
 }
 
-// Configured says whether callers must show a credential.
+// Configured reports whether callers need a credential.
 func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens.Configured() }
 
-// Authenticate returns who sends a request. path is that of the resource which is asked
-// for: "" for the REST API, or the mount of an MCP endpoint. The error is a *schema.Error of
-// KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
+// Authenticate returns the principal of a request. path is the path of the requested resource: "" for the REST API, or the mount of an MCP
+// endpoint. The error is a *schema.Error of KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
 // KindUnavailable while a token cannot be checked.
 func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
 	who, err := c.identify(r, path)
@@ -74,7 +72,7 @@ func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, 
 	return who, nil
 }
 
-// identify is Authenticate for any tenant.
+// identify is Authenticate without the check of the tenant.
 func (c *Callers) identify(r *http.Request, path string) (schema.Principal, error) {
 	if c.o.Keys.Configured() && !authn.Sent(r.Header) {
 		if shown := authn.ClientCertificate(r); shown != nil {
@@ -104,13 +102,13 @@ func (c *Callers) identify(r *http.Request, path string) (schema.Principal, erro
 	return who, err
 }
 
-// ofKey finds whose key it is that was made over the API.
+// ofKey returns the principal of a key created through the API.
 func (c *Callers) ofKey(r *http.Request, credential string) (schema.Principal, error) {
 	who, err := c.o.Issued.Authenticate(r.Context(), credential)
-	if err == nil && c.o.Keys.Has(who.Name) { // what is of one principal must not be shown to another
+	if err == nil && c.o.Keys.Has(who.Name) { // data of one principal must not be shown to another
 		err = schema.Errorf(schema.KindUnauthenticated, "A key of the configuration has the name of this API key, %q, too. Ask the operator to rename one of them.", who.Name)
 	}
-	if err == nil && c.o.Tokens.Names(who.Name) { // its issuer was configured after the key was made
+	if err == nil && c.o.Tokens.Names(who.Name) { // the issuer was configured after the key was created
 		err = schema.Errorf(schema.KindUnauthenticated, "The name of this API key, %q, is one of an issuer of tokens. Ask the operator to rename one of them.", who.Name)
 	}
 	if schema.KindOf(err) == schema.KindUnauthenticated {
@@ -119,7 +117,7 @@ func (c *Callers) ofKey(r *http.Request, credential string) (schema.Principal, e
 	return who, err
 }
 
-// ofCertificate finds whose client certificate it is, where nothing else says who calls.
+// ofCertificate returns the principal of a client certificate, if the request has no other credential.
 func (c *Callers) ofCertificate(r *http.Request, shown *x509.Certificate) (schema.Principal, error) {
 	who, ok, err := c.o.Keys.OfCertificate(shown)
 	if err == nil && !ok {
@@ -136,10 +134,10 @@ func (c *Callers) ofToken(r *http.Request, raw, path string) (schema.Principal, 
 	if err != nil {
 		return schema.Principal{}, err
 	}
-	if t.Thumbprint != "" && t.Thumbprint != thumbprint(authn.ClientCertificate(r)) { // for each request: the verifier knows the token for a minute
+	if t.Thumbprint != "" && t.Thumbprint != thumbprint(authn.ClientCertificate(r)) { // checked for each request, because the verifier caches the token for a minute
 		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: it is bound to a client certificate that this connection has not shown.")
 	}
-	if c.o.Ended.Has(t.Grant) { // looked up for each request: the verifier knows the token for a minute
+	if c.o.Ended.Has(t.Grant) { // checked for each request, because the verifier caches the token for a minute
 		return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: the person has ended the access of the program.")
 	}
 	who := t.Principal
@@ -147,7 +145,7 @@ func (c *Callers) ofToken(r *http.Request, raw, path string) (schema.Principal, 
 	return who, nil
 }
 
-// thumbprint is x5t#S256 of a certificate (RFC 8705, section 3.1); "" for none.
+// thumbprint returns x5t#S256 of a certificate (RFC 8705, section 3.1), or "" for nil.
 func thumbprint(c *x509.Certificate) string {
 	if c == nil {
 		return ""
@@ -156,9 +154,8 @@ func thumbprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Continues returns nil while a principal that has been let in may continue to read what it began
-// to: a key as [Callers.Valid], and the principal of an access token until the person ends the
-// access of the program. It is cheap, and asks nobody.
+// Continues returns nil if an authenticated principal may continue to read a stream: for a key as in [Callers.Valid], and for the principal of
+// an access token until the person ends the program's access. It is fast and sends no request.
 func (c *Callers) Continues(p *schema.Principal) error {
 	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
 		return schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
@@ -166,9 +163,8 @@ func (c *Callers) Continues(p *schema.Principal) error {
 	return c.Valid(p.Name)
 }
 
-// Valid returns nil while the principal of that name may have calls run: a key as
-// [authn.Keys.Valid] and [issued.Keys.Valid], and a principal of a token while its issuer is
-// configured, because a call may wait for longer than its token is valid.
+// Valid returns nil if the principal with that name may still run calls: for a key as in [authn.Keys.Valid] and [issued.Keys.Valid], and for a
+// principal of a token while its issuer is configured, because a call may wait longer than its token is valid.
 func (c *Callers) Valid(principal string) error {
 	if c.o.Tokens.Names(principal) {
 		return nil

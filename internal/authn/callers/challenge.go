@@ -9,16 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// WellKnown is where the metadata of a resource is, before the path of the resource
-// (RFC 9728, section 3.1).
+// WellKnown is the path prefix of protected resource metadata (RFC 9728, section 3.1).
 const WellKnown = "/.well-known/oauth-protected-resource"
 
-// Resource is the address of the resource at a path, for which tokens are issued. It does
-// not depend on a request.
+// Resource returns the address of the resource at a path, for which tokens are issued. It does not depend on a request.
 func (c *Callers) Resource(path string) string { return *c.public.Load() + path }
 
-// metadataURL is where the metadata of the resource is, "" where nothing is known of the
-// address of the front door.
+// metadataURL returns the address of the metadata of the resource, or "" if the address of the front door is unknown.
 func (c *Callers) metadataURL(path string) string {
 	base := *c.public.Load()
 	if base == "" {
@@ -32,11 +29,10 @@ func (c *Callers) metadataURL(path string) string {
 	return scheme + "://" + host + WellKnown + path
 }
 
-// usual are the scopes that a client without a token is told to ask for.
+// usual are the scopes that a challenge names for a client without a token.
 const usual = scope.ReadTools + " " + scope.CallTools
 
-// Unauthenticated is the WWW-Authenticate header of an answer with status 401. The metadata
-// is named for MCP endpoints only.
+// Unauthenticated returns the WWW-Authenticate header of a 401 response. It names the metadata for MCP endpoints only.
 func (c *Callers) Unauthenticated(r *http.Request, path string) string {
 	b := `Bearer realm="callyard"`
 	if c.o.Tokens.Configured() {
@@ -55,15 +51,13 @@ func (c *Callers) named(path string) string {
 	return ""
 }
 
-// Insufficient returns the WWW-Authenticate header and the error of an answer with status
-// 403 to a credential that has none of the scopes needed.
+// Insufficient returns the WWW-Authenticate header and the error of a 403 response to a credential that has none of the required scopes.
 func (c *Callers) Insufficient(path string, need ...string) (header string, err *schema.Error) {
 	header = `Bearer realm="callyard", error="insufficient_scope", scope="` + quotable(need[0]) + `"` + c.named(path)
 	return header, schema.Errorf(schema.KindForbidden, "Your credential does not have the scope %s.", strings.Join(need, " or "))
 }
 
-// quotable leaves out what may not stand in the header: a scope may have the name of a
-// server.
+// quotable removes characters that are not allowed in the header, because a scope may contain the name of a server.
 func quotable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {
@@ -73,7 +67,7 @@ func quotable(text string) string {
 	}, text)
 }
 
-// metadata is that of RFC 9728.
+// metadata is protected resource metadata (RFC 9728).
 type metadata struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers,omitempty"`
@@ -82,8 +76,7 @@ type metadata struct {
 	Methods  []string `json:"bearer_methods_supported"`
 }
 
-// Metadata describes the resource at a path; ok is false where nothing is known of the
-// address of the front door.
+// Metadata returns the metadata of the resource at a path. ok is false if the address of the front door is unknown.
 func (c *Callers) Metadata(path string) (body []byte, ok bool) {
 	if *c.public.Load() == "" {
 		return nil, false
@@ -101,7 +94,7 @@ func (c *Callers) Metadata(path string) (body []byte, ok bool) {
 	return body, err == nil
 }
 
-// Below takes the path of the configured address off a path, for proxies that pass it on.
+// Below removes the path of the configured address from a path, for proxies that pass it on.
 func (c *Callers) Below(path string) string {
 	_, rest, _ := strings.Cut(*c.public.Load(), "://")
 	_, below, found := strings.Cut(rest, "/")

@@ -1,12 +1,10 @@
-// Package callers finds out who sends a request to a front door: by an API key of the
-// configuration, one that was made at run time, or an access token of an issuer.
+// Package callers authenticates the caller of a request to a front door: by a configured API key, by a key created at run time, or by an access
+// token of an issuer.
 //
-// It owns which of these a credential is, what it grants, and how a client is told what is
-// missing: the challenges of RFC 6750 and the metadata of RFC 9728.
+// It decides which of these a credential is and what it grants, and tells clients what is missing with the challenges of RFC 6750 and the
+// metadata of RFC 9728.
 //
-// It promises that the address for which tokens are issued comes from the configuration
-// (or, without one, from the loopback address that is listened on), and from nothing in a
-// request.
+// The address for which tokens are issued comes from the configuration, or else from the loopback listen address, and never from a request.
 //
-// It refuses to know what an operation requires; that is the table of package scope.
+// The package does not know the requirements of operations; those are in package scope.
 package callers

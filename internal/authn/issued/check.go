@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// What a key may have at most, in characters and in number.
+// Maximum lengths, in characters, and counts of a key's fields.
 const (
 	MostName   = 128
 	MostNote   = 1000
@@ -22,8 +22,7 @@ const (
 	MostTools  = 256
 )
 
-// check makes sure that a key can be like that, and sets what was left open. The error is of
-// KindInvalidRequest, and names each fault.
+// check validates the properties of a key and sets defaults. The error is of KindInvalidRequest and names each fault.
 func (k *Keys) check(w *Wish, now time.Time) error {
 	var faults []schema.Fault
 	fault := func(member, format string, args ...any) {
@@ -39,7 +38,7 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	} else if why := k.reserved(w.Name); why != "" {
 		fault("name", "%s", why)
 	}
-	person := func(member, value string) { // people tell them apart by what they see
+	person := func(member, value string) { // people distinguish keys by these texts
 		text(member, value, MostName)
 		if strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 			fault(member, "must have no spaces around it, and visible characters only")
@@ -99,8 +98,8 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	return invalid(faults)
 }
 
-// inTenant makes sure that the name is one that no other tenant can give: what belongs to the
-// name of a key that was revoked must not come to a new key of another tenant.
+// inTenant requires a name that no other tenant can give, because data under the name of a revoked key must not come to a new key of another
+// tenant.
 func inTenant(w *Wish) error {
 	if w.Tenant.Is(schema.DefaultTenant) {
 		return nil

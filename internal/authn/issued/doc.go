@@ -1,13 +1,11 @@
-// Package issued has the API keys that are made while the system runs: their form, who holds
-// them, what each lets do, and how they are made, changed, rotated and revoked.
+// Package issued manages the API keys that are created at run time: their format, owners and permissions, and how they are created, changed,
+// rotated and revoked.
 //
-// It owns the secret (shown once; only its SHA-256 is stored), the rule that nobody gives a
-// key more than they have, and the time of the last use, to the minute.
+// It defines the secret (shown once; only its SHA-256 is stored), the rule that no principal can give a key more than it has, and the time of
+// the last use, to the minute.
 //
-// It promises that every front door follows a change within a second, that a known key is
-// taken while the store is away, and that an unknown one is then answered as unavailable,
-// never as wrong. Before a key is called unknown, the store itself is asked, within limits.
+// Every front door applies a change within a second. While the store is unavailable, a known key is accepted, and an unknown key gets the error
+// unavailable, never unauthenticated. Before a key is refused as unknown, the store is queried, within limits.
 //
-// It refuses to know the keys of the configuration, but for their names, and to decide what
-// an operation requires.
+// The package knows only the names of configured keys, and does not know the requirements of operations.
 package issued

@@ -22,43 +22,39 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says where keys are kept. Conn and Log are required.
+// Options configure the keys. Conn and Log are required.
 type Options struct {
 	Conn *bus.Conn
-	// Member reports whether a set has a tool; nil: no set has any.
+	// Member reports whether a set contains a tool. If nil, all sets are empty.
 	Member scope.Member
-	// Configured are the keys of the configuration, which are shown among the others; nil:
-	// there are none.
+	// Configured returns the configured keys, which are listed with the others. If nil, there are none.
 	Configured func() []authn.Known
-	// Reserved says why no key can have a name, "" where one can; nil: all names are free.
+	// Reserved returns the reason why no key can have a name, or "". If nil, all names are free.
 	Reserved func(name string) string
-	// Tenants is the section tenants; nil: there is none, and keys of every tenant are made.
+	// Tenants is the section tenants. If nil, keys of every tenant can be created.
 	Tenants *tenants.Book
 	Log     *slog.Logger
 }
 
 const (
-	// askEvery and askBurst bound how often the store is asked for keys that are unknown
-	// here, and askFor how long it may take.
+	// askEvery and askBurst limit the rate of queries for unknown keys, and askFor limits the time of one.
 	askEvery = 100 * time.Millisecond
 	askBurst = 20
 	askFor   = 2 * time.Second
-	// openFor bounds how long a start waits for the tables: NATS does not answer to what its
-	// permissions deny.
+	// openFor limits the time for which a start waits for the tables, because NATS does not answer requests that its permissions deny.
 	openFor = 10 * time.Second
-	// openFirst is how soon they are tried again, and openEvery how often in the end.
+	// openFirst is the wait before the first retry of opening the tables, and openEvery the longest.
 	openFirst = time.Second
 	openEvery = 10 * time.Second
 )
 
-// Keys are the keys that were made over the API. It is safe for concurrent use; a nil *Keys
-// has none.
+// Keys are the keys created through the API. It is safe for concurrent use. A nil *Keys has none.
 type Keys struct {
 	o      Options
-	stored atomic.Pointer[keytable.Table] // nil: not open yet
-	fault  error                          // why they were not open at the start
+	stored atomic.Pointer[keytable.Table] // nil until it is open
+	fault  error                          // the error of opening them at the start
 	mu     sync.RWMutex
-	seen   map[string]*entry // by id, of the keys that were used here
+	seen   map[string]*entry // keys used at this process, by id
 	sets   sets
 	asks   *rate.Limiter
 	asked  singleflight.Group // by id
@@ -66,19 +62,18 @@ type Keys struct {
 	work   sync.WaitGroup
 }
 
-// identity stands before the id of a key in the identity of its principal.
+// identity is the prefix of a key id in the identity of its principal.
 const identity = "key\x00"
 
-// entry is whom a key stands for. But for the use it is never changed.
+// entry is the principal of a key. Except for the last use, it is never changed.
 type entry struct {
-	revision  uint64 // of the key from which it was made
+	revision  uint64 // of the key when the entry was created
 	principal schema.Principal
 	used      atomic.Int64 // minute of the last use
 }
 
-// Open opens the keys. Where NATS has no table for them, because `callyard init` did not run
-// since an update, or it is away, there are none, and none can be made, until they can be
-// opened.
+// Open opens the keys. If NATS has no table for them, because `callyard init` did not run since an update, or if NATS is unavailable, there are
+// none and none can be created until the table can be opened.
 func Open(ctx context.Context, o Options) *Keys {
 	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
 	if k.fault = k.open(ctx); k.fault != nil {
@@ -94,7 +89,7 @@ func Open(ctx context.Context, o Options) *Keys {
 	return k
 }
 
-// open opens both tables, or none.
+// open opens both tables or none.
 func (k *Keys) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
@@ -105,7 +100,7 @@ func (k *Keys) open(ctx context.Context) error {
 	return err
 }
 
-// openLater tries until the tables are open; false: ctx ended before.
+// openLater retries until the tables are open. It returns false if ctx ends first.
 func (k *Keys) openLater(ctx context.Context) bool {
 	for wait := openFirst; k.stored.Load() == nil; wait = min(2*wait, openEvery) {
 		select {
@@ -122,10 +117,10 @@ func (k *Keys) openLater(ctx context.Context) bool {
 	return true
 }
 
-// table is that of the keys; nil: it could not be opened yet.
+// table returns the table of keys, or nil if it is not open yet.
 func (k *Keys) table() *keytable.Table { return k.stored.Load() }
 
-// Close notes the last uses and ends what Open began.
+// Close stores the last uses and ends the goroutines of Open.
 func (k *Keys) Close() {
 	if k == nil || k.stop == nil {
 		return
@@ -137,9 +132,8 @@ func (k *Keys) Close() {
 	}
 }
 
-// Authenticate returns whose key a credential is that [Looks] like one. The error is of
-// KindUnauthenticated, or of KindUnavailable while the store is away and the key is not
-// known here.
+// Authenticate returns the principal of a credential for which [Looks] is true. The error is of KindUnauthenticated, or of KindUnavailable if the
+// store is unavailable and the key is unknown at this process.
 func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Principal, error) {
 	id, ok := parse(credential)
 	if !ok {
@@ -168,7 +162,7 @@ func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Prin
 	return e.principal, nil
 }
 
-// matches reports whether the digest is that of the secret, or of a former one in its time.
+// matches reports whether the digest belongs to the secret, or to a former secret within its grace period.
 func matches(row *keytable.Key, sum *[sha256.Size]byte, now time.Time) bool {
 	if subtle.ConstantTimeCompare(row.Hash[:], sum[:]) == 1 {
 		return true
@@ -181,7 +175,7 @@ func matches(row *keytable.Key, sum *[sha256.Size]byte, now time.Time) bool {
 	return false
 }
 
-// entry returns whom a key stands for.
+// entry returns the principal of a key.
 func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	k.mu.RLock()
 	last := k.seen[row.ID]
@@ -201,14 +195,13 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	return e
 }
 
-// sets are sets of scopes that keys share: most keys have one of few, and each of its own would
-// take memory. It is safe for concurrent use.
+// sets are shared sets of scopes. Most keys have one of a few sets, and separate copies would take memory. It is safe for concurrent use.
 type sets struct {
 	mu sync.Mutex
 	by map[string]scope.Set
 }
 
-// maxSets bounds the sets that are kept; beyond it all are made again.
+// maxSets limits the number of shared sets. When it is reached, all are dropped and created again.
 const maxSets = 1000
 
 func (s *sets) of(list []string) scope.Set {
@@ -226,7 +219,7 @@ func (s *sets) of(list []string) scope.Set {
 	return set
 }
 
-// ScopesOf returns the scopes of a key: those of its role, or those that are listed.
+// ScopesOf returns the scopes of a key: those of its role, or the listed ones.
 func ScopesOf(row *keytable.Key) []string {
 	if row.Role != "" {
 		return scope.Role(row.Role).Scopes()
@@ -234,7 +227,7 @@ func ScopesOf(row *keytable.Key) []string {
 	return row.Scopes
 }
 
-// scopesOf returns the scopes with the names of sets as the key uses them.
+// scopesOf returns the scopes with set names resolved as the key requires.
 func scopesOf(s scope.Set, row *keytable.Key) scope.Set {
 	if row.OwnSets {
 		return s.Naming(row.Tenant)
@@ -242,17 +235,17 @@ func scopesOf(s scope.Set, row *keytable.Key) scope.Set {
 	return s
 }
 
-// refresh asks the store for a key that is unknown here, or has another secret here. A key
-// that was just made elsewhere is known from then on. The error is of KindUnavailable.
+// refresh reads a key from the store that is unknown at this process or has another secret there. A key created at another front door moments ago
+// is known from then on. The error is of KindUnavailable.
 func (k *Keys) refresh(ctx context.Context, id string) error {
 	if err := k.o.Conn.Ready(); err != nil {
 		return k.away(err)
 	}
 	answer := k.asked.DoChan(id, func() (any, error) {
-		if !k.asks.Allow() { // whoever sends many wrong keys does not burden the store
+		if !k.asks.Allow() { // a client that sends many wrong keys must not load the store
 			return nil, k.away(errAskedOften)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // it is the answer of all who wait
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // several requests share the result
 		defer cancel()
 		if _, _, err := k.table().Fresh(ctx, schema.AllTenants(), id); err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return nil, k.away(err)
@@ -267,11 +260,11 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 	}
 }
 
-// errAskedOften means that the store is not asked, and it is not known whether a key is right.
+// errAskedOften means that the store was not queried because of the limit, so it is unknown whether a key is valid.
 var errAskedOften = errors.New("too many keys are asked for")
 
 func (k *Keys) away(err error) error {
-	k.o.Log.Debug("the store of API keys cannot be asked", "error", err) // whoever asks is nobody yet, and is not told
+	k.o.Log.Debug("the store of API keys cannot be asked", "error", err) // the caller is not authenticated yet and must not see the error
 	e := schema.Errorf(schema.KindUnavailable, "The API key is not known here, and the store of API keys cannot be asked at the moment. Try again later.")
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
@@ -283,10 +276,9 @@ func expired(row *keytable.Key) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", row.Name, row.Expires.Time().Format(time.DateOnly))
 }
 
-// Valid tells of the key with that name whether its calls may run; known is false where
-// there is none. The error is of KindUnauthenticated.
+// Valid returns whether the key with that name exists, and an error of KindUnauthenticated if its calls may not run.
 func (k *Keys) Valid(name string) (known bool, err error) {
-	if !k.Some() { // each call asks: no name is hashed for nothing
+	if !k.Some() { // this runs for each call, so do not hash the name without need
 		return false, nil
 	}
 	row, _, ok := k.table().Get(schema.AllTenants(), IDOf(name))
@@ -299,17 +291,17 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	return true, nil
 }
 
-// Limits returns those of the key of a principal. It is asked for every call, so the id comes
-// from the grant where there is one, and not from the name each time.
+// Limits returns the limits of a principal's key. It runs for every call, so it takes the id from the grant if there is one, instead of hashing
+// the name.
 func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
 	if !k.Some() {
 		return limits
 	}
 	id, ok := strings.CutPrefix(p.Identity(), identity)
 	switch {
-	case p.Grant == nil: // as of a call that waited
+	case p.Grant == nil: // for example of a call that waited
 		id = IDOf(p.Name)
-	case !ok: // it is no key that was made over the API
+	case !ok: // not a key created through the API
 		return limits
 	}
 	if row, _, ok := k.table().Get(schema.OnlyTenant(p.Tenant), id); ok && row.Name == p.Name {
@@ -318,5 +310,5 @@ func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
 	return limits
 }
 
-// Some reports whether keys were made.
+// Some reports whether any keys were created.
 func (k *Keys) Some() bool { return k != nil && k.table() != nil && k.table().Some() }

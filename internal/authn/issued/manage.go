@@ -19,53 +19,50 @@ import (
 )
 
 const (
-	// Lasts is how long a key is valid where nothing is said, and MostLasts at most.
+	// Lasts is the default lifetime of a key, and MostLasts the maximum.
 	Lasts     = 90 * 24 * time.Hour
 	MostLasts = 5 * 366 * 24 * time.Hour
-	// Grace is how long the secret before the last rotation is taken where nothing is said,
-	// and MostGrace at most.
+	// Grace is the default time for which the previous secret stays valid after a rotation, and MostGrace the maximum.
 	Grace     = 24 * time.Hour
 	MostGrace = 7 * 24 * time.Hour
 
 	mostKeys   = 20_000
 	mostFormer = 4
-	// mostOfTenant bounds the keys of a tenant other than the default one, so that none
-	// takes the space of the others.
+	// mostOfTenant limits the number of keys of a tenant other than the default one, so that no tenant uses up the space of others.
 	mostOfTenant = 2000
-	// mostRow bounds a key as it is stored, in bytes.
+	// mostRow limits the stored size of a key, in bytes.
 	mostRow = 16 << 10
 )
 
-// ErrChanged means that a key is not as the caller saw it last.
+// ErrChanged means that the key has changed since the caller read it.
 var ErrChanged = errors.New("issued: the key has changed")
 
-// Key is a key with where it comes from.
+// Key is a key and its origin.
 type Key struct {
 	keytable.Key
-	// Configured says that it stands in the configuration, and cannot be changed here.
+	// Configured means that the key is in the configuration and cannot be changed here.
 	Configured bool
-	// Revision counts up with each change of a key that was made over the API.
+	// Revision increases with each change of a key created through the API.
 	Revision uint64
-	// LastUsed is to the minute; zero: never, or not known, as of those of the configuration.
+	// LastUsed is exact to the minute. Zero means never or unknown, as for configured keys.
 	LastUsed time.Time
 }
 
-// Wish is what is asked of a key.
+// Wish holds the requested properties of a key.
 type Wish struct {
 	Name, Owner           string
-	Role                  scope.Role // its scopes count in place of Scopes; "": none
+	Role                  scope.Role // if set, its scopes replace Scopes
 	Groups, Scopes, Tools []string
 	Note                  string
 	Limits                scope.Limits
-	Tenant                schema.TenantID // empty: that of the maker
-	Expires               time.Time       // zero: after [Lasts]
+	Tenant                schema.TenantID // if empty, that of the creator
+	Expires               time.Time       // if zero, after [Lasts]
 
 	ownSets bool // see [keytable.Key]
 }
 
-// nameSets decides what names of sets mean in the scopes of a key: to whoever gives them what they
-// mean in its tenant. Whoever is limited to sets itself gives them as it has them. Scopes that stay
-// keep what they mean, whoever changes the rest of the key.
+// nameSets decides which sets the set names in the scopes of a key refer to. For the creator they are the sets of its tenant. A creator that is
+// itself limited to sets gives them with the same meaning. Scopes that stay keep their meaning, whoever changes the rest of the key.
 func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
 	if had != nil && w.Role == had.Role && slices.Equal(w.Scopes, had.Scopes) {
 		w.ownSets = had.ownSets
@@ -79,7 +76,7 @@ func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
 	w.ownSets = !limited || grant.Scopes.NamesOwn() || grant.Scopes.CallsAll()
 }
 
-// scopes are those that the key is to have.
+// scopes returns the requested scopes.
 func (w *Wish) scopes() scope.Set {
 	if w.Role != "" {
 		return scope.Of(w.Role.Scopes())
@@ -90,8 +87,7 @@ func (w *Wish) scopes() scope.Set {
 	return scope.Of(w.Scopes)
 }
 
-// seenBy returns the tenants of whose keys whoever manages keys may know: those of the default
-// tenant who operate the installation of all, others of their own.
+// seenBy returns the tenants whose keys a principal may see: all for an operator of the default tenant, otherwise its own.
 func seenBy(by *schema.Principal) schema.Tenants {
 	if by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) {
 		return schema.AllTenants()
@@ -99,7 +95,7 @@ func seenBy(by *schema.Principal) schema.Tenants {
 	return schema.OnlyTenant(by.Tenant)
 }
 
-// List returns the keys that by may know of, by name.
+// List returns the keys that by may see, by name.
 func (k *Keys) List(by *schema.Principal) []Key {
 	of := seenBy(by)
 	all := slices.DeleteFunc(k.configured(), func(key Key) bool { return !of.Include(key.Tenant) })
@@ -114,8 +110,7 @@ func (k *Keys) List(by *schema.Principal) []Key {
 	return all
 }
 
-// Get returns a key by its id. The error is of KindNotFound, also for one of which by may not
-// know.
+// Get returns a key by its id. The error is of KindNotFound, also for a key that by may not see.
 func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
 	of := seenBy(by)
 	if key, ok := k.find(of, id); ok {
@@ -144,7 +139,7 @@ func (k *Keys) told(row *keytable.Key, revision uint64) Key {
 	return Key{Key: *row, Revision: revision, LastUsed: k.lastUsed(row)}
 }
 
-// configured are the keys of the configuration. They may do everything, or what their role says.
+// configured returns the configured keys. They may do everything, or what their role allows.
 func (k *Keys) configured() (all []Key) {
 	if k == nil || k.o.Configured == nil {
 		return nil
@@ -162,15 +157,14 @@ func (k *Keys) configured() (all []Key) {
 	return all
 }
 
-// Create makes a key for by and returns it with its secret, which is kept nowhere. Errors: of
-// KindInvalidRequest for what no key can have; KindForbidden for more than by has;
-// KindConflict where the name is taken; KindUnavailable where it cannot be stored.
+// Create creates a key for by and returns it with its secret, which is not stored. Errors are of KindInvalidRequest for invalid properties,
+// KindForbidden for more than by has, KindConflict if the name is taken, and KindUnavailable if the key cannot be stored.
 func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if w.Tenant == "" {
 		w.Tenant = by.Tenant
 	}
-	if w.Owner == "" && by.Grant != nil { // the key acts as its maker, who may not act as others
+	if w.Owner == "" && by.Grant != nil { // the key acts as its creator, who may not act as others
 		w.Owner = cmp.Or(by.Owner, by.Name)
 	}
 	if err := k.check(&w, now); err != nil {
@@ -186,7 +180,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	if err := k.mayGive(by, &w, nil); err != nil {
 		return Key{}, "", err
 	}
-	if k.o.Tenants.Check(w.Tenant) != nil { // the key would be refused wherever it is used
+	if k.o.Tenants.Check(w.Tenant) != nil { // otherwise the key would be refused everywhere
 		return Key{}, "", invalid([]schema.Fault{{Pointer: "/tenant", Message: "is not in the section tenants of the configuration; add it there and restart the front doors"}})
 	}
 	id := IDOf(w.Name)
@@ -212,7 +206,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	return k.told(&row, revision), secret, nil
 }
 
-// space returns why a tenant can have no more keys. How many others have is not told.
+// space returns an error if a tenant can have no more keys. It does not reveal the number of keys of others.
 func (k *Keys) space(tenant schema.TenantID) error {
 	all, own := k.table().All(schema.AllTenants()), 0
 	for i := range all {
@@ -229,7 +223,7 @@ func (k *Keys) space(tenant schema.TenantID) error {
 	return nil
 }
 
-// small returns why a key cannot be stored: each member is bounded, and so is all of it.
+// small returns an error if a key is too large to be stored. Each field and the total size are limited.
 func small(row *keytable.Key) error {
 	body, err := json.Marshal(row)
 	if err != nil {
@@ -245,20 +239,19 @@ func taken(name, id string) error {
 	return schema.Errorf(schema.KindConflict, "There is an API key with the name %q already (id %s). If it is yours and you did not get its secret, rotate it.", name, id)
 }
 
-// into writes what is asked for into the row.
+// into writes the requested properties to the row.
 func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
 	row.Role, row.Owner, row.Groups, row.Scopes, row.OwnSets, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.ownSets, w.Tools, w.Note, keytable.LimitsOf(w.Limits), keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
-// wishOf is what a key is now.
+// wishOf returns the current properties of a key.
 func wishOf(row *keytable.Key) Wish {
 	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time(), ownSets: row.OwnSets}
 }
 
-// Update changes a key that has the revision. change is given what it is and makes of it
-// what it is to be; the name and the tenant stay. Errors: [ErrChanged] where it has another revision;
-// KindNotFound; KindConflict for one of the configuration; and those of [Keys.Create].
+// Update changes a key that has the revision. change receives the current properties and sets the new ones; the name and the tenant stay. Errors
+// are [ErrChanged] for another revision, KindNotFound, KindConflict for a configured key, and those of [Keys.Create].
 func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Wish)) (Key, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	return k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
@@ -277,9 +270,8 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 	})
 }
 
-// Rotate gives a key that has the revision a new secret, and returns it. The one before is
-// taken for grace; expires is when the key ends from then on, zero: as before. Errors as of
-// [Keys.Update].
+// Rotate gives a key that has the revision a new secret and returns it. The previous secret stays valid for grace. expires is the new expiry; zero
+// keeps the old one. Errors are those of [Keys.Update].
 func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revision uint64, grace time.Duration, expires time.Time) (key Key, secret string, err error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	secret = newSecret(id)
@@ -291,7 +283,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 		if err := k.check(&w, now); err != nil {
 			return err
 		}
-		if err := k.mayGive(by, &w, nil); err != nil { // whoever rotates a key holds it afterwards
+		if err := k.mayGive(by, &w, nil); err != nil { // the principal that rotates a key knows its secret afterwards
 			return err
 		}
 		former := formerOf(row, now, grace)
@@ -308,8 +300,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 	return key, secret, nil
 }
 
-// formerOf are the secrets that are taken next to the next one, at the longest for grace: a
-// shorter grace ends earlier secrets sooner than was said when they were replaced.
+// formerOf returns the secrets that stay valid next to the new one, at most for grace. A shorter grace also shortens the time of earlier secrets.
 func formerOf(row *keytable.Key, now time.Time, grace time.Duration) (former []keytable.Secret) {
 	if grace <= 0 {
 		return nil
@@ -345,8 +336,8 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	return k.told(&row, next), nil
 }
 
-// Revoke ends a key that has the revision, with all its secrets. Errors as of [Keys.Update];
-// whoever may manage keys may end any.
+// Revoke ends a key that has the revision, with all its secrets. Errors are those of [Keys.Update]. A principal that may manage keys may revoke
+// any key that it sees.
 func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revision uint64) error {
 	if err := k.changeable(by, id); err != nil {
 		return err
@@ -362,7 +353,7 @@ func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revi
 	return stored(err)
 }
 
-// storable returns why keys cannot be stored.
+// storable returns an error if keys cannot be stored.
 func (k *Keys) storable() error {
 	if k == nil || k.table() == nil {
 		return schema.Errorf(schema.KindUnavailable, "API keys cannot be stored here: run `callyard init`, and update NATS to the permissions of this version.")
@@ -370,7 +361,7 @@ func (k *Keys) storable() error {
 	return nil
 }
 
-// changeable returns why the key cannot be changed.
+// changeable returns an error if the key cannot be changed.
 func (k *Keys) changeable(by *schema.Principal, id string) error {
 	key, err := k.Get(by, id)
 	if err != nil {
@@ -398,14 +389,14 @@ func notStored(err error) error {
 	return e
 }
 
-// mayGive returns nil where whoever makes a key has all that it gets, and is the person that
-// it acts for. had is what the key was, and may stay; nil: its maker holds the secret next.
+// mayGive returns nil if the creator of a key has everything that the key gets, and is the person that the key acts for. had are the previous
+// properties, which may stay; if nil, the creator will know the secret.
 func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	if !seenBy(by).Include(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
 	if by.Grant == nil {
-		return nil // a key of the configuration, or a front door without keys: everything
+		return nil // a configured key, or a front door without keys: everything
 	}
 	set := w.scopes()
 	grant, ok := by.Grant.(interface {
@@ -417,7 +408,7 @@ func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	if !w.Limits.Within(k.Limits(by)) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot get wider limits than your own credential has; give it limits within yours.")
 	}
-	// Credentials for servers and the rule of two persons go by the person.
+	// Credentials of servers and the two-person rule identify the person by this name.
 	who := cmp.Or(w.Owner, w.Name)
 	if who != cmp.Or(by.Owner, by.Name) && (had == nil || who != cmp.Or(had.Owner, had.Name)) {
 		return schema.Errorf(schema.KindForbidden, "An API key cannot be made for %q with your credential; use a key of the configuration.", who)
@@ -430,7 +421,7 @@ func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	return nil
 }
 
-// reserved says why no key can have the name.
+// reserved returns the reason why no key can have the name, or "".
 func (k *Keys) reserved(name string) string {
 	if name == authn.Local {
 		return "is reserved for callers without a key"

@@ -8,15 +8,13 @@ import (
 	"strings"
 )
 
-// The form of a secret: cyk_ID_BODYSUM. The prefix is found by scanners for leaked secrets,
-// the id tells whose it is without a look at the secret part, the body has 190 random bits
-// in base 62, and the sum is the CRC-32 of what is before it, so that a secret that was cut
-// or mistyped is told from an unknown one before anything is looked up.
+// The format of a secret is cyk_ID_BODYSUM. Secret scanners find the prefix. The id identifies the key without the secret part. The body has 190
+// random bits in base 62. The sum is the CRC-32 of the rest, so that a truncated or mistyped secret is detected before a lookup.
 const (
 	prefix     = "cyk_"
 	idDigits   = 12
 	bodyDigits = 32
-	sumDigits  = 6 // the most that 32 bits take
+	sumDigits  = 6 // maximum for 32 bits
 	headLength = len(prefix) + idDigits + 1
 	sumAt      = headLength + bodyDigits
 	length     = sumAt + sumDigits
@@ -24,25 +22,25 @@ const (
 
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// IDOf returns the id of the key with that name. It follows from the name, so that of all
-// who make a key with one name at once, one wins: they write the same row.
+// IDOf returns the id of the key with that name. It is derived from the name, so that of several concurrent creators of the same name only one
+// succeeds: they write the same row.
 func IDOf(name string) string {
 	sum := sha256.Sum256([]byte("callyard key\x00" + name))
-	// 62^6 is less than 2^36: two numbers of 64 bits have no visible bias.
+	// 62^6 is less than 2^36, so two 64-bit numbers have no measurable bias.
 	return base62(binary.BigEndian.Uint64(sum[:8]), idDigits/2) + base62(binary.BigEndian.Uint64(sum[8:16]), idDigits/2)
 }
 
-// newSecret makes a secret of the key.
+// newSecret creates a secret of the key.
 func newSecret(id string) string {
 	out := make([]byte, 0, length)
 	out = append(append(append(out, prefix...), id...), '_')
 	var raw [bodyDigits]byte
 	for len(out) < sumAt {
 		if _, err := rand.Read(raw[:]); err != nil {
-			panic("issued: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+			panic("issued: no randomness: " + err.Error()) // crypto/rand never fails on Linux
 		}
 		for _, b := range raw {
-			if int(b) < 256/len(digits62)*len(digits62) && len(out) < sumAt { // others would make some digits likelier
+			if int(b) < 256/len(digits62)*len(digits62) && len(out) < sumAt { // larger values would make some digits more likely
 				out = append(out, digits62[int(b)%len(digits62)])
 			}
 		}
@@ -50,13 +48,12 @@ func newSecret(id string) string {
 	return string(out) + checksum(string(out))
 }
 
-// Looks reports whether a credential has the form of a secret, whole or not, rather than
-// that of a key of the configuration.
+// Looks reports whether a credential has the format of a secret, also a damaged one, and not of a configured key.
 func Looks(credential string) bool {
 	return len(credential) >= headLength && credential[headLength-1] == '_' && strings.HasPrefix(credential, prefix)
 }
 
-// parse returns the id of a secret; ok is false for one that is damaged.
+// parse returns the id of a secret. ok is false if the secret is damaged.
 func parse(secret string) (id string, ok bool) {
 	if len(secret) != length || !Looks(secret) {
 		return "", false
@@ -73,7 +70,7 @@ func checksum(text string) string {
 	return base62(uint64(crc32.ChecksumIEEE([]byte(text))), sumDigits)
 }
 
-// base62 writes the lowest digits of n.
+// base62 returns the lowest digits of n.
 func base62(n uint64, digits int) string {
 	out := make([]byte, digits)
 	put62(out, n)

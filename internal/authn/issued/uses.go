@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// noteEvery is how often the last uses are written. A process that is killed loses those
-	// since.
+	// noteEvery is the interval at which last uses are stored. A process that is killed loses those since the last time.
 	noteEvery = time.Minute
-	// noteLast bounds the writing of the last uses at the end.
+	// noteLast limits the time for storing last uses at the end.
 	noteLast = 2 * time.Second
 )
 
-// noteUses writes the last uses of keys, all that came in a minute together, until ctx ends.
+// noteUses stores the last uses of keys, those of a minute together, until ctx ends.
 func (k *Keys) noteUses(ctx context.Context) {
 	tick := time.NewTicker(noteEvery)
 	defer tick.Stop()
@@ -36,8 +35,7 @@ func (k *Keys) noteUses(ctx context.Context) {
 	}
 }
 
-// flush writes the last uses that are later than the stored ones, and forgets keys that were
-// revoked.
+// flush stores last uses that are later than the stored ones, and drops revoked keys.
 func (k *Keys) flush(ctx context.Context) {
 	k.mu.Lock()
 	seen := maps.Clone(k.seen)
@@ -54,12 +52,12 @@ func (k *Keys) flush(ctx context.Context) {
 		}
 		if err != nil {
 			k.o.Log.Warn("when API keys were last used cannot be stored", "error", err)
-			return // the next try is a minute from now
+			return // the next try follows in a minute
 		}
 	}
 }
 
-// lastUsed is when a key was last used, to the minute; zero: it was not.
+// lastUsed returns the time of the last use of a key, to the minute, or zero if it was never used.
 func (k *Keys) lastUsed(row *keytable.Key) time.Time {
 	minute := k.table().LastUse(row.Tenant, row.ID).Minute
 	k.mu.RLock()
@@ -68,7 +66,7 @@ func (k *Keys) lastUsed(row *keytable.Key) time.Time {
 	}
 	k.mu.RUnlock()
 	at := time.Unix(minute*60, 0).UTC()
-	if at.Before(row.Created.Time().Truncate(time.Minute)) { // a revoked key had the name before
+	if at.Before(row.Created.Time().Truncate(time.Minute)) { // a revoked key had the same name
 		return time.Time{}
 	}
 	return at

@@ -9,34 +9,32 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Grant is what a credential with scopes lets its principal do; it is a schema.Grant. It is
-// never changed.
+// Grant is what a credential with scopes allows its principal to do. It implements schema.Grant and is never changed.
 type Grant struct {
 	Scopes Set
-	// Tools are patterns of SERVER/TOOL with * and ?: only tools that fit one of them may be
-	// called. None: all that the scopes let call.
+	// Tools are patterns of SERVER/TOOL with * and ?. Only tools that match one of them may be called. If empty, the scopes alone
+	// decide.
 	Tools []string
-	// Member reports whether a set has a tool; nil: no set has any.
+	// Member reports whether a set contains a tool. If nil, all sets are empty.
 	Member Member
-	// ID is told by Identity.
+	// ID is the return value of Identity.
 	ID string
-	// Role is where the scopes come from; "" where they were listed.
+	// Role is the role that the scopes come from, or "" if they were listed.
 	Role Role
-	// Caller is the access token that the request was sent with; nil for a key. A server's
-	// credential may be got for it, and it goes no further.
+	// Caller is the access token of the request, or nil for a key. It may be exchanged for a server's credential and is sent nowhere
+	// else.
 	Caller *CallerToken
-	// Access is the grant of the authorization server that the access token comes of; "" for
-	// other credentials.
+	// Access is the authorization server's grant of the access token, or "" for other credentials.
 	Access string
 }
 
-// CallerToken is the access token of a caller, and when it ends.
+// CallerToken is the access token of a caller and its expiry.
 type CallerToken struct {
 	Token   Bearer
 	Expires time.Time
 }
 
-// Bearer is an access token. It is not shown when it is printed.
+// Bearer is an access token. Printing never shows it.
 type Bearer string
 
 // String hides the token.
@@ -48,7 +46,7 @@ func (b Bearer) GoString() string { return b.String() }
 // MarshalText hides the token.
 func (b Bearer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// Subject returns the access token of the request and its end; "" for a key.
+// Subject returns the access token of the request and its expiry, or "" for a key.
 func (g *Grant) Subject() (string, time.Time) {
 	if g.Caller == nil {
 		return "", time.Time{}
@@ -56,7 +54,7 @@ func (g *Grant) Subject() (string, time.Time) {
 	return string(g.Caller.Token), g.Caller.Expires
 }
 
-// Has reports whether one of the scopes is there.
+// Has reports whether the grant has one of the scopes.
 func (g *Grant) Has(scopes ...string) bool { return g.Scopes.Has(scopes...) }
 
 // MayCall reports whether the tool may be called.
@@ -64,18 +62,16 @@ func (g *Grant) MayCall(server schema.ServerID, tool string) bool {
 	return g.Scopes.MayCall(server, tool, g.Member) && (len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool))
 }
 
-// calls reports whether some tool may be called.
+// calls reports whether any tool may be called.
 func (g *Grant) calls() bool { return g.Scopes.Has(CallTools) }
 
-// Restricted reports whether only a part of the tools is shown: of whoever may call tools those
-// that it may call. Whoever may call none, and reads lists, sees all of them, because a client
-// asks for the scope to call what it found.
+// Restricted reports whether only a part of the tools is shown. A principal that may call tools sees only those that it may call. A
+// principal that may call none but may read lists sees all, because a client requests the scope to call what it found.
 func (g *Grant) Restricted() bool {
 	return len(g.Tools) > 0 || g.calls() && !g.Scopes.includes(CallTools)
 }
 
-// Shows reports whether the tool is shown; with an empty name, whether the prompts and resources
-// of the server are.
+// Shows reports whether the tool is shown. With an empty name, it reports whether the prompts and resources of the server are shown.
 func (g *Grant) Shows(server schema.ServerID, tool string) bool {
 	if g.calls() {
 		return g.MayCall(server, tool)
@@ -83,20 +79,19 @@ func (g *Grant) Shows(server schema.ServerID, tool string) bool {
 	return len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool)
 }
 
-// Key is the same for grants that show the same.
+// Key returns the same value for grants that show the same tools.
 func (g *Grant) Key() string {
 	key := strings.Join(g.Scopes.List(), " ") + "\x00" + strings.Join(g.Tools, "\x00")
 	if len(g.Scopes.sets) > 0 {
-		key += "\x00@" + string(g.Scopes.of) // the same names may be of different sets
+		key += "\x00@" + string(g.Scopes.of) // the same names may refer to different sets
 	}
 	return key
 }
 
-// Identity is the issuer, subject and tenant of a token, and the id of a key.
+// Identity returns the issuer, subject and tenant of a token, or the id of a key.
 func (g *Grant) Identity() string { return g.ID }
 
-// Gives reports whether whoever has the grant may give these scopes and patterns of tools to
-// a key: it has them itself.
+// Gives reports whether the holder of the grant may give these scopes and tool patterns to a key, because it has them itself.
 func (g *Grant) Gives(scopes *Set, tools []string) bool {
 	if !scopes.Within(&g.Scopes) {
 		return false

@@ -2,24 +2,23 @@ package scope
 
 import "fmt"
 
-// Limits bound the calls of one key, next to the limits of the configuration: the tighter
-// counts. 0 sets no limit.
+// Limits limit the calls of one key, in addition to the limits of the configuration. The stricter applies. 0 means no limit.
 type Limits struct {
-	// Rate is calls a second, Burst the number of them that may come at once (a second's worth).
+	// Rate is calls per second. Burst is the number of calls that may arrive at once; by default the calls of one second.
 	Rate  float64 `yaml:"rate" json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"Calls a second; absent: no limit." example:"5"`
 	Burst int     `yaml:"burst" json:"burst,omitempty" minimum:"0" maximum:"1000000000" doc:"The number of calls that may come at once within the rate; absent: those of one second."`
-	// InFlight is calls under way at once.
+	// InFlight limits concurrent calls.
 	InFlight int `yaml:"in_flight" json:"in_flight,omitempty" minimum:"0" maximum:"1000000000" doc:"Calls under way at once; absent: no limit." example:"10"`
 }
 
-// Bounds of what can be asked for.
+// Maximum values.
 const (
 	mostRate  = 1e6
 	leastRate = 1.0 / (24 * 3600)
 	mostCount = 1_000_000_000
 )
 
-// Check returns why there can be no such limits, nil where there can.
+// Check returns the fault of the limits, or nil.
 func (l Limits) Check() error {
 	switch {
 	case l.Rate != 0 && !(l.Rate >= leastRate && l.Rate <= mostRate):
@@ -32,10 +31,10 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// None reports whether there is no limit.
+// None reports whether there are no limits.
 func (l Limits) None() bool { return l == Limits{} }
 
-// Within reports whether whoever is held to the limits is held to the other ones as well.
+// Within reports whether the limits are at least as strict as other.
 func (l Limits) Within(other Limits) bool {
 	within := func(a, b float64) bool { return b == 0 || a > 0 && a <= b }
 	return within(l.Rate, other.Rate) && within(float64(l.InFlight), float64(other.InFlight)) && (other.Burst == 0 || l.Burst > 0 && l.Burst <= other.Burst)

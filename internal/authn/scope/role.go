@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Role is the name of a set of scopes. There are five, and they cannot be changed: whoever
-// needs another set lists scopes. Who may approve calls is decided by groups, not by roles.
+// Role is the name of a set of scopes. There are five fixed roles. Keys that need another set list scopes. Groups, not roles, decide who
+// may approve calls.
 type Role string
 
-// The roles.
+// Roles.
 const (
 	PlatformAdmin Role = "platform-admin"
 	TenantAdmin   Role = "tenant-admin"
@@ -19,11 +19,11 @@ const (
 	Auditor       Role = "auditor"
 )
 
-// roles is what each role has, and roleNames their order, from the most to the least.
+// roles holds the scopes of each role, and roleNames their order, from most to least.
 var (
 	roles = map[Role][]string{
 		PlatformAdmin: All(),
-		// It has what the keys of its tenant are to have: nobody gives more than they have.
+		// It has the scopes that its tenant's keys can get, because an administrator can give only scopes that it has.
 		TenantAdmin: {ReadTools, CallTools, ReadCalls, AdminTenant},
 		Developer:   {ReadTools, CallTools, ReadCalls},
 		Caller:      {ListTools, CallTools},
@@ -35,10 +35,10 @@ var (
 // Roles returns the names of the roles.
 func Roles() []Role { return slices.Clone(roleNames) }
 
-// Scopes returns the scopes of a role, none for a name that is none.
+// Scopes returns the scopes of a role, or none for an unknown role.
 func (r Role) Scopes() []string { return slices.Clone(roles[r]) }
 
-// Check returns why there is no such role, nil where there is.
+// Check returns an error if the role does not exist.
 func (r Role) Check() error {
 	if _, ok := roles[r]; ok {
 		return nil

@@ -1,10 +1,9 @@
-// Package scope is what a credential lets its principal do: the scopes, what includes what,
-// and which scope each operation of the REST API and each method of MCP requires.
+// Package scope defines what a credential allows its principal to do: the scopes, which scopes include others, and the scope that each
+// operation of the REST API and each MCP method requires.
 //
-// It promises that there is one table of what requires what, and that an operation which is
-// not in it is refused at the start of the front door, so that none is forgotten.
+// There is one table of requirements. The front door does not start if an operation is missing from it, so that none is forgotten.
 //
-// It refuses to know credentials, and to know which tools a set has.
+// The package knows neither credentials nor the tools of a set.
 package scope
 
 import (
@@ -15,35 +14,33 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The scopes. CallTools may be followed by ":" and a server, or ":@" and a set of tools.
+// Scopes. CallTools may be followed by ":" and a server, or ":@" and a set of tools.
 const (
 	ReadTools = "tools:read"
-	// ListTools is the part of ReadTools that shows servers, sets and tools, without workers,
-	// configuration, events and metrics.
+	// ListTools is the part of ReadTools for servers, sets and tools, without workers, configuration, events and metrics.
 	ListTools = "tools:list"
 	CallTools = "tools:call"
 	ReadCalls = "calls:read"
-	// ReadAllCalls includes ReadCalls, and shows the records of other principals.
+	// ReadAllCalls includes ReadCalls and the records of other principals.
 	ReadAllCalls = "calls:read:all"
 	Approve      = "approve"
 	Admin        = "admin"
-	// AdminTenant is the part of Admin that concerns only the tenant of whoever has it.
+	// AdminTenant is the part of Admin that concerns only the holder's tenant.
 	AdminTenant = "admin:tenant"
 )
 
-// TenantClaim is the claim with which the authorization server of an approver names the tenant
-// of a person.
+// TenantClaim is the claim in which the approver's authorization server names the tenant of a person.
 const TenantClaim = "urn:callyard:tenant"
 
-// GrantClaim is the claim with which it names the grant that a token comes of.
+// GrantClaim is the claim in which it names the grant of a token.
 const GrantClaim = "urn:callyard:grant"
 
-// All returns the scopes that are published.
+// All returns the published scopes.
 func All() []string {
 	return []string{ReadTools, ListTools, CallTools, ReadCalls, ReadAllCalls, Approve, Admin, AdminTenant}
 }
 
-// wider is the scope that includes another one.
+// wider maps a scope to the scope that includes it.
 var wider = map[string]string{ListTools: ReadTools, ReadCalls: ReadAllCalls, AdminTenant: Admin}
 
 const (
@@ -52,25 +49,25 @@ const (
 	maxName = 256
 )
 
-// Set is a set of scopes. The zero value has none. It is never changed.
+// Set is a set of scopes. The zero value is empty. It is never changed.
 type Set struct {
 	plain   []string
 	servers []schema.ServerID // of tools:call:SERVER
 	sets    []string          // of tools:call:@SET
-	of      schema.TenantID   // whose names the sets have; see Naming
+	of      schema.TenantID   // the tenant whose set names these are; see Naming
 }
 
-// Member reports whether a set has a tool; the name of the set is as the tenant uses it.
+// Member reports whether a set contains a tool. The tenant decides which set the name refers to.
 type Member func(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool
 
-// Naming returns the scopes with the names of sets as the tenant uses them: its own sets first.
-// Without it they name sets of the installation, which its operators alone change.
+// Naming returns the scopes with set names that the tenant resolves, its own sets first. Without it, set names refer to the sets of the
+// installation, which only its operators can change.
 func (s Set) Naming(tenant schema.TenantID) Set {
 	s.of = tenant.Stored()
 	return s
 }
 
-// Parse reads scopes. The error names the first one that is none.
+// Parse parses scopes. The error names the first invalid one.
 func Parse(list []string) (Set, error) {
 	s, unknown := read(list)
 	if len(unknown) > 0 {
@@ -79,7 +76,7 @@ func Parse(list []string) (Set, error) {
 	return s, nil
 }
 
-// Of reads the scopes of a token. Those of others, such as openid, are left out.
+// Of parses the scopes of a token. It ignores foreign scopes, such as openid.
 func Of(list []string) Set {
 	s, _ := read(list)
 	return s
@@ -103,9 +100,8 @@ func read(list []string) (s Set, unknown []string) {
 	return s, unknown
 }
 
-// Has reports whether one of the scopes is there, or one that includes it: tools:call
-// includes tools:call:SERVER. To use tools:call at all, any of its narrower ones is
-// enough; see [Set.MayCall] for which tool.
+// Has reports whether the set has one of the scopes or a scope that includes it: tools:call includes tools:call:SERVER. For tools:call
+// itself, any narrower scope is sufficient; see [Set.MayCall] for the individual tool.
 func (s *Set) Has(scopes ...string) bool {
 	for _, one := range scopes {
 		if s.includes(one) {
@@ -118,7 +114,7 @@ func (s *Set) Has(scopes ...string) bool {
 	return false
 }
 
-// includes reports whether a scope is there, or a wider one.
+// includes reports whether the set has a scope or a wider one.
 func (s *Set) includes(one string) bool {
 	if slices.Contains(s.plain, one) {
 		return true
@@ -134,7 +130,7 @@ func (s *Set) includes(one string) bool {
 	return s.CallsAll() || isSet && slices.Contains(s.sets, set) || !isSet && slices.Contains(s.servers, schema.ServerID(name))
 }
 
-// List returns the scopes as [Parse] reads them.
+// List returns the scopes in the syntax of [Parse].
 func (s *Set) List() []string {
 	list := slices.Clone(s.plain)
 	for _, server := range s.servers {
@@ -146,8 +142,7 @@ func (s *Set) List() []string {
 	return list
 }
 
-// Both returns the scopes that two sets have in common: of two where one includes the other,
-// the narrower.
+// Both returns the intersection of two sets. If a scope of one set includes a scope of the other, the result has the narrower one.
 func Both(a, b *Set) Set {
 	var list []string
 	for _, pair := range [][2]*Set{{a, b}, {b, a}} {
@@ -160,11 +155,11 @@ func Both(a, b *Set) Set {
 	return Of(list)
 }
 
-// Empty reports whether there is no scope.
+// Empty reports whether the set is empty.
 func (s *Set) Empty() bool { return len(s.plain)+len(s.servers)+len(s.sets) == 0 }
 
-// MayCall reports whether a tool may be called. member says whether a set has it; with an
-// empty tool, only scopes for all of the server count.
+// MayCall reports whether a tool may be called. member reports whether a set contains it. With an empty tool, only scopes for the whole
+// server count.
 func (s *Set) MayCall(server schema.ServerID, tool string, member Member) bool {
 	if s.CallsAll() || slices.Contains(s.servers, server) {
 		return true
@@ -172,14 +167,14 @@ func (s *Set) MayCall(server schema.ServerID, tool string, member Member) bool {
 	return tool != "" && member != nil && slices.ContainsFunc(s.sets, func(set string) bool { return member(s.of.OrDefault(), set, server, tool) })
 }
 
-// NamesOwn reports whether names of sets are those of a tenant; see [Set.Naming].
+// NamesOwn reports whether set names are those of a tenant; see [Set.Naming].
 func (s *Set) NamesOwn() bool { return s.of != "" }
 
 // CallsAll reports whether all tools may be called.
 func (s *Set) CallsAll() bool { return slices.Contains(s.plain, CallTools) }
 
-// Within reports whether everything that s lets do, the other lets do as well. Sets of the same
-// name are the same for those only who use names alike.
+// Within reports whether other allows everything that s allows. Sets with the same name are equal only if both resolve names for the same
+// tenant.
 func (s *Set) Within(other *Set) bool {
 	if len(s.sets) > 0 && s.of != other.of && !other.CallsAll() {
 		return false

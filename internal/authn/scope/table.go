@@ -8,18 +8,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Need is what an operation requires. The zero value requires a valid credential only.
+// Need is the requirement of an operation. The zero value requires only a valid credential.
 type Need struct {
-	// Scopes are those of which one is enough.
+	// Scopes are alternatives: one is sufficient.
 	Scopes []string
-	// InDefault are the scopes of which one is enough in the default tenant, in place of Scopes:
-	// what belongs to that tenant is the installation's.
+	// InDefault are the alternatives for the default tenant, instead of Scopes, because the resources of that tenant belong to the
+	// installation.
 	InDefault []string
-	// DefaultTenant says that whoever asks must be of it, because the operation changes what
-	// all tenants share.
+	// DefaultTenant requires a principal of the default tenant, because the operation changes shared resources.
 	DefaultTenant bool
-	// AllServers says that the answer tells of servers whatever the tenant of whoever asks
-	// sees, so it is only for tenants that see every server.
+	// AllServers requires a tenant that sees every server, because the response includes all servers, whatever the tenant sees.
 	AllServers bool
 }
 
@@ -29,23 +27,22 @@ var (
 	wholeFleet = Need{Scopes: []string{ReadTools}, AllServers: true}
 	listTools  = Need{Scopes: []string{ReadTools, ListTools}}
 	callTools  = Need{Scopes: []string{CallTools}}
-	// Whoever calls may see what became of it.
+	// A principal that may call tools may read the outcomes of its calls.
 	ownCalls = Need{Scopes: []string{ReadCalls, CallTools}}
 	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
-	// These concern only the tenant of whoever asks.
+	// These concern only the principal's tenant.
 	tenantAdmin = Need{Scopes: []string{Admin, AdminTenant}}
-	// The sets of the default tenant are the installation's.
+	// The sets of the default tenant belong to the installation.
 	ownSets = Need{Scopes: []string{Admin, AdminTenant}, InDefault: []string{Admin}}
 	audits  = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
 )
 
-// operations is what each operation of the REST API requires, by its id. Calls are judged
-// by server and tool as well, where they are admitted.
+// operations maps the id of each REST operation to its requirement. Admission also checks the server and tool of calls.
 var operations = map[string]Need{
 	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
 
 	"get-metrics": wholeFleet, "list-front-doors": wholeFleet, "get-configuration": wholeFleet,
-	"list-evaluations": wholeFleet, "get-evaluation": wholeFleet, "get-evaluation-page": wholeFleet, // they tell of tools of every server
+	"list-evaluations": wholeFleet, "get-evaluation": wholeFleet, "get-evaluation-page": wholeFleet, // they include tools of every server
 	"list-workers": readTools, "get-events": readTools,
 	"get-server-pins": readTools, "list-switches": readTools,
 	"list-servers": listTools, "get-server": listTools, "list-server-tools": listTools, "list-server-resources": listTools, "list-server-resource-templates": listTools, "list-server-prompts": listTools,
@@ -57,14 +54,14 @@ var operations = map[string]Need{
 	"create-batch": callTools, "add-batch-calls": callTools, "seal-batch": callTools, "cancel-batch": callTools, "cancel-call": callTools, "replay-call": callTools,
 
 	"get-call": ownCalls, "list-calls": ownCalls, "list-batches": ownCalls, "get-batch": ownCalls, "get-batch-results": ownCalls, "get-batch-events": ownCalls, "get-batch-held": ownCalls,
-	"get-usage": {Scopes: []string{ReadCalls, CallTools, AdminTenant}}, // of others only as in package usage
+	"get-usage": {Scopes: []string{ReadCalls, CallTools, AdminTenant}}, // data of others only as in package usage
 
 	"put-set": ownSets, "remove-set": ownSets,
 	"switch-tools": admin, "switch-tool": admin,
 	"add-server": admin, "remove-server": admin, "restart-server": admin, "drain-worker": admin, "accept-server-pins": admin, "dry-run-policy": admin,
 
-	"list-audit":   audits,                       // of the own tenant
-	"list-tenants": audits, "get-tenant": audits, // likewise; all for the default one
+	"list-audit":   audits,                       // only of the principal's tenant
+	"list-tenants": audits, "get-tenant": audits, // the same; all tenants for the default tenant
 	"verify-audit": {Scopes: []string{Admin, ReadAllCalls}, DefaultTenant: true},
 	"erase-tenant": admin,
 	"get-state":    admin, "put-state": admin,
@@ -72,14 +69,13 @@ var operations = map[string]Need{
 	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,
 }
 
-// OfOperation returns what an operation of the REST API requires; ok is false for one that
-// is not in the table.
+// OfOperation returns the requirement of a REST operation. ok is false if it is not in the table.
 func OfOperation(id string) (need Need, ok bool) {
 	need, ok = operations[id]
 	return need, ok
 }
 
-// methods is what the methods of MCP require that are not those of the session itself.
+// methods maps MCP methods to requirements, except those of the session itself.
 var methods = map[string]Need{
 	mcpwire.MethodListTools: listTools, mcpwire.MethodListResources: listTools, mcpwire.MethodListResourceTemplates: listTools, mcpwire.MethodListPrompts: listTools,
 	mcpwire.MethodListen: listTools, mcpwire.MethodSubscribe: listTools, mcpwire.MethodUnsubscribe: listTools,
@@ -87,8 +83,7 @@ var methods = map[string]Need{
 	mcpwire.MethodGetTask: ownCalls, mcpwire.MethodUpdateTask: ownCalls, mcpwire.MethodCancelTask: ownCalls,
 }
 
-// OfMethod returns what a method of MCP requires. Methods that are not in the table are
-// those of the session itself, or unknown.
+// OfMethod returns the requirement of an MCP method. A method that is not in the table belongs to the session itself or is unknown.
 func OfMethod(method string) Need { return methods[method] }
 
 // Methods returns the methods of MCP in the table, sorted.

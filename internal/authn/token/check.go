@@ -26,18 +26,18 @@ const (
 	alphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 )
 
-// forbidden are members of a header that name another key, other rules or another content.
-// Some would be ignored; a token that has them is not one of an issuer.
+// forbidden are header members that name another key, other rules or another content. Libraries ignore some of them, but no valid issuer
+// sends them.
 var forbidden = []jose.HeaderKey{"jku", "x5u", "crit", "b64", "zip", "cty", "enc", "epk"}
 
-// idTokenClaims are in ID tokens, which prove a sign-in to the client and are no
-// credential, and in other things that are no access token.
+// idTokenClaims occur in ID tokens, which prove a sign-in to the client and are not credentials, and in other tokens that are not access
+// tokens.
 var idTokenClaims = []string{"nonce", "at_hash", "c_hash", "s_hash", "events"}
 
-// claims are those of a token; numbers are float64.
+// claims are the claims of a token. Numbers are float64.
 type claims = map[string]any
 
-// check reads a token and checks everything but the resource.
+// check parses a token and checks everything except the resource.
 func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token, error) {
 	if !wellFormed(raw) {
 		return nil, refused("it is malformed")
@@ -59,7 +59,7 @@ func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token
 	if e := i.checkHeader(header); e != nil {
 		return nil, e
 	}
-	// What is cheap to find comes before the signature. Nothing of it is believed yet.
+	// Cheap checks come before the signature. Nothing is trusted yet.
 	t, e := i.read(c, now)
 	if e != nil {
 		return nil, e
@@ -74,8 +74,8 @@ func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token
 	return t, nil
 }
 
-// wellFormed reports whether a token has the characters of one, and text in its header and
-// claims: readers of JSON replace what is no text.
+// wellFormed reports whether a token has only valid characters, and valid UTF-8 in its header and claims, because JSON parsers replace
+// invalid UTF-8.
 func wellFormed(raw string) bool {
 	if strings.Trim(raw, alphabet) != "" {
 		return false
@@ -89,7 +89,7 @@ func wellFormed(raw string) bool {
 	return true
 }
 
-// algorithms are those of all issuers; it is never changed.
+// algorithms are the algorithms of all issuers. It is never changed.
 var algorithms = func() (all []jose.SignatureAlgorithm) {
 	for _, a := range settings.TokenAlgorithms() {
 		all = append(all, jose.SignatureAlgorithm(a))
@@ -129,7 +129,7 @@ func (i *issuer) checkSignature(ctx context.Context, tok *jose.JSONWebSignature)
 	return refused("its signature is wrong")
 }
 
-// read makes a token of its claims, as its issuer is configured.
+// read creates a token from its claims by the settings of its issuer.
 func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 	expires, e := i.checkTimes(c, now)
 	if e != nil {
@@ -164,9 +164,8 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 	return t, i.fill(t, c)
 }
 
-// boundTo reads the claim cnf (RFC 7800): the thumbprint of a client certificate (RFC 8705), or "" where
-// there is no claim. ok is false for a token that is bound to anything else, or to nothing that can be
-// read.
+// boundTo reads the claim cnf (RFC 7800) and returns the thumbprint of a client certificate (RFC 8705), or "" if there is no claim. ok is
+// false for a token bound to anything else, or with an invalid claim.
 func boundTo(cnf any) (thumbprint string, ok bool) {
 	if cnf == nil {
 		return "", true
@@ -180,7 +179,7 @@ func boundTo(cnf any) (thumbprint string, ok bool) {
 	return thumbprint, ok && err == nil && len(raw) == sha256.Size
 }
 
-// fill sets what the configuration maps.
+// fill sets the fields that the settings map to claims.
 func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	names := i.c.Claims
 	name, ok := lookUp(c, cmp.Or(names.Name, "sub")).(string)
@@ -193,7 +192,7 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
 		}
 	}
-	// Whoever is of a tenant must not become somebody of the operators' by an omission here.
+	// If this mapping is missing, a member of a tenant must not become a principal of the default tenant.
 	if of, has := c[scope.TenantClaim]; has && of != nil && names.Tenant != scope.TenantClaim {
 		return refused("it is of a tenant; set claims.tenant of its entry in front_door.issuers to %s", scope.TenantClaim)
 	}
@@ -205,7 +204,7 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		if !ok || !t.Tenant.Valid() {
 			return refused("the claim %s, which names the tenant, is missing or not 1 to 64 letters, digits, - and _", names.Tenant)
 		}
-		// The same subject may be in several tenants, and is another principal in each.
+		// The same subject may belong to several tenants and is a different principal in each.
 		t.Principal.Name, t.Principal.Tenant = i.c.Name+":"+tenant+"/"+name, t.Tenant.Stored()
 	}
 	if t.Client, ok = c["client_id"].(string); !ok {
@@ -221,8 +220,8 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		t.Scopes = scope.Of(list)
 	}
 	if role := i.role(c); !role.Empty() {
-		// Providers that know no scopes of ours list none, or only their own. A client that
-		// asked for less than its person has gets that.
+		// Providers that do not know Callyard's scopes list none or only their own. A client that requested fewer scopes than its person
+		// has gets only those.
 		if t.Scopes.Empty() {
 			t.Scopes = role
 		} else {
@@ -232,7 +231,7 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	return nil
 }
 
-// role returns the scopes of the roles that the groups of a token stand for.
+// role returns the scopes of the roles that the groups of a token map to.
 func (i *issuer) role(c claims) scope.Set {
 	if len(i.c.Roles) == 0 {
 		return scope.Set{}
@@ -248,7 +247,7 @@ func (i *issuer) role(c claims) scope.Set {
 	return scope.Of(list)
 }
 
-// checkTimes checks when the token is valid and how long in all, and returns its end.
+// checkTimes checks the validity period of a token and returns its expiry.
 func (i *issuer) checkTimes(c claims, now time.Time) (time.Time, *schema.Error) {
 	expires, ok := at(c["exp"])
 	if !ok {
@@ -275,7 +274,7 @@ func (i *issuer) checkTimes(c claims, now time.Time) (time.Time, *schema.Error) 
 	return expires.Add(skew), nil
 }
 
-// at reads a NumericDate of this age of the world.
+// at parses a NumericDate in a plausible range.
 func at(raw any) (time.Time, bool) {
 	n, ok := raw.(float64)
 	if !ok || math.IsNaN(n) || n <= 0 || n > 1<<40 {
@@ -299,12 +298,12 @@ func (i *issuer) groups(c claims) []string {
 	return slices.Compact(groups)
 }
 
-// lookUp finds a claim by its name, or by a path of names with dots.
+// lookUp returns a claim by its name, or by a path of names separated by dots.
 func lookUp(c claims, name string) any {
 	if v, ok := c[name]; ok {
 		return v
 	}
-	// A part of the path may have dots itself, as kubernetes.io has.
+	// A name in the path may contain dots itself, such as kubernetes.io.
 	for n := range name {
 		if name[n] != '.' {
 			continue
@@ -318,7 +317,7 @@ func lookUp(c claims, name string) any {
 	return nil
 }
 
-// texts reads a text or a list of texts; anything else is nothing.
+// texts returns a string or a list of strings; nil for anything else.
 func texts(v any) []string {
 	switch v := v.(type) {
 	case string:
@@ -341,7 +340,7 @@ func anyOf(have, want []string) bool {
 	return slices.ContainsFunc(have, func(one string) bool { return slices.Contains(want, one) })
 }
 
-// fitting lets through what can be a name: something, not much, all of it visible.
+// fitting reports whether a text is a valid name: not empty, not too long, only visible characters.
 func fitting(name string) bool {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false

@@ -1,14 +1,10 @@
-// Package token checks access tokens (JWT) of the issuers that the operator trusts.
+// Package token checks access tokens (JWT) of trusted issuers.
 //
-// It owns which tokens are accepted: asymmetric algorithms only, the types, audiences and
-// lifetimes of the configuration, and keys of the issuer alone, whatever a header of the
-// token names. It owns the keys of issuers as well: they are fetched again when they get
-// old and when a token names an unknown one, at most once in 30 seconds, so that nobody can
-// make a front door flood an issuer. Signatures and JSON of tokens are read by go-jose,
-// which takes no member twice.
+// It accepts only asymmetric algorithms, the configured types, audiences and lifetimes, and keys of the issuer, whatever the header of the
+// token names. It fetches the keys of an issuer again when they become old and when a token names an unknown key, at most once every 30
+// seconds, so that no client can make a front door flood an issuer. go-jose parses signatures and JSON; it rejects duplicate members.
 //
-// It promises that no error holds a part of a token, and that a token which was accepted is
-// accepted again without work for at most a minute, and never after it has expired.
+// No error contains a part of a token. An accepted token is cached for at most a minute, and never after its expiry.
 //
-// It refuses to decide what a principal may do beyond the scopes of its token.
+// The package does not decide what a principal may do beyond the scopes of its token.
 package token

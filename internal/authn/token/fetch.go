@@ -14,11 +14,10 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// maxAnswer bounds what is read of an issuer.
+// maxAnswer limits the size of an issuer's response, in bytes.
 const maxAnswer = 1 << 20
 
-// newClient returns a client that follows no redirect: what answers elsewhere is not the
-// issuer that was configured.
+// newClient returns a client that follows no redirect, because another address is not the configured issuer.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: fetchWithin,
@@ -28,7 +27,7 @@ func newClient() *http.Client {
 	}
 }
 
-// source returns how the keys of an issuer are fetched.
+// source returns the function that fetches the keys of an issuer.
 func source(c *settings.Issuer, client *http.Client) func(context.Context) ([]byte, error) {
 	switch {
 	case c.JWKSFile != "":
@@ -45,12 +44,11 @@ func source(c *settings.Issuer, client *http.Client) func(context.Context) ([]by
 	}
 }
 
-// errAbsent means that an issuer has no such document.
+// errAbsent means that an issuer does not have the document.
 var errAbsent = errors.New("there is no such document")
 
-// discover reads the address of the keys from the discovery document (OpenID Connect
-// Discovery 1.0, section 4), or from the metadata of an authorization server that signs nobody
-// in (RFC 8414, section 3).
+// discover reads the address of the keys from the discovery document (OpenID Connect Discovery 1.0, section 4), or from the metadata of an
+// authorization server without sign-in (RFC 8414, section 3).
 func discover(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	raw, err := get(ctx, client, strings.TrimRight(issuer, "/")+"/.well-known/openid-configuration")
 	if u, fault := url.Parse(issuer); errors.Is(err, errAbsent) && fault == nil {

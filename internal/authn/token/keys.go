@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// cooldown is the least time between two fetches of the keys of an issuer.
+	// cooldown is the minimum time between two fetches of an issuer's keys.
 	cooldown = 30 * time.Second
-	// refreshAfter is when keys in use are fetched again, staleAfter how long they are used
-	// when that fails: an issuer that is away for an hour stops nobody.
+	// refreshAfter is the age at which used keys are fetched again. staleAfter is the age up to which they are used if that fails, so that
+	// an issuer that is down for an hour blocks no caller.
 	refreshAfter = 5 * time.Minute
 	staleAfter   = 2 * time.Hour
 	fetchWithin  = 10 * time.Second
-	// maxKeys bounds the keys of an issuer, minRSA and maxRSA their size in bits.
+	// maxKeys limits the number of keys of an issuer, and minRSA and maxRSA their size in bits.
 	maxKeys = 100
 	minRSA  = 2048
 	maxRSA  = 8192
@@ -32,18 +32,17 @@ const (
 
 var errUnknownKey = errors.New("the token is signed with a key that its issuer does not have")
 
-// keySet are the public keys of an issuer. It is safe for concurrent use. Close ends what
-// it started.
+// keySet holds the public keys of an issuer. It is safe for concurrent use. Close ends its goroutines.
 type keySet struct {
 	fetch func(context.Context) ([]byte, error)
 	log   *slog.Logger
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey // replaced as a whole
-	got     time.Time         // when they were fetched
-	tried   time.Time         // when that was last begun
-	fetched chan struct{}     // closed at the end of the fetch under way; nil: there is none
-	failed  error             // of the last fetch
+	got     time.Time         // time of the last successful fetch
+	tried   time.Time         // time of the start of the last fetch
+	fetched chan struct{}     // closed at the end of the fetch in progress; nil if there is none
+	failed  error             // error of the last fetch
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -61,9 +60,8 @@ func (k *keySet) close() {
 	k.wait.Wait()
 }
 
-// find returns the keys that may have made a signature: those with the id that are for the
-// algorithm. A token without an id is matched where the issuer has one such key. Keys that
-// are not known are fetched, within ctx; see [cooldown].
+// find returns the keys that may have made a signature: those with the id and the algorithm. A token without an id matches if the issuer has
+// exactly one key for the algorithm. Unknown keys are fetched, within ctx; see [cooldown].
 func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWebKey, error) {
 	for looked := false; ; looked = true {
 		k.mu.Lock()
@@ -98,8 +96,7 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 
 var errAway = errors.New("the keys of the token's issuer cannot be fetched")
 
-// beginLocked reports whether a fetch is under way, and begins one unless the last one is
-// too recent. k.mu is held.
+// beginLocked reports whether a fetch is in progress. It starts one unless the last one is too recent. k.mu is held.
 func (k *keySet) beginLocked(now time.Time) bool {
 	if k.fetched != nil {
 		return true
@@ -112,7 +109,7 @@ func (k *keySet) beginLocked(now time.Time) bool {
 	return true
 }
 
-// refresh fetches the keys. Those before stay where that fails.
+// refresh fetches the keys. After an error the old ones stay.
 func (k *keySet) refresh() {
 	ctx, cancel := context.WithTimeout(k.ctx, fetchWithin)
 	defer cancel()
@@ -132,7 +129,7 @@ func (k *keySet) refresh() {
 	k.fetched = nil
 }
 
-// ReadKeys reads a key set (RFC 7517). Keys that sign nothing we take are left out.
+// ReadKeys parses a key set (RFC 7517). It ignores keys that cannot sign with an accepted algorithm.
 func ReadKeys(raw []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -157,8 +154,8 @@ func ReadKeys(raw []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// family is the algorithm of a key as far as its type says: "ES256", or "S" for the RSA
-// ones. It is empty for keys that are not taken.
+// family returns the algorithm of a key as far as its type determines it: "ES256", or "S" for RSA. It is empty for keys that are not
+// accepted.
 func family(key *jose.JSONWebKey) string {
 	switch p := key.Key.(type) {
 	case *rsa.PublicKey:
@@ -173,8 +170,8 @@ func family(key *jose.JSONWebKey) string {
 	return ""
 }
 
-// Matching returns the keys that may have made a signature: those with the id that are for the
-// algorithm. Without an id it returns the key for the algorithm, if there is one alone.
+// Matching returns the keys that may have made a signature: those with the id and the algorithm. Without an id it returns the key for the
+// algorithm if there is exactly one.
 func Matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for i := range keys {
@@ -190,5 +187,5 @@ func Matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
 	return found[:min(len(found), maxSameID)]
 }
 
-// maxSameID bounds the signatures that are checked for one token.
+// maxSameID limits the number of keys tried for one token.
 const maxSameID = 2

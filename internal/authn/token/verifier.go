@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// MaxLength is the longest token that is looked at, in bytes.
+	// MaxLength is the maximum length of a token, in bytes.
 	MaxLength = 16 << 10
-	// skew is how far the clocks of an issuer and ours may differ.
+	// skew is the tolerated difference between the clocks of an issuer and this process.
 	skew = 30 * time.Second
-	// remembered bounds how long, and how many, accepted tokens are known.
+	// Limits of the cache of accepted tokens.
 	rememberedFor  = time.Minute
 	rememberedMost = 10_000
 	dayLong        = 24 * time.Hour
 )
 
-// Verifier checks access tokens. It is safe for concurrent use. Close ends what it started.
+// Verifier checks access tokens. It is safe for concurrent use. Close ends its goroutines.
 type Verifier struct {
 	issuers map[string]*issuer // by the claim iss
 	names   map[string]struct{}
@@ -36,38 +36,36 @@ type Verifier struct {
 	known map[[sha256.Size]byte]*Token
 }
 
-// issuer is one entry of the configuration, ready for use.
+// issuer is one entry of the configuration with its keys.
 type issuer struct {
 	c          *settings.Issuer
 	algorithms []string
 	types      []string
 	lifetime   time.Duration
-	scopes     scope.Set // of tokens without the claim
+	scopes     scope.Set // of tokens without a scope claim
 	keys       *keySet
 }
 
-// Token is what an accepted token says. It is never changed.
+// Token is the content of an accepted token. It is never changed.
 type Token struct {
-	// Principal has no grant yet.
+	// Principal does not have a grant yet.
 	Principal schema.Principal
-	// Issuer is the name of the issuer in the configuration, Subject the claim sub, Tenant
-	// the claim that is configured for it, Client the client that it was issued to.
-	// Grant is what the token comes of, where its issuer is an approver.
+	// Issuer is the configured name of the issuer, Subject the claim sub, Tenant the configured tenant claim, and Client the client that
+	// the token was issued to. Grant is the grant of the token if its issuer is an approver.
 	Issuer, Subject, Client, Grant string
 	Tenant                         schema.TenantID
 	Scopes                         scope.Set
 	Expires                        time.Time
-	// Thumbprint is x5t#S256 of the client certificate that the token is bound to (RFC 8705): it
-	// counts with that certificate only. "" for a bearer token.
+	// Thumbprint is x5t#S256 of the client certificate that the token is bound to (RFC 8705). The token is valid only with that
+	// certificate. It is "" for a bearer token.
 	Thumbprint string
 
 	audiences  []string
-	everywhere bool // one of them is configured
+	everywhere bool // it has one of the configured audiences
 	until      time.Time
 }
 
-// New returns a verifier for issuers that were found valid; see [settings.FrontDoor]. It
-// asks none of them yet.
+// New returns a verifier for validated issuers; see [settings.FrontDoor]. It does not contact them yet.
 func New(issuers []settings.Issuer, log *slog.Logger) (*Verifier, error) {
 	v := &Verifier{issuers: make(map[string]*issuer, len(issuers)), names: make(map[string]struct{}), client: newClient(), known: make(map[[sha256.Size]byte]*Token)}
 	for n := range issuers {
@@ -95,7 +93,7 @@ func New(issuers []settings.Issuer, log *slog.Logger) (*Verifier, error) {
 	return v, nil
 }
 
-// Close ends fetches under way and waits for them.
+// Close ends fetches in progress and waits for them.
 func (v *Verifier) Close() {
 	for _, i := range v.issuers {
 		i.keys.close()
@@ -103,10 +101,10 @@ func (v *Verifier) Close() {
 	v.client.CloseIdleConnections()
 }
 
-// Configured says whether there are any issuers.
+// Configured reports whether there are any issuers.
 func (v *Verifier) Configured() bool { return v != nil && len(v.issuers) > 0 }
 
-// Names reports whether a name is that of a principal of an issuer here.
+// Names reports whether a name belongs to a principal of one of the issuers.
 func (v *Verifier) Names(principal string) bool {
 	if v == nil {
 		return false
@@ -116,14 +114,14 @@ func (v *Verifier) Names(principal string) bool {
 	return ok && known
 }
 
-// Looks reports whether a credential has the form of a token rather than of a key.
+// Looks reports whether a credential has the format of a token, and not of a key.
 func Looks(credential string) bool {
 	return strings.HasPrefix(credential, "eyJ") && strings.Count(credential, ".") == 2
 }
 
-// Verify checks a token for a resource: an absolute URL, whose parents count as well. The
-// error is a *schema.Error of KindUnauthenticated, or of KindUnavailable while the keys of
-// the issuer cannot be fetched; neither has a part of the token.
+// Verify checks a token for a resource, which is an absolute URL. A token for a parent of the URL is valid as well. The error is a
+// *schema.Error of KindUnauthenticated, or of KindUnavailable while the keys of the issuer cannot be fetched. Neither contains a part of the
+// token.
 func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Token, error) {
 	if len(raw) > MaxLength {
 		return nil, refused("it is longer than %d bytes", MaxLength)
@@ -146,8 +144,7 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Token, er
 	return t, nil
 }
 
-// remember notes an accepted token. Where there is no room the expired ones go, and else
-// all of them: they are checked again.
+// remember caches an accepted token. If the cache is full, it removes the expired tokens, or all of them if none has expired.
 func (v *Verifier) remember(sum [sha256.Size]byte, t *Token, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -164,7 +161,7 @@ func (v *Verifier) remember(sum [sha256.Size]byte, t *Token, now time.Time) {
 	v.known[sum] = t
 }
 
-// isFor reports whether the token was issued for the resource or a parent of it.
+// isFor reports whether the token was issued for the resource or one of its parents.
 func (t *Token) isFor(resource string) bool {
 	if t.everywhere {
 		return true
@@ -182,7 +179,7 @@ func refused(format string, args ...any) *schema.Error {
 	return schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: "+format+".", args...)
 }
 
-// unavailable is for the caller of a token whose issuer does not answer.
+// unavailable returns the error for a token whose issuer does not answer.
 func unavailable() *schema.Error {
 	e := schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because the keys of its issuer cannot be fetched. Try again in a moment.")
 	e.Retryable, e.RetryAfter = true, cooldown
