@@ -1,12 +1,9 @@
-// Package search finds tools by what a model or a person says in words.
+// Package search finds tools by words of a model or a person.
 //
-// It owns the index and the ranking: how texts become words, what a word counts in which
-// part of a definition, and when nothing fits. docs/reference/search.md states the ranking.
+// It contains the index and the ranking: how texts become words, the weight of a word in each part of a definition, and when no tool matches. docs/reference/search.md describes the ranking.
 //
-// It promises that an index of one server never changes once it is made, so that a change of
-// one server costs the work of that server alone; that texts of servers are read only up to a
-// bound, and count less the more of them there is; that a search finds nothing that its caller
-// has hidden; and that the same query over the same tools finds the same tools in the same order.
+// The index of one server never changes after its creation, so a change of one server costs only the work for that server. Texts of servers are read up to a limit, and longer texts weigh less per word. A search finds no tool
+// that its caller has hidden. The same query over the same tools gives the same tools in the same order.
 //
-// It refuses to know who asks: the catalog decides which tools may be found.
+// The package does not know the caller: the catalog decides which tools may be found.
 package search

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// field is a part of what is known of a tool. Each has a weight, and its own average length.
+// field is a part of a tool's document. Each has a weight and an average length.
 type field int
 
 const (
@@ -20,22 +20,21 @@ const (
 	fields
 )
 
-// Labels are words for a tool that its definition does not have.
+// Labels are words for a tool in addition to its definition.
 type Labels struct {
-	Tags    []string // kinds of tools, such as "billing"
+	Tags    []string // categories, such as "billing"
 	Aliases []string // other names of the tool
 }
 
-// Bounds of what is read of a definition.
+// Limits of the indexed part of a definition.
 const (
 	maxParameters = 256
 	maxLabels     = 64
-	// describedWeight is what a word of the description of a parameter counts of one of its name.
+	// describedWeight is the weight of a word in the description of a parameter, relative to one in its name.
 	describedWeight = 0.5
 )
 
-// terms are the words of one tool, with how often each stands in each field, and the lengths
-// of the fields.
+// terms holds the words of one tool with their frequency in each field, and the lengths of the fields.
 type terms struct {
 	words   map[string]*[fields]float32
 	lengths [fields]float32
@@ -53,7 +52,7 @@ func (t *terms) add(in field, text string, weight float32) {
 	})
 }
 
-// termsOf returns the words by which a tool is found.
+// termsOf returns the words of a tool.
 func termsOf(tool *schema.Tool, labels Labels) *terms {
 	var def struct {
 		Title, Description string
@@ -63,7 +62,7 @@ func termsOf(tool *schema.Tool, labels Labels) *terms {
 		}
 		Meta struct{ Aliases []string } `json:"_meta"`
 	}
-	_ = json.Unmarshal(tool.Raw, &def) // what has another shape is left out
+	_ = json.Unmarshal(tool.Raw, &def) // members of another type are ignored
 	t := &terms{words: make(map[string]*[fields]float32)}
 	t.add(inName, tool.Name, 1)
 	t.add(inServer, string(tool.Server), 1)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// The ranking: BM25F. The figures were chosen on public data; see docs/reference/search.md.
+// Parameters of the ranking (BM25F), tuned on public data; see docs/reference/search.md.
 const (
 	saturation = 0.9
-	// nearWeight is what a word counts that is only similar to one of the query.
+	// nearWeight is the weight of a word that is only similar to one of the query.
 	nearWeight = 0.7
 	fewTools   = 100
 )
@@ -19,25 +19,25 @@ var (
 	lengthNorm  = [fields]float64{inName: 0.5, inTitle: 0.5, inServer: 0.5, inDescription: 0.6, inParameters: 0.6, inLabels: 0.5}
 )
 
-// Hit is a tool that fits a query.
+// Hit is a tool that matches a query.
 type Hit struct {
-	Part  int // the number of the part in what was searched
-	At    int // the place in the part; see [Part.Tool]
+	Part  int // the index of the part that was searched
+	At    int // the index in the part; see [Part.Tool]
 	Score float64
 	place int // among all tools
 }
 
-// Result is what was found.
+// Result is the result of a search.
 type Result struct {
 	Hits []Hit
-	// Unmatched are the words of the query that no tool has, as they were written.
+	// Unmatched are the words of the query that no tool has, as written.
 	Unmatched []string
 }
 
-// tally is what is known of one tool during a search.
+// tally is the state of one tool during a search.
 type tally struct {
-	score, share float64 // share: of the weight of the words that say what the tool is for
-	words        int32   // the number of those words
+	score, share float64 // share is the matched share of the weight of content words
+	words        int32   // the number of matched content words
 	named        bool    // one of them is in the name, the title, the labels or the server
 }
 
@@ -45,10 +45,8 @@ func before(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.place, b.place))
 }
 
-// Find returns the tools that fit the query, the best first, and at most that number (0: all).
-// It returns none where no tool fits, which is not the same as that no tool has a word of the
-// query: see docs/reference/search.md. Of two that fit as well, the earlier one comes first. The
-// work grows with the number of tools that have a word of the query. It is safe for concurrent use.
+// Find returns the tools that match the query, best first, at most that number (0 means all). It returns none if no tool matches, even if some have a word of the query; see docs/reference/search.md. Of two equal tools the earlier
+// one comes first. The work grows with the number of tools that have a word of the query. It is safe for concurrent use.
 func Find(parts []Part, query string, most int) (r Result) {
 	f := finder{parts: parts, tallies: make([][]tally, len(parts))}
 	f.measure()
@@ -71,7 +69,7 @@ func Find(parts []Part, query string, most int) (r Result) {
 	return r
 }
 
-// add takes in a hit. Of thousands the few best are kept in order.
+// add adds a hit. It keeps only the few best of thousands sorted.
 func (r *Result) add(h Hit, most int) {
 	switch {
 	case most <= 0:
@@ -88,10 +86,10 @@ func (r *Result) add(h Hit, most int) {
 
 type finder struct {
 	parts   []Part
-	total   int             // tools that are searched
-	average [fields]float64 // length of each field
-	content float64         // the weight of the words that say what the tool is for
-	tallies [][]tally       // by part and place; nil where nothing was found
+	total   int             // number of searched tools
+	average [fields]float64 // average length of each field
+	content float64         // the weight of the content words
+	tallies [][]tally       // by part and index; nil for a part without matches
 }
 
 func (f *finder) measure() {
@@ -115,7 +113,7 @@ func (f *finder) measure() {
 	}
 }
 
-// with is the number of tools that have the word.
+// with returns the number of tools that have the word.
 func (f *finder) with(word string) (n int) {
 	for i := range f.parts {
 		p := &f.parts[i]
@@ -132,8 +130,7 @@ func (f *finder) with(word string) (n int) {
 	return n
 }
 
-// rarity is what a word counts that this number of the tools have. Of a few tools all may have a
-// word, and still that says what they are for: they count as part of more.
+// rarity returns the weight of a word that this number of tools have. With few tools, all may have a word that is still relevant, so they count as part of a larger number.
 func (f *finder) rarity(with int) float64 {
 	return math.Log(1 + (float64(max(f.total, fewTools)-with)+0.5)/(float64(with)+0.5))
 }

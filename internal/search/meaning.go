@@ -10,41 +10,38 @@ import (
 )
 
 const (
-	// fusedBest is how many similar tools are fused, and at least how many found by words.
+	// fusedBest is the number of similar tools that are fused, and the minimum number of tools found by words.
 	fusedBest = 50
 	// fusedOffset is k of reciprocal rank fusion. Cormack, Clarke and Büttcher, SIGIR 2009.
 	fusedOffset = 60
-	// maxMeaning bounds the text of a tool that is embedded, in bytes.
+	// maxMeaning limits the embedded text of a tool, in bytes.
 	maxMeaning = 2 << 10
 )
 
-// Meaning is a query as a vector, and what it is compared with.
+// Meaning is the vector of a query and the vectors to compare it with.
 type Meaning struct {
-	// Query is the vector of the query, of length 1.
+	// Query is the vector of the query, with length 1.
 	Query []float32
-	// Of returns the vector of a tool, of length 1 as well; nil: it has none.
+	// Of returns the vector of a tool, with length 1, or nil if it has none.
 	Of func(*schema.Tool) []float32
-	// Least is the least cosine of two vectors that are similar.
+	// Least is the minimum cosine of similar vectors.
 	Least float64
 }
 
-// MeaningText returns the text of a tool that is embedded: its server, name, title and
-// description.
+// MeaningText returns the embedded text of a tool: its server, name, title and description.
 func MeaningText(tool *schema.Tool) string {
 	var def struct {
 		Title, Description string
 		Annotations        struct{ Title string }
 	}
-	_ = json.Unmarshal(tool.Raw, &def) // what has another shape is left out
+	_ = json.Unmarshal(tool.Raw, &def) // members of another type are ignored
 	title := cmp.Or(def.Title, def.Annotations.Title)
 	return cut(strings.TrimSpace(strings.Join([]string{string(tool.Server) + " " + tool.Name, title, def.Description}, "\n")), maxMeaning)
 }
 
-// FindWith is [Find] with the ranking by words fused with one by vectors. A tool without a
-// vector counts by its words alone. Where no tool fits by words, those with a similar vector
-// are found. Score is that of the fusion.
+// FindWith is [Find] with the word ranking fused with a vector ranking. A tool without a vector is ranked by words only. If no tool matches by words, tools with a similar vector are found. Score is the score of the fusion.
 func FindWith(parts []Part, query string, m Meaning, most int) Result {
-	byWords := 0 // all
+	byWords := 0 // 0 means all
 	if most > 0 {
 		byWords = max(fusedBest, most)
 	}
@@ -72,7 +69,7 @@ func FindWith(parts []Part, query string, m Meaning, most int) Result {
 	return r
 }
 
-// rank returns the tools whose vectors are similar to the query's, the most similar first.
+// rank returns the tools whose vectors are similar to the query, most similar first.
 func (m *Meaning) rank(parts []Part) (hits []Hit) {
 	place := 0
 	var r Result
@@ -91,7 +88,7 @@ func (m *Meaning) rank(parts []Part) (hits []Hit) {
 	return r.Hits
 }
 
-// dot is the cosine of two vectors of length 1; 0 where one is missing or of another model.
+// dot returns the cosine of two vectors of length 1, or 0 if one is missing or belongs to another model.
 func dot(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Bounds of a query.
+// Limits of a query.
 const (
 	maxQuery = 2 << 10 // bytes
 	maxWords = 64
@@ -14,13 +14,12 @@ const (
 
 // term is one word of a query.
 type term struct {
-	word    string // as it is indexed
-	written string // as the caller wrote it, for the answer
-	content bool   // says what the tool is for, and is neither grammar nor a number
+	word    string // in indexed form
+	written string // as the caller wrote it, for the response
+	content bool   // describes the purpose of the tool; not a function word or number
 }
 
-// parse returns the words of a query, each once, in their order. A written word that is
-// indexed as several words, such as readFile, is several terms.
+// parse returns the words of a query without duplicates, in order. A word that is indexed as several words, such as readFile, gives several terms.
 func parse(query string) (all []term) {
 	seen := make(map[string]bool)
 	for written := range strings.FieldsSeq(cut(query, maxQuery)) {
@@ -35,7 +34,7 @@ func parse(query string) (all []term) {
 	return all
 }
 
-// trimmed returns a word without the signs around it, and without what cannot be shown.
+// trimmed removes punctuation around a word, and non-printable characters.
 func trimmed(written string) string {
 	written = strings.TrimFunc(written, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	return cut(strings.Map(func(c rune) rune {
@@ -46,14 +45,12 @@ func trimmed(written string) string {
 	}, written), 64)
 }
 
-// isValue says that a word is a number, as in 4th, or a letter or two, such as the name of a
-// state. These are arguments, and not what a tool is for.
+// isValue reports whether a word is a number, such as 4th, or a letter or two, such as the code of a state. Such words are arguments and not the purpose of a tool.
 func isValue(word string) bool {
 	return len(word) <= 2 && isPlain(word) || word[0] >= '0' && word[0] <= '9'
 }
 
-// grammar are the words, as they are indexed, of which a query is not about: they rank tools,
-// and no tool fits for them alone. Times and amounts are nearly always arguments.
+// grammar are function words in their indexed form. They affect the ranking, but no tool matches because of them alone. Times and amounts are nearly always arguments.
 var grammar = grammarWords(`a an the of to in on at by for from with within into onto and or but not no nor if then than so such as
 	is are was were be been being am do does did done have has had can could will would shall should may might must
 	i me my mine we us our you your yours he him his she her it its they them their
@@ -72,8 +69,7 @@ func grammarWords(list string) map[string]bool {
 	return set
 }
 
-// near says that two words differ by one letter that is missing, added, another, or has changed
-// places with its neighbour.
+// near reports whether two words differ by one letter: missing, added, replaced, or swapped with its neighbor.
 func near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -91,11 +87,10 @@ func near(a, b string) bool {
 	return i == len(a) || a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
-// minNear is the shortest word for which similar words count.
+// minNear is the minimum length of a word for similar words.
 const minNear = 7
 
-// similar returns the word of the index that a misspelled one is most likely to be, "" for
-// none: of those that are [near] and begin with the same two letters, the one that most tools have.
+// similar returns the most likely correct form of a misspelled word, or "": of the indexed words that are [near] and start with the same two letters, the one that most tools have.
 func similar(parts []Part, word string) string {
 	if len(word) < minNear || !isPlain(word) || isValue(word) {
 		return ""

@@ -8,27 +8,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Segment is the index of the tools of one server. It is made once for each version of
-// their definitions and never changes, so that a change of one server costs the work of that
-// server alone. It is safe for concurrent use.
+// Segment is the index of the tools of one server. A new one is created for each version of their definitions. It never changes and is safe for concurrent use.
 type Segment struct {
 	tools    []*schema.Tool // by name
-	places   map[string]int // by name, in tools
+	places   map[string]int // index in tools, by name
 	lengths  [][fields]float32
-	sum      [fields]float64 // of lengths
+	sum      [fields]float64 // sum of lengths
 	postings map[string][]posting
 
-	vocabulary []string // the keys of postings, sorted
+	vocabulary []string // the sorted keys of postings
 }
 
-// posting says that a tool has a word, and how often in each field.
+// posting is the frequency of a word in each field of a tool.
 type posting struct {
-	at    int32 // in Segment.tools
+	at    int32 // index in Segment.tools
 	times [fields]float32
 }
 
-// NewSegment makes the index of the tools of one server. labels returns the labels of a tool
-// by its name; it may be nil.
+// NewSegment creates the index of the tools of one server. labels returns the labels of a tool by its name; it may be nil.
 func NewSegment(tools []*schema.Tool, labels func(tool string) Labels) *Segment {
 	s := &Segment{tools: slices.Clone(tools), places: make(map[string]int, len(tools)), lengths: make([][fields]float32, len(tools)), postings: make(map[string][]posting)}
 	slices.SortFunc(s.tools, func(a, b *schema.Tool) int { return cmp.Compare(a.Name, b.Name) })
@@ -50,18 +47,17 @@ func NewSegment(tools []*schema.Tool, labels func(tool string) Labels) *Segment 
 	return s
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (s *Segment) Len() int { return len(s.tools) }
 
 // Part is the part of a segment that a search may find.
 type Part struct {
 	*Segment
-	hidden []bool // by place; nil: none
+	hidden []bool // by index; nil means none
 	left   int    // the number of tools that are not hidden
 }
 
-// Without returns the part of a segment without the tools of these names. A name that is not
-// there hides nothing.
+// Without returns the part of a segment without the tools with these names. Unknown names are ignored.
 func (s *Segment) Without(names []string) Part {
 	p := Part{Segment: s, left: len(s.tools)}
 	for _, name := range names {
@@ -80,7 +76,7 @@ func (s *Segment) Without(names []string) Part {
 	return p
 }
 
-// Left is the number of tools that a search may find.
+// Left returns the number of tools that a search may find.
 func (p *Part) Left() int { return p.left }
 
 // Tool returns the tool of a hit.

@@ -9,19 +9,18 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Bounds of a signature.
+// Limits of a signature.
 const (
 	maxSignature = 400 // bytes
 	maxSummary   = 240
 	maxWord      = 48
 )
 
-// Signature returns one line that says how a tool is called: its name and, in the order of the
-// schema with required ones first, its parameters with their types; optional ones have a "?". It
-// is cut where it gets long. name and input may come from anybody: what cannot be shown is left out.
+// Signature returns one line that shows how to call a tool: its name and its parameters with their types, in the order of the schema, required ones first. Optional ones have a "?". Long lines are shortened. name and input are untrusted, so
+// non-printable characters are removed.
 func Signature(name string, input json.RawMessage) string {
 	var required []string
-	_ = json.Unmarshal(rawjson.Get(input, "required"), &required) // what has another shape requires nothing
+	_ = json.Unmarshal(rawjson.Get(input, "required"), &required) // a value of another type requires nothing
 	var first, then []string
 	rawjson.Members(rawjson.Get(input, "properties"), func(name string, schema []byte) {
 		p := shown(name, maxWord)
@@ -46,7 +45,7 @@ func Signature(name string, input json.RawMessage) string {
 	return b.String() + ")"
 }
 
-// typeOf names the type of a parameter in a word or a few.
+// typeOf returns a short name of the type of a parameter.
 func typeOf(schema []byte) string {
 	if !rawjson.IsObject(schema) {
 		return "any"
@@ -83,7 +82,7 @@ func typeWord(schema []byte) string {
 	return "any"
 }
 
-// Summary returns the first sentence or line of a definition's description, as one line.
+// Summary returns the first sentence or line of a definition's description as one line.
 func Summary(definition json.RawMessage) string {
 	text, _ := rawjson.Text(rawjson.Get(definition, "description"))
 	if text == "" {
@@ -96,7 +95,7 @@ func Summary(definition json.RawMessage) string {
 	return shown(text, maxSummary)
 }
 
-// shown returns a text without what cannot be shown, in at most that many bytes.
+// shown removes non-printable characters and shortens a text to at most that many bytes.
 func shown(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
 		switch {

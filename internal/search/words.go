@@ -8,22 +8,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxText bounds what is read of one text, in bytes: descriptions come from servers.
+// maxText limits how much of one text is indexed, in bytes, because descriptions come from servers.
 const maxText = 8 << 10
 
-// words calls visit with each word of a text, in the form in which it is indexed: composed
-// characters are compatibility-folded, letters are lower case, Latin, Greek and Cyrillic
-// letters have no accents, and English endings are removed. A name such as readTextFile or
-// read_text_file is several words. A run of a script that is written without spaces, such as
-// Han, Kana or Thai, is its pairs of letters, and with singles each letter as well.
+// words calls visit with each word of a text in its indexed form: compatibility-folded, lower case, Latin, Greek and Cyrillic letters without accents, and without English endings. A name such as readTextFile or read_text_file gives several words.
+// A run of a script without spaces, such as Han, Kana or Thai, gives its pairs of letters, and with singles also each letter.
 func words(text string, singles bool, visit func(word string)) {
 	text = cut(text, maxText)
 	if isPlain(text) {
 		plainWords(text, visit)
 		return
 	}
-	var run []rune // of one word, or of letters without spaces
-	dense := false // what run is
+	var run []rune // of one word, or of letters of a script without spaces
+	dense := false // the kind of run
 	end := func() {
 		switch {
 		case len(run) == 0:
@@ -43,12 +40,12 @@ func words(text string, singles bool, visit func(word string)) {
 		}
 		run = run[:0]
 	}
-	var before rune // the letter before, as it was written
+	var before rune // the previous letter, as written
 	for _, c := range norm.NFKC.String(text) {
 		c = bare(c)
 		switch {
 		case unicode.Is(unicode.Mn, c) && hasAccents(before):
-			// An accent that no composed letter has.
+			// A combining accent without a composed form.
 		case isDense(c):
 			if !dense {
 				end()
@@ -71,7 +68,7 @@ func words(text string, singles bool, visit func(word string)) {
 	end()
 }
 
-// plainWords is words for ASCII, which most texts are.
+// plainWords is words for ASCII texts, which are the most common.
 func plainWords(text string, visit func(word string)) {
 	var buffer [64]byte
 	run := buffer[:0]
@@ -88,7 +85,7 @@ func plainWords(text string, visit func(word string)) {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
 			run = append(run, c)
 		case c >= 'A' && c <= 'Z':
-			// In HTMLParser the word begins at the last of the capitals.
+			// In HTMLParser the second word starts at the last capital.
 			next := byte(0)
 			if i+1 < len(text) {
 				next = text[i+1]
@@ -107,7 +104,7 @@ func plainWords(text string, visit func(word string)) {
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 
-// cut returns the first bytes of a text, without half a letter.
+// cut returns the first bytes of a text without splitting a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -127,16 +124,15 @@ func isPlain(text string) bool {
 	return true
 }
 
-// denseScripts are written without spaces, or add so much to a word that its parts have to
-// be found.
+// denseScripts are written without spaces, or add so much to a word that its parts must be searchable.
 var denseScripts = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
 func isDense(c rune) bool { return c >= 0x0e00 && (unicode.In(c, denseScripts...) || c == 'ー') }
 
-// hasAccents says that marks on the letter are left out.
+// hasAccents reports whether accents on the letter are removed.
 func hasAccents(c rune) bool { return unicode.In(c, unicode.Latin, unicode.Greek, unicode.Cyrillic) }
 
-// bare returns a letter without its accent: résumé and resume are one word.
+// bare returns a letter without its accent, so that résumé and resume are equal.
 func bare(c rune) rune {
 	if c < utf8.RuneSelf || !hasAccents(c) || c == 'й' || c == 'Й' {
 		return c
@@ -145,8 +141,7 @@ func bare(c rune) rune {
 	return letter
 }
 
-// stem cuts the common endings of English off a word, so that "creating files" finds
-// create_file. It is light: two words that it makes equal are nearly always one.
+// stem removes common English endings, so that "creating files" finds create_file. It is light: words with the same stem nearly always belong together.
 func stem(w string) string {
 	if len(w) < 4 {
 		return w

@@ -1,10 +1,8 @@
-// Package tenants knows what the operator says of tenants: which servers each of them sees,
-// and its share where calls wait.
+// Package tenants holds the operator's settings of tenants: the servers that each sees, and its share while calls wait.
 //
-// It promises that whether a tenant sees a server is judged in one place, [Book.Sees], which
-// calls and every list ask, and that a server which nobody names is not seen by a tenant.
+// Calls and every list use one function, [Book.Sees], to decide whether a tenant sees a server. A server that matches no tenant is visible to no tenant except the default one.
 //
-// It refuses to know servers, principals and calls.
+// The package does not know servers, principals or calls.
 package tenants
 
 import (
@@ -19,13 +17,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Book is the section tenants of the configuration. A nil *Book is one without the section:
-// every tenant is known and sees every server. It is never changed.
+// Book is the section tenants of the configuration. A nil *Book means that there is no such section: every tenant is known and sees every server. It is never changed.
 type Book struct {
 	of settings.Tenants // the default tenant has the id [schema.DefaultTenant]
 }
 
-// New returns the book of the section, nil for an empty one.
+// New returns the book of the section, or nil if it is empty.
 func New(of settings.Tenants) *Book {
 	if len(of) == 0 {
 		return nil
@@ -33,7 +30,7 @@ func New(of settings.Tenants) *Book {
 	return &Book{of}
 }
 
-// IDs are the tenants that there are: the default one, then those of the section by name.
+// IDs returns the tenants: the default tenant, then those of the section by name.
 func (b *Book) IDs() []schema.TenantID {
 	all := []schema.TenantID{schema.DefaultTenant}
 	if b != nil {
@@ -46,8 +43,7 @@ func (b *Book) IDs() []schema.TenantID {
 	return all
 }
 
-// Servers are the patterns of the servers that the tenant sees, nil for every one. They are not to
-// be changed.
+// Servers returns the patterns of the servers that the tenant sees, or nil for all. Do not change them.
 func (b *Book) Servers(tenant schema.TenantID) []string {
 	if b == nil {
 		return nil
@@ -55,9 +51,8 @@ func (b *Book) Servers(tenant schema.TenantID) []string {
 	return b.of[tenant.OrDefault()].Servers
 }
 
-// Sees reports whether principals of the tenant see the server: its calls, its lists and its
-// events. The default tenant, which operates the servers, sees all of them unless its own
-// entry names some. Another one sees those that its entry names.
+// Sees reports whether principals of the tenant see the server: its calls, lists and events. The default tenant, which operates the servers, sees all of them unless its own entry names some.
+// Any other tenant sees those that its entry names.
 func (b *Book) Sees(tenant schema.TenantID, server schema.ServerID) bool {
 	if b == nil {
 		return true
@@ -69,8 +64,7 @@ func (b *Book) Sees(tenant schema.TenantID, server schema.ServerID) bool {
 	return ok && slices.ContainsFunc(t.Servers, func(p string) bool { return risk.MatchPattern(p, string(server)) })
 }
 
-// Apart reports whether the tenant sees less than everything, so that what tells of the
-// fleet as a whole is not for it.
+// Apart reports whether the tenant sees only some servers. Information about the whole fleet is not for such a tenant.
 func (b *Book) Apart(tenant schema.TenantID) bool {
 	return b != nil && (!tenant.Is(schema.DefaultTenant) || len(b.of[schema.DefaultTenant].Servers) > 0)
 }
@@ -84,8 +78,7 @@ func (b *Book) Configured(tenant schema.TenantID) bool {
 	return ok
 }
 
-// Check returns why a credential of the tenant does not count, nil where it does. The error
-// is of KindUnauthenticated.
+// Check returns nil if credentials of the tenant are valid. The error is of KindUnauthenticated.
 func (b *Book) Check(tenant schema.TenantID) error {
 	if b == nil || b.of.Knows(tenant) {
 		return nil
@@ -93,9 +86,8 @@ func (b *Book) Check(tenant schema.TenantID) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The tenant of this credential is not configured. Ask the operator to add it to the section tenants.")
 }
 
-// Receivers are the addresses that are told of approvals of the tenant; platform are those of
-// approver.notify. They are of the default tenant where tenants are kept apart: those of
-// another one are its own alone.
+// Receivers returns the receivers of the tenant's approval notifications. platform are those of approver.notify. If there is a section tenants, those belong to the default tenant, and another
+// tenant has only its own.
 func (b *Book) Receivers(tenant schema.TenantID, platform []string) []string {
 	if b == nil {
 		return platform
@@ -107,7 +99,7 @@ func (b *Book) Receivers(tenant schema.TenantID, platform []string) []string {
 	return own
 }
 
-// AllReceivers are the receivers of all tenants, each once.
+// AllReceivers returns the receivers of all tenants without duplicates.
 func (b *Book) AllReceivers(platform []string) []string {
 	all := slices.Clone(platform)
 	if b != nil {
@@ -119,8 +111,7 @@ func (b *Book) AllReceivers(platform []string) []string {
 	return slices.Compact(all)
 }
 
-// SlackChannel is where a group is asked about calls of the tenant, "" for nowhere; platform is
-// the section approver.slack, whose channels are of the default tenant.
+// SlackChannel returns the channel for a group and calls of the tenant, or "". platform is the section approver.slack, whose channels belong to the default tenant.
 func (b *Book) SlackChannel(tenant schema.TenantID, group string, platform *settings.Slack) string {
 	if b == nil {
 		return platform.Channel(group)
@@ -132,7 +123,7 @@ func (b *Book) SlackChannel(tenant schema.TenantID, group string, platform *sett
 	return cmp.Or(own.SlackChannels[group], own.SlackDefaultChannel)
 }
 
-// Limits returns the limits of the tenants whose calls in flight are limited.
+// Limits returns the limits of tenants that limit calls in flight.
 func (b *Book) Limits() map[schema.TenantID]settings.TenantLimits {
 	if b == nil {
 		return nil
@@ -146,7 +137,7 @@ func (b *Book) Limits() map[schema.TenantID]settings.TenantLimits {
 	return all
 }
 
-// Retentions returns how long payloads of calls are kept, for the tenants that say so.
+// Retentions returns the retention of payloads for the tenants that have one.
 func (b *Book) Retentions() retention.Periods {
 	if b == nil {
 		return nil
@@ -160,14 +151,13 @@ func (b *Book) Retentions() retention.Periods {
 	return all
 }
 
-// Told is where people are told of approvals, without what a URL has in addition to its host.
+// Told summarizes the destinations of approval notifications. Of URLs it contains only the host.
 type Told struct {
-	Hosts         []string // of the receivers, with the port where one is given; each once
+	Hosts         []string // of the receivers, with the port if given; without duplicates
 	SlackChannels int
 }
 
-// ToldBy are the places of the section approver: those of the default tenant, and without the
-// section tenants of all.
+// ToldBy returns the destinations of the section approver. They belong to the default tenant or, without a section tenants, to all.
 func ToldBy(a *settings.Approver) Told {
 	t := Told{Hosts: hostsOf(a.Notify.URLs)}
 	if a.Slack.Configured() {
@@ -176,8 +166,7 @@ func ToldBy(a *settings.Approver) Told {
 	return t
 }
 
-// Told are the places of the tenant; platform is what [ToldBy] returned. It goes by the rules of
-// [Book.Receivers] and [Book.SlackChannel].
+// Told returns the destinations of the tenant. platform is the return value of [ToldBy]. It follows the rules of [Book.Receivers] and [Book.SlackChannel].
 func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
 	if b == nil {
 		return platform
@@ -195,8 +184,7 @@ func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
 	return own
 }
 
-// hostsOf are the hosts of addresses, sorted. One that cannot be read has none: the approver does
-// not start with it.
+// hostsOf returns the sorted hosts of addresses. It skips an invalid address, with which the approver does not start.
 func hostsOf(urls []string) []string {
 	var all []string
 	for _, text := range urls {
@@ -208,7 +196,7 @@ func hostsOf(urls []string) []string {
 	return slices.Compact(all)
 }
 
-// channelsOf is how many channels there are in Slack.
+// channelsOf returns the number of different Slack channels.
 func channelsOf(byGroup map[string]string, others string) int {
 	all := make(map[string]struct{}, len(byGroup)+1)
 	for _, id := range byGroup {
@@ -219,7 +207,7 @@ func channelsOf(byGroup map[string]string, others string) int {
 	return len(all)
 }
 
-// Weights returns Weight, nil where tenants are not kept apart.
+// Weights returns the method Weight, or nil if there is no section tenants.
 func (b *Book) Weights() func(schema.TenantID) int {
 	if b == nil {
 		return nil
@@ -227,7 +215,7 @@ func (b *Book) Weights() func(schema.TenantID) int {
 	return b.Weight
 }
 
-// Weight is the share of the tenant's calls in the slots while others wait, at least 1.
+// Weight returns the weight of the tenant's calls for slots while others wait, at least 1.
 func (b *Book) Weight(tenant schema.TenantID) int {
 	if b == nil {
 		return 1

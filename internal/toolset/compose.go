@@ -11,38 +11,36 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tool is a tool as selectors see it. It is not changed.
+// Tool is a tool with the properties that selectors read. It is not changed.
 type Tool struct {
 	*schema.Tool
-	// RiskLevel is the level that the operator set for the server, 0 for none.
+	// RiskLevel is the configured level of the server, or 0 if it has none.
 	RiskLevel int
 }
 
 // Member is a tool of a set.
 type Member struct {
 	Tool *Tool
-	// Name is its name in the set, legal in MCP: 1 to 128 letters, digits, "_", "-", ".".
+	// Name is its name in the set, valid in MCP: 1 to 128 letters, digits, "_", "-", ".".
 	Name string
 }
 
 // Clash is a name that several tools of a set would have.
 type Clash struct {
 	Name string
-	// Tools are those that are left out for it.
+	// Tools are the tools left out because of it.
 	Tools []*Tool
 }
 
-// Composition is a set made of the tools that there are. It is not changed.
+// Composition is a set composed of the current tools. It is not changed.
 type Composition struct {
 	Members []Member
-	// LeftOut are the tools that have no name in the set, by the name that they share.
+	// LeftOut are the tools without a name in the set, by the name that they share.
 	LeftOut []Clash
 }
 
-// Compose returns the tools of a set in its order. tools are all there are, sorted by
-// server and name; those of a set that outer finds are among them. The work grows with the
-// number of selectors times that of tools. The error says why the set cannot be composed; see
-// [All.Check].
+// Compose returns the tools of a set in its order. tools are all existing tools, sorted by server and name, including those of sets that outer returns. The work grows with the number of selectors times the number of tools. The error is the reason why
+// the set cannot be composed; see [All.Check].
 func (all All) Compose(name string, tools []*Tool, outer Outer) (*Composition, error) {
 	if why := all.Check(name, outer); why != "" {
 		return nil, errors.New(why)
@@ -51,7 +49,7 @@ func (all All) Compose(name string, tools []*Tool, outer Outer) (*Composition, e
 	return c.compose(name), nil
 }
 
-// composer composes one set and those that it names, each once.
+// composer composes one set and the sets that it names, each once.
 type composer struct {
 	sets  All
 	tools []*Tool
@@ -93,7 +91,7 @@ func (c *composer) compose(name string) *Composition {
 	return done
 }
 
-// selected returns what a selector of a set with the naming n selects, in order.
+// selected returns the tools that a selector of a set with the naming n selects, in order.
 func (c *composer) selected(s *Selector, n *Naming) []Member {
 	var from []Member
 	if s.Set != "" {
@@ -117,7 +115,7 @@ func (c *composer) selected(s *Selector, n *Naming) []Member {
 	return members
 }
 
-// matches says whether the selector selects the tool, apart from its sets.
+// matches reports whether the selector matches the tool, apart from its sets.
 func (s *Selector) matches(t *Tool) bool {
 	return matchesPattern(s.Server, string(t.Server)) && matchesPattern(s.Tool, t.Name) &&
 		agrees(s.ReadOnly, t.ReadOnly) && agrees(s.Destructive, t.Destructive) && agrees(s.Idempotent, t.Idempotent) && agrees(s.OpenWorld, t.OpenWorld) &&
@@ -131,7 +129,7 @@ func matchesPattern(pattern, name string) bool {
 
 func agrees(want *bool, is bool) bool { return want == nil || *want == is }
 
-// name returns what a tool is called by the scheme; nil is the default one.
+// name returns the name of a tool by the scheme; nil means the default scheme.
 func (n *Naming) name(t *Tool) string {
 	prefix, separator := serverInPrefix, "__"
 	if n != nil {
@@ -151,7 +149,7 @@ func (n *Naming) name(t *Tool) string {
 	return format.MCPNameAs(strings.ReplaceAll(prefix, serverInPrefix, string(t.Server))+separator+t.Name, string(t.Server), t.Name)
 }
 
-// settle decides names that several members have.
+// settle resolves names that several members have.
 func settle(members []Member, policy Conflict) *Composition {
 	count := make(map[string]int, len(members))
 	for _, m := range members {
@@ -166,7 +164,7 @@ func settle(members []Member, policy Conflict) *Composition {
 				members[i].Name = format.MCPName(string(members[i].Tool.Server), members[i].Tool.Name)
 			}
 		}
-		return settle(members, ConflictError) // a name by server and tool may still be that of another
+		return settle(members, ConflictError) // a name by server and tool may still belong to another tool
 	}
 	done := &Composition{Members: make([]Member, 0, len(members))}
 	at := make(map[string]int) // in done.LeftOut

@@ -13,54 +13,48 @@ import (
 type Set struct {
 	// Name is the name in URLs and keys.
 	Name string `json:"name,omitempty" yaml:"name" doc:"The name of the set." example:"research"`
-	// Description says what the set is for.
+	// Description is the purpose of the set.
 	Description string `json:"description,omitempty" yaml:"description" maxLength:"2000" doc:"What the set is for." example:"Find and read, change nothing."`
-	// Include selects the tools, in order; a tool counts where it is selected first.
+	// Include selects the tools in order. A tool is placed where it is selected first.
 	Include []Selector `json:"include" yaml:"include" nullable:"false" minItems:"1" maxItems:"256" doc:"Selects the tools, in order. A tool that several selectors select counts where it is selected first."`
-	// Exclude takes tools out again.
+	// Exclude removes tools.
 	Exclude []Selector `json:"exclude,omitempty" yaml:"exclude" nullable:"false" maxItems:"256" doc:"Takes tools out again."`
-	// Names says what the tools are called in this set. Nil: tools of an included set
-	// keep their names of that set, others are named by the default [Naming].
+	// Names defines the names of the tools in this set. If nil, tools of an included set keep their names of that set, and others are named by the default [Naming].
 	Names *Naming `json:"names,omitempty" yaml:"names" doc:"The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."`
 }
 
-// Selector selects tools. All of what is given must hold; an empty one selects every tool.
+// Selector selects tools that meet all given conditions. An empty one selects every tool.
 type Selector struct {
-	// Server and Tool are patterns of names: "*" stands for any characters, "?" for one;
-	// "" for every name.
+	// Server and Tool are name patterns: "*" matches any characters, "?" one; "" matches every name.
 	Server string `json:"server,omitempty" yaml:"server" maxLength:"256" doc:"A pattern of server ids: * stands for any characters, ? for one." example:"files"`
 	Tool   string `json:"tool,omitempty" yaml:"tool" maxLength:"256" doc:"A pattern of tool names." example:"read_*"`
-	// Set limits the selection to the tools of another set.
+	// Set selects only tools of another set.
 	Set string `json:"set,omitempty" yaml:"set" doc:"Only tools of this set." example:"research"`
-	// Tags are tags that the tool must have, all of them.
+	// Tags selects tools that have all these tags.
 	Tags []string `json:"tags,omitempty" yaml:"tags" nullable:"false" maxItems:"64" doc:"Tags that the tool must have, all of them."`
-	// The hints that the server gives of the tool. They select; what a call may do is for
-	// the policy to say.
+	// The server's hints about the tool. They only select tools; the policy decides what a call may do.
 	ReadOnly    *bool `json:"read_only,omitempty" yaml:"read_only" doc:"The server's hint readOnlyHint must be this."`
 	Destructive *bool `json:"destructive,omitempty" yaml:"destructive" doc:"The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."`
 	Idempotent  *bool `json:"idempotent,omitempty" yaml:"idempotent" doc:"The hint idempotentHint must be this."`
 	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"The hint openWorldHint must be this; where it is absent, it counts as true."`
-	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0: any. A server
-	// without a level has level 1.
+	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0 means any. A server without a level has level 1.
 	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"0" maximum:"3" doc:"The highest risk level of the tool's server, 0 for any; a server without a level has level 1."`
 }
 
-// Naming is the scheme of names in a set: prefix, separator, the tool's own name.
+// Naming is the scheme of names in a set: prefix, separator, and the tool's own name.
 type Naming struct {
-	// Prefix stands before the separator; "{server}" in it is replaced by the server. Nil
-	// means "{server}"; with "" the tool's own name is the name.
+	// Prefix precedes the separator. "{server}" in it is replaced by the server. Nil means "{server}". With "" the name is the tool's own name.
 	Prefix *string `json:"prefix,omitempty" yaml:"prefix" doc:"Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own." default:"{server}"`
-	// Separator stands between prefix and name; nil means "__".
+	// Separator is between prefix and name. Nil means "__".
 	Separator *string `json:"separator,omitempty" yaml:"separator" doc:"Stands between prefix and name." default:"__"`
-	// Conflict says what becomes of tools that would have the same name; "" means
-	// [ConflictError].
+	// Conflict decides what happens to tools that would have the same name. "" means [ConflictError].
 	Conflict Conflict `json:"conflict,omitempty" yaml:"conflict" enum:"error,prefer,rename" doc:"What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool." default:"error"`
 }
 
 // Conflict is a policy for tools of a set that would have the same name.
 type Conflict string
 
-// The policies.
+// Values of [Conflict].
 const (
 	// ConflictError leaves out all tools with that name and reports them.
 	ConflictError Conflict = "error"
@@ -79,15 +73,15 @@ const (
 )
 
 var (
-	// nameForm is what a set may be called: it stands in URLs behind "@".
+	// nameForm matches names of sets, which appear in URLs after "@".
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-	// affixForm is what prefixes and separators may hold: what names in MCP may.
+	// affixForm matches prefixes and separators. They may contain the characters of MCP names.
 	affixForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
 )
 
 const serverInPrefix = "{server}"
 
-// Check returns the faults of the set that can be seen without the others.
+// Check returns the faults of the set that do not depend on other sets.
 func (s *Set) Check() []config.Fault {
 	var faults config.Collector
 	if !nameForm.MatchString(s.Name) {
@@ -159,21 +153,18 @@ func (s *Set) uses() []string {
 	return names
 }
 
-// All are sets by name.
+// All holds sets by name.
 type All map[string]*Set
 
-// Outer finds sets that others own, which those of an [All] may name as well: what a set of them
-// has, nil where there is none. A set of its own comes before one of these with the same name.
+// Outer returns a set of another owner, which sets of an [All] may name as well, or nil if there is none. A set of the [All] takes precedence over one with the same name.
 type Outer func(name string) *Composition
 
-// Check returns why the set cannot be composed: it names a set that is not there, or
-// includes itself over others. "" means that it can. outer may be nil.
+// Check returns the reason why the set cannot be composed: it names a set that does not exist, or includes itself through others. "" means that it can. outer may be nil.
 func (all All) Check(name string, outer Outer) string {
 	return (&checker{all, outer, make(map[string]bool)}).check(name, nil)
 }
 
-// checker checks a set and those that it names, each once: the number of ways from one set to
-// another can double with each set between them.
+// checker checks a set and the sets that it names, each once, because the number of paths between two sets can double with each set in between.
 type checker struct {
 	sets  All
 	outer Outer

@@ -8,26 +8,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Limits that a front door uses unless its operator set others.
+// Default limits of a front door.
 const (
 	DefaultBytes = 1 << 20
 	DefaultDepth = 64
 )
 
-// maxToken and maxPointer bound how much of the key names an error repeats.
+// maxToken and maxPointer limit the length of key names in an error.
 const (
 	maxToken   = 128
 	maxPointer = 1024
 )
 
-// Arguments checks that raw is one strict JSON object of at most maxBytes bytes
-// and maxDepth nested containers, the object itself being the first. A limit of
-// zero or less stands for the default.
+// Arguments checks that raw is one strict JSON object of at most maxBytes bytes and maxDepth nested containers, including the object itself. A
+// limit of zero or less means the default.
 //
-// The error is a *[schema.Error]: [schema.KindTooLarge] for too many bytes, else
-// [schema.KindInvalidRequest]. It names the byte offset and the JSON pointer,
-// and no value. Good input is read once and costs no allocation; objects of more
-// than 16 keys cost a map.
+// The error is a *[schema.Error] of [schema.KindTooLarge] for too many bytes, otherwise of [schema.KindInvalidRequest]. It contains the byte offset
+// and the JSON pointer, and no value. Valid input is read once without allocation, except for objects with more than 16 keys.
 func Arguments(raw []byte, maxBytes, maxDepth int) error {
 	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
 	if len(raw) > limit(maxBytes, DefaultBytes) {
@@ -67,7 +64,7 @@ func tooLarge(what string, size, limit int) error {
 		"The %s: %d bytes exceed the limit of %d; send less, or ask the operator to raise the limit.", what, size, limit)
 }
 
-// err says what was wrong, in a sentence for the caller.
+// err returns the fault as an error with a sentence for the caller.
 func (s *scanner) err(what, fix string) error {
 	if s.wrong == tooDeep {
 		return schema.Errorf(schema.KindInvalidRequest,
@@ -86,8 +83,7 @@ func (s *scanner) place() string {
 	return " (" + pointer(tokens) + ")"
 }
 
-// pointer renders tokens as a JSON pointer (RFC 6901). Very long names are cut,
-// visibly, so that an error stays small whatever came in.
+// pointer formats tokens as a JSON pointer (RFC 6901). Very long names are visibly shortened, so that the error stays small.
 func pointer(tokens []string) string {
 	var b strings.Builder
 	for _, token := range tokens {
@@ -108,7 +104,7 @@ func escapeToken(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
-// cut shortens text to at most n bytes and a sign that something is missing.
+// cut shortens text to at most n bytes and an ellipsis.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -119,7 +115,7 @@ func cut(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// kindAt names the kind of a value by its first byte.
+// kindAt returns the kind of a value by its first byte.
 func kindAt(c byte) string {
 	switch c {
 	case '{':

@@ -5,17 +5,15 @@ import (
 	"sync"
 )
 
-// DefaultCached is how many compiled schemas a [Cache] holds unless told otherwise.
+// DefaultCached is the default number of compiled schemas in a [Cache].
 const DefaultCached = 10_000
 
-// Cache holds compiled schemas by the digest of the tool definition they are
-// from, the newest max of them. It is safe for concurrent use; each schema is
-// compiled once, also when many ask for it at the same time, and one that cannot
-// be compiled is remembered as such.
+// Cache holds compiled schemas by the digest of their tool definition, at most max of them; the oldest is dropped first. It is safe for concurrent
+// use. Each schema is compiled once, also with concurrent callers. Schemas that cannot be compiled are cached as well.
 type Cache struct {
 	mu      sync.RWMutex
 	entries map[string]*cached
-	order   []string // a ring of digests, oldest at next once it is full
+	order   []string // a ring of digests; once full, the oldest is at next
 	next    int
 	max     int
 }
@@ -26,16 +24,14 @@ type cached struct {
 	err    error
 }
 
-// NewCache returns a cache of at most max schemas, of [DefaultCached] when max is
-// not positive.
+// NewCache returns a cache of at most max schemas, or of [DefaultCached] if max is not positive.
 func NewCache(max int) *Cache {
 	max = limit(max, DefaultCached)
 	return &Cache{entries: make(map[string]*cached), max: max}
 }
 
-// Get returns the schema of the given digest, compiled from raw if it is not
-// there yet. The digest must name raw: it is not computed again. Errors are those
-// of [Compile].
+// Get returns the schema with the digest. If it is not cached, Get compiles raw. The digest must be that of raw; it is not computed again. Errors are
+// those of [Compile].
 func (c *Cache) Get(digest string, raw json.RawMessage) (*Schema, error) {
 	c.mu.RLock()
 	e := c.entries[digest]
@@ -43,12 +39,12 @@ func (c *Cache) Get(digest string, raw json.RawMessage) (*Schema, error) {
 	if e == nil {
 		e = c.add(digest)
 	}
-	// Outside the lock: one large schema must not hold up the calls of others.
+	// Without the lock, so that one large schema does not delay other calls.
 	e.once.Do(func() { e.schema, e.err = Compile(raw) })
 	return e.schema, e.err
 }
 
-// Len returns how many schemas are held.
+// Len returns the number of cached schemas.
 func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

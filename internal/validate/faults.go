@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	maxFaults = 64  // faults that are listed
-	maxWords  = 256 // bytes of one message taken from the schema
+	maxFaults = 64  // maximum number of listed faults
+	maxWords  = 256 // maximum size of a message taken from the schema, in bytes
 )
 
-// listFaults turns the validator's tree into a list, ordered by place. The tree's
-// own sentences repeat values, so every sentence is written here, from the
-// schema's side alone.
+// listFaults turns the validator's tree into a list ordered by place. The sentences of the tree contain values, so every sentence is created here, only from
+// the schema.
 func listFaults(failed *jsonschema.ValidationError, doc any) []schema.Fault {
 	l := faultList{doc: doc}
 	l.add(failed)
@@ -94,12 +93,11 @@ func (l *faultList) addMissing(e *jsonschema.ValidationError, missing []string, 
 	}
 }
 
-// addName places a fault of a property's name. The validator hands out a place in
-// memory that it reuses, of which only the depth can be relied on: the fault has
-// a place if one object at that depth has the property.
+// addName adds a fault of a property name. The validator reuses the memory of the place, so that only its depth is reliable: the fault gets a place if
+// exactly one object at that depth has the property.
 func (l *faultList) addName(e *jsonschema.ValidationError, name string) {
 	const message = "expected another property name"
-	if len(l.faults) < 4*maxFaults { // each search walks the arguments
+	if len(l.faults) < 4*maxFaults { // each search walks all arguments
 		if places := holders(l.doc, name, len(e.InstanceLocation)); len(places) == 1 {
 			l.faults = append(l.faults, schema.Fault{Pointer: pointer(append(places[0], name)), Message: message})
 			return
@@ -108,8 +106,7 @@ func (l *faultList) addName(e *jsonschema.ValidationError, name string) {
 	l.faults = append(l.faults, schema.Fault{Message: message + " in place of " + quoted(name)})
 }
 
-// holders returns the places of the first two objects at the given depth of doc
-// that have the property.
+// holders returns the places of the first two objects at the given depth of doc that have the property.
 func holders(doc any, name string, depth int) (places [][]string) {
 	var walk func(v any, tokens []string)
 	walk = func(v any, tokens []string) {
@@ -140,9 +137,8 @@ func holders(doc any, name string, depth int) (places [][]string) {
 	return places
 }
 
-// addChoice reports on alternatives none of which fits. Where only types kept
-// them apart the fault names the types; where the type fits one alternative only,
-// its faults are the ones to fix.
+// addChoice reports that no alternative matches. If the alternatives differ only in types, the fault names the types. If the type matches only one
+// alternative, its faults are listed, because they are the ones to fix.
 func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	var (
 		types []string
@@ -166,8 +162,7 @@ func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	}
 }
 
-// wrongType says which types e asks for, if the type of the value at that very
-// depth is all that it complains about.
+// wrongType returns the types that e requires, if its only fault is the type of the value at that depth.
 func wrongType(e *jsonschema.ValidationError, depth int) ([]string, bool) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
@@ -180,7 +175,7 @@ func wrongType(e *jsonschema.ValidationError, depth int) ([]string, bool) {
 	return nil, false
 }
 
-// expected says what one keyword asks for.
+// expected returns the requirement of one keyword.
 func expected(of jsonschema.ErrorKind) string {
 	switch k := of.(type) {
 	case *kind.Type:
@@ -264,7 +259,7 @@ func count(n int, one, many string) string {
 
 func quoted(text string) string { return strconv.Quote(cut(text, maxToken)) }
 
-// literal spells a value of the schema as JSON.
+// literal formats a value of the schema as JSON.
 func literal(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits reads the value at i and returns the index behind it, or -1 for "ask the
-// full validator": it does not fit, or is unusual enough that bytes alone do not
-// tell (escapes where text matters, exponents, a key twice, broken JSON).
+// fits reads the value at i and returns the index after it, or -1 if the full validator must decide: the value does not match, or its bytes alone do not
+// decide it (escapes in a relevant string, exponents, duplicate keys, invalid JSON).
 func (p *plan) fits(s *scanner, i, depth int) int {
 	if i >= len(s.raw) {
 		return -1
@@ -94,7 +93,7 @@ func (p *plan) fitsObject(s *scanner, i, depth int) int {
 	}
 }
 
-// ended checks what can be told only at the end of an object.
+// ended checks the requirements that depend on the whole object.
 func (p *plan) ended(end int, seen uint64, count int) int {
 	if seen&p.required != p.required {
 		return -1
@@ -177,7 +176,7 @@ func (p *plan) fitsNumber(s *scanner, i int) int {
 	for _, c := range text {
 		switch c {
 		case '.':
-			integer = false // 1.0 is an integer too, but not worth the arithmetic here
+			integer = false // 1.0 is an integer too; the full validator handles that case
 		case 'e', 'E':
 			return -1
 		}

@@ -4,24 +4,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A small schema can ask for a great many checks: lists of alternatives for each
-// of many items, references that double at each step, or that recur into
-// themselves along deep arguments. The validator cannot be stopped once it runs,
-// so where schema and arguments together could be costly, the checks are counted
-// first, with a bound.
+// A small schema can require a very large number of checks: alternatives for each of many items, references that double at each step, or recursive references
+// along deep arguments. A running validator cannot be stopped, so if schema and arguments together could be expensive, the checks are counted first, up to
+// a limit.
 
 const (
-	// maxApplications is how often schemas may be applied to values in one check.
+	// maxApplications limits how many times schemas are applied to values in one check.
 	maxApplications = 2_000_000
-	// maxLevels bounds references that lead nowhere; the validator names those.
+	// maxLevels limits chains of references without a target; the validator reports those.
 	maxLevels = 2_000
 )
 
-// ways counts the ways down through s; a way back to where it came from counts
-// as endless, which is maxApplications.
+// ways returns the number of paths through s. A cycle counts as endless, which is maxApplications.
 func ways(s *jsonschema.Schema) int { return waysFrom(s, map[*jsonschema.Schema]int{}) }
 
-// known holds 0 for schemas under way.
+// known holds 0 for schemas in progress.
 func waysFrom(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if n, ok := known[s]; ok {
 		if n == 0 {
@@ -41,7 +38,7 @@ func waysFrom(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	return n
 }
 
-// ownCost is the price of applying s itself: an enum is compared value by value.
+// ownCost returns the cost of applying s itself, since an enum is compared value by value.
 func ownCost(s *jsonschema.Schema) int {
 	if s.Enum == nil {
 		return 1
@@ -49,11 +46,10 @@ func ownCost(s *jsonschema.Schema) int {
 	return 1 + len(s.Enum.Values)
 }
 
-// affordable says that applying s to doc, which size bytes spell, takes a bounded
-// number of steps. It counts every alternative, also those that the validator
-// would skip.
+// affordable reports whether applying s to doc, which has size bytes as JSON, takes a limited number of steps. It counts every alternative, also those that the
+// validator would skip.
 func affordable(s *jsonschema.Schema, ways int, doc any, size int) bool {
-	if ways*(size/2+1) <= maxApplications { // no value is shorter than two bytes, its comma included
+	if ways*(size/2+1) <= maxApplications { // no value is shorter than two bytes, including its comma
 		return true
 	}
 	m := meter{left: maxApplications}
@@ -61,7 +57,7 @@ func affordable(s *jsonschema.Schema, ways int, doc any, size int) bool {
 	return m.left > 0
 }
 
-// each visits the schemas that s applies, to the same value or to parts of it.
+// each visits the schemas that s applies to the same value or to its parts.
 func each(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	same(s, visit)
 	for _, sub := range s.Properties {
@@ -94,7 +90,7 @@ func each(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	}
 }
 
-// same visits the schemas that s applies to the value it is applied to itself.
+// same visits the schemas that s applies to the same value.
 func same(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	for _, sub := range []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else} {
 		if sub != nil {

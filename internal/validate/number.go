@@ -6,14 +6,12 @@ import (
 	"strings"
 )
 
-// farDigits bounds the digits and the exponent of numbers that are compared
-// exactly. The validator computes with fractions: one number like 1e999999 would
-// keep it busy for a long time, and a larger exponent would break it.
+// farDigits limits the digits and the exponent of numbers that are compared exactly. The validator uses fractions: a number such as 1e999999 would take a long
+// time, and a larger exponent would make it fail.
 const farDigits = 400
 
-// tamed returns doc with every number beyond exact comparison replaced by one
-// that is as good for a bound or a type: the same sign, whole where the original
-// is, and further out than any bound. The bytes of the call are not touched.
+// tamed returns doc with each number outside the exact range replaced by one with the same result for bounds and types: the same sign, an integer if the original
+// is one, and larger than any bound. It does not change the bytes of the call.
 func tamed(doc any) any {
 	switch doc := doc.(type) {
 	case json.Number:
@@ -50,7 +48,7 @@ func tame(n json.Number) json.Number {
 	if first < 0 {
 		return "0"
 	}
-	// The value is 0.DDD × 10^magnitude, D beginning with the first digit that counts.
+	// The value is 0.DDD × 10^magnitude, where D starts with the first significant digit.
 	magnitude := len(whole) - first + exponent
 	switch {
 	case magnitude > farDigits:
@@ -65,8 +63,7 @@ func tame(n json.Number) json.Number {
 	return json.Number(sign + "0." + digits + "e" + strconv.Itoa(magnitude))
 }
 
-// atoiSaturated reads the digits of an exponent; one that does not fit is as far
-// away as one can be.
+// atoiSaturated parses the digits of an exponent. If it does not fit, the result is the largest value.
 func atoiSaturated(text string) int {
 	n, err := strconv.Atoi(text)
 	switch {

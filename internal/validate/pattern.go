@@ -12,18 +12,17 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Patterns in schemas are ECMAScript; Go runs RE2. Most patterns mean the same in
-// both; the differences below are rewritten, and what RE2 cannot run (look-around,
-// back references) or reads differently is not enforced at all.
+// Patterns in schemas are ECMAScript; Go runs RE2. Most patterns have the same meaning in both. The differences below are rewritten. Patterns that RE2 cannot run
+// (lookaround, backreferences) or interprets differently are not enforced.
 
-// pattern is a compiled regular expression that prints as the schema wrote it.
+// pattern is a compiled regular expression that prints as written in the schema.
 type pattern struct {
 	source string
 	re     *regexp.Regexp // nil matches everything
-	steps  int            // how much one character can cost
+	steps  int            // maximum cost per character
 }
 
-// Bounds on patterns: a short one can stand for a machine of millions of states.
+// Limits of patterns: a short one can compile to millions of states.
 const (
 	maxPatternSteps = 4_000
 	maxMatchSteps   = 200_000_000
@@ -35,8 +34,7 @@ func (p pattern) MatchString(text string) bool {
 	return p.re == nil || p.steps*len(text) > maxMatchSteps || p.re.MatchString(text)
 }
 
-// engine never fails: relax has taken out what does not compile wherever that
-// matters, and what is left matches everything.
+// engine never fails: relax has removed patterns that do not compile wherever that matters, and any others match everything.
 func engine(source string) (jsonschema.Regexp, error) {
 	p, err := compilePattern(source)
 	if err != nil {
@@ -91,7 +89,7 @@ func fromECMA(source string) (string, error) {
 			i += n
 			continue
 		case inClass && c == '[':
-			out.WriteString(`\[`) // RE2 would read [: as the name of a class
+			out.WriteString(`\[`) // RE2 would read [: as the start of a class name
 		case inClass && c == ']':
 			inClass = false
 			out.WriteByte(c)
@@ -122,7 +120,7 @@ func fromECMA(source string) (string, error) {
 	return out.String(), nil
 }
 
-// fromEscape rewrites the escape that text begins with and says how long it was.
+// fromEscape rewrites the escape at the start of text and returns its length.
 func fromEscape(text string, inClass bool) (string, int, error) {
 	if len(text) < 2 {
 		return "", 0, fmt.Errorf("validate: pattern ends in a backslash")
@@ -174,7 +172,7 @@ func fromEscape(text string, inClass bool) (string, int, error) {
 	return "", 0, fmt.Errorf("validate: pattern escape %q has no counterpart", text[:2])
 }
 
-// fromUnicode rewrites \uXXXX, a surrogate pair of those, and \u{X…}.
+// fromUnicode rewrites \uXXXX, a surrogate pair, and \u{X…}.
 func fromUnicode(text string) (string, int, error) {
 	if strings.HasPrefix(text, `\u{`) {
 		if end := strings.IndexByte(text, '}'); end > 3 {
@@ -202,7 +200,7 @@ func fromUnicode(text string) (string, int, error) {
 	return "", 0, fmt.Errorf("validate: pattern names half a character")
 }
 
-// fromProperty rewrites \p{Script=Greek} and the like; RE2 wants the bare value.
+// fromProperty rewrites \p{Script=Greek} and similar to the bare value that RE2 expects.
 func fromProperty(text string) (string, int, error) {
 	end := strings.IndexByte(text, '}')
 	if !strings.HasPrefix(text[2:], "{") || end < 0 {

@@ -7,24 +7,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// plan is the part of a schema that most tools use, in a form that is checked on
-// the raw bytes: types, properties, required, additionalProperties, items, enums
-// of strings, lengths, counts and integer bounds. A plan answers "fits" or "ask
-// the full validator", never "does not fit", so faults have one author.
+// plan is the subset of a schema that most tools use, in a form that is checked on raw bytes: types, properties, required, additionalProperties, items, enums of
+// strings, lengths, counts and integer bounds. The result of a plan is a match or a request for the full validator, never a mismatch, so that all faults come from
+// the validator.
 type plan struct {
-	free    bool // nothing is asked: any JSON value fits
+	free    bool // no requirements: any JSON value matches
 	types   typeSet
-	choices map[string]struct{} // enum of strings; nil for none
+	choices map[string]struct{} // enum of strings; nil means none
 
 	props    []prop
-	required uint64 // bit i: props[i] must be there
+	required uint64 // bit i means that props[i] is required
 	closed   bool   // no other properties
-	extra    *plan  // for other properties; nil accepts any
+	extra    *plan  // for other properties; nil means any value
 
-	items *plan // for array items; nil accepts any
+	items *plan // for array items; nil means any value
 
-	minLen, maxLen     int // of strings, in characters; maxLen -1 for none
-	minCount, maxCount int // of items or properties; maxCount -1 for none
+	minLen, maxLen     int // of strings, in characters; maxLen -1 means no limit
+	minCount, maxCount int // of items or properties; maxCount -1 means no limit
 
 	bounded   bool // low and high apply
 	low, high int64
@@ -48,16 +47,14 @@ const (
 	isAny = isNull | isBoolean | isInteger | isNumber | isString | isArray | isObject
 )
 
-// maxProps is what one word of seen-bits can hold.
+// maxProps is the number of bits in one word.
 const maxProps = 64
 
 func anything() *plan  { return &plan{free: true, types: isAny, maxLen: -1, maxCount: -1} }
 func anyObject() *plan { return &plan{types: isObject, maxLen: -1, maxCount: -1} }
 
-// newPlan returns the plan for a compiled schema, or nil where the schema holds
-// anything that a plan cannot say. It looks at what the compiler made of the
-// keywords, so a keyword that does not count in the schema's draft does not
-// count here either.
+// newPlan returns the plan of a compiled schema, or nil if a plan cannot express the schema. It reads the compiled keywords, so a keyword that has no effect in the
+// schema's draft has no effect here either.
 func newPlan(s *jsonschema.Schema, depth int) *plan {
 	if s == nil || s.Bool != nil && *s.Bool {
 		return anything()
@@ -82,7 +79,7 @@ func (p *plan) asksNothing() bool {
 		p.minLen <= 0 && p.maxLen < 0 && p.minCount <= 0 && p.maxCount < 0 && !p.bounded
 }
 
-// beyondPlan says that a schema uses a keyword that plans leave to the validator.
+// beyondPlan reports whether a schema uses a keyword that plans leave to the validator.
 func beyondPlan(s *jsonschema.Schema) bool {
 	return s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Const != nil ||
 		s.Not != nil || s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil ||
@@ -118,7 +115,7 @@ func typesOf(types *jsonschema.Types) typeSet {
 	return set
 }
 
-// addChoices takes an enum of strings; other values of the type set cannot match it.
+// addChoices adds an enum of strings. Values of another type cannot match.
 func (p *plan) addChoices(s *jsonschema.Schema) bool {
 	if s.Enum == nil {
 		return true
@@ -147,7 +144,7 @@ func (p *plan) addBounds(s *jsonschema.Schema) bool {
 	set(&p.minLen, s.MinLength)
 	set(&p.maxLen, s.MaxLength)
 	if s.MinItems != nil || s.MaxItems != nil {
-		// One pair of counts serves arrays and objects, so it must be clear which.
+		// Arrays and objects share one pair of counts, so only one of them may use it.
 		if p.types&isObject != 0 {
 			return false
 		}
@@ -242,7 +239,7 @@ func (p *plan) find(name string) int {
 	return -1
 }
 
-// forObjects narrows a tool's own plan to objects, which arguments always are.
+// forObjects restricts the plan of a tool to objects, because arguments always are.
 func (p *plan) forObjects() *plan {
 	q := *p
 	q.free = false

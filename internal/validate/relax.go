@@ -6,16 +6,14 @@ import (
 	"strconv"
 )
 
-// relax takes out of a decoded schema what cannot be enforced, so that the rest
-// refuses nothing that the whole schema would accept. Dropping a pattern makes
-// its own subschema accept more; under not, oneOf, if and contains accepting
-// more can mean refusing more, so such keywords go too when a dropped pattern is
-// inside them or could be, through a reference.
+// relax removes keywords from a decoded schema that cannot be enforced, so that the rest rejects nothing that the whole schema would accept. Removing a pattern makes its
+// own subschema accept more. Under not, oneOf, if and contains, accepting more can mean rejecting more, so such keywords are removed as well if they contain a removed
+// pattern, or could through a reference.
 type relax struct {
-	dropped []string // pointers of what was taken out
+	dropped []string // pointers of removed keywords
 }
 
-// relaxed changes doc and returns the pointers of the keywords it took out.
+// relaxed changes doc and returns the pointers of removed keywords.
 func relaxed(doc any) []string {
 	var r relax
 	r.walk(doc, nil, r.dropPatterns)
@@ -30,9 +28,8 @@ func relaxed(doc any) []string {
 	return r.dropped
 }
 
-// dropPatterns takes out what does not compile. Whether a property falls under
-// an unknown pattern is unknown, so what is said about all other properties goes
-// as well.
+// dropPatterns removes patterns that do not compile. It cannot be known whether a property matches such a pattern, so requirements for all other properties are removed as
+// well.
 func (r *relax) dropPatterns(obj map[string]any, path []string) {
 	if source, ok := obj["pattern"].(string); ok && !compiles(source) {
 		r.drop(obj, path, "pattern")
@@ -49,8 +46,7 @@ func (r *relax) dropPatterns(obj map[string]any, path []string) {
 	}
 }
 
-// dropSwitches takes out the keywords of obj that may refuse more when a part of
-// them accepts more.
+// dropSwitches removes the keywords of obj that may reject more if a part of them accepts more.
 func (r *relax) dropSwitches(obj map[string]any, path, patterns []string) {
 	r.drop(obj, path, "unevaluatedProperties")
 	r.drop(obj, path, "unevaluatedItems")
@@ -81,7 +77,7 @@ func compiles(source string) bool {
 	return err == nil
 }
 
-// refers says that a schema holds a reference anywhere.
+// refers reports whether a schema contains a reference.
 func refers(doc any) bool {
 	switch doc := doc.(type) {
 	case map[string]any:
@@ -96,8 +92,7 @@ func refers(doc any) bool {
 	return false
 }
 
-// walk visits every schema object in doc, parents first, in a fixed order. Data
-// inside a schema (enum, const, default, examples) is not a schema.
+// walk visits every schema object in doc, parents first, in a fixed order. Data in a schema (enum, const, default, examples) is not a schema.
 func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path []string)) {
 	obj, ok := doc.(map[string]any)
 	if !ok {

@@ -1,26 +1,23 @@
 package validate
 
-// scanner reads JSON text once, strictly (RFC 8259, UTF-8, unique keys), without
-// decoding it. Its methods take the index where something begins and return the
-// index behind it, or -1 after noting what was wrong. On the good path nothing
-// is allocated, except for objects with very many keys.
+// scanner reads JSON text once, strictly (RFC 8259, UTF-8, unique keys), without decoding it. Its methods take the index at which a value starts and return the index after it.
+// They return -1 after recording a fault. Valid input causes no allocation, except for objects with very many keys.
 type scanner struct {
 	raw      []byte
 	maxDepth int
 
-	wrong string   // what was wrong, once a method returned -1
-	at    int      // the byte where
-	path  []string // pointer tokens of the place, innermost first
+	wrong string   // the fault, after a method returned -1
+	at    int      // the byte offset of the fault
+	path  []string // pointer tokens of the fault, innermost first
 }
 
-// fewKeys is how many keys of one object are compared pairwise; from there on a
-// map keeps the cost linear.
+// fewKeys is the number of keys of one object that are compared pairwise. With more, a map keeps the cost linear.
 const fewKeys = 16
 
-// tooDeep is the one wrong whose sentence names the limit.
+// tooDeep is the only fault whose sentence contains the limit.
 const tooDeep = "the nesting exceeds the limit"
 
-// key is where the text of a property name lies, without its quotes.
+// key is the position of a property name, without quotes.
 type key struct {
 	start, end int
 	escaped    bool
@@ -31,7 +28,7 @@ func (s *scanner) fail(at int, wrong string) int {
 	return -1
 }
 
-// document reads one value with nothing but white space around it.
+// document reads one value surrounded only by white space.
 func (s *scanner) document() int {
 	if len(s.raw) >= 3 && s.raw[0] == 0xEF && s.raw[1] == 0xBB && s.raw[2] == 0xBF {
 		return s.fail(0, "a byte order mark is not allowed")
@@ -58,8 +55,7 @@ func (s *scanner) space(i int) int {
 	return i
 }
 
-// value reads any value; depth counts the containers around it, itself included
-// should it be one.
+// value reads any value. depth is the number of containers around it, including itself.
 func (s *scanner) value(i, depth int) int {
 	if i >= len(s.raw) {
 		return s.fail(i, "a value is missing")
@@ -156,8 +152,7 @@ func (s *scanner) array(i, depth int) int {
 	}
 }
 
-// key reads a property name and the colon; the index it returns is that of the
-// property's value.
+// key reads a property name and the colon. It returns the index of the property's value.
 func (s *scanner) key(i int) (key, int) {
 	if i >= len(s.raw) || s.raw[i] != '"' {
 		return key{}, s.fail(i, "a property name in double quotes is missing")
@@ -174,8 +169,7 @@ func (s *scanner) key(i int) (key, int) {
 	return k, s.space(i + 1)
 }
 
-// more reads what stands behind a member: a comma (true, with the index of the
-// next member) or the closing bracket (false, with the index behind it, or -1).
+// more reads what follows a member: a comma (true, with the index of the next member) or the closing bracket (false, with the index after it, or -1).
 func (s *scanner) more(i int, closing byte) (bool, int) {
 	i = s.space(i)
 	if i >= len(s.raw) {

@@ -12,32 +12,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Limits on a schema; the compiler's own cost grows with the square of its size.
+// Limits of a schema. The cost of the compiler grows with the square of its size.
 const (
 	maxSchemaBytes = 1 << 20
 	maxSchemaDepth = 128
 	maxSchemaNodes = 10_000
 )
 
-// location is the base that relative references in a schema resolve against. It
-// names nothing: whatever is not inside the schema is refused.
+// location is the base URI of relative references in a schema. References to anything outside the schema are rejected.
 const location = "tool:///input"
 
 // Schema is a compiled input schema of a tool. It is safe for concurrent use.
 type Schema struct {
-	full       *jsonschema.Schema // nil: any object
-	plan       *plan              // nil: full alone decides
-	ways       int                // how many ways lead through full; see affordable
+	full       *jsonschema.Schema // nil means any object
+	plan       *plan              // nil means that only full decides
+	ways       int                // number of paths through full; see affordable
 	unenforced []string
 }
 
-// Compile compiles a tool's inputSchema. Every draft from 4 to 2020-12 is known;
-// without $schema it is 2020-12. An absent, empty or null schema accepts any
-// object.
+// Compile compiles a tool's inputSchema. It supports every draft from 4 to 2020-12; without $schema it is 2020-12. An absent, empty or null schema accepts any object.
 //
-// The error is a *[schema.Error] that says why the schema cannot be used:
-// it is broken or too large, or refers to something outside itself (nothing is
-// ever fetched).
+// The error is a *[schema.Error] with the reason: the schema is invalid or too large, or refers to something outside itself, which is never fetched.
 func Compile(raw json.RawMessage) (s *Schema, err error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
@@ -56,8 +51,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 	if nodes(doc) > maxSchemaNodes {
 		return nil, unusable(fmt.Errorf("it has more than %d values", maxSchemaNodes))
 	}
-	// The compiler panics on some broken schemas; a server's schema must not end
-	// the process that reads it.
+	// The compiler panics on some invalid schemas. A schema of a server must not end the process.
 	defer func() {
 		if r := recover(); r != nil {
 			s, err = nil, unusable(errors.New("the compiler gave up on it"))
@@ -87,8 +81,7 @@ func unusable(err error) *schema.Error {
 		"The input schema of the tool cannot be used: %w. The MCP server has to fix it.", err)
 }
 
-// noLoader refuses every reference that leaves the schema: a schema comes from a
-// server, and fetching what it names would let that server aim our requests.
+// noLoader rejects every reference outside the schema. A schema comes from a server, and fetching its references would let the server make this process send requests.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) {
@@ -110,17 +103,13 @@ func nodes(doc any) int {
 	return n
 }
 
-// Unenforced returns JSON pointers to the keywords of the schema that are not
-// checked here, because Go cannot run their patterns; nil when all is checked.
-// The MCP server still checks them.
+// Unenforced returns JSON pointers to the keywords that are not checked because Go cannot run their patterns, or nil if all are checked. The MCP server still checks them.
 func (s *Schema) Unenforced() []string { return slices.Clone(s.unenforced) }
 
-// Validate returns what is wrong with args, ordered by place; nil means that
-// they fit. No arguments at all count as an empty object, as they do in MCP.
-// Long lists end in a fault that counts the rest.
+// Validate returns the faults of args, ordered by place; nil means that they match. Missing arguments count as an empty object, as in MCP. A long list ends with a fault that counts
+// the rest.
 //
-// Validate expects args that [Arguments] accepted: it reads the last of several
-// equal keys, and of broken JSON it says only that it is not an object.
+// Validate expects args that [Arguments] accepted: of duplicate keys it reads the last, and for invalid JSON it only reports that it is not an object.
 func (s *Schema) Validate(args []byte) []schema.Fault {
 	if len(args) == 0 {
 		args = []byte("{}")
@@ -146,7 +135,7 @@ func (s *Schema) faults(args []byte) (faults []schema.Fault) {
 	if !affordable(s.full, s.ways, doc, len(args)) {
 		return []schema.Fault{{Message: "expected arguments that the tool's schema can be applied to within bounds; send smaller or flatter ones"}}
 	}
-	// What the validator cannot bear must not end the process.
+	// A panic of the validator must not end the process.
 	defer func() {
 		if r := recover(); r != nil {
 			faults = []schema.Fault{{Message: "expected arguments that the tool's schema can be applied to; the check gave up on these"}}

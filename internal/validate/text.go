@@ -13,17 +13,15 @@ const (
 	eachHigh = 0x8080808080808080
 )
 
-// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a
-// control character, quote, backslash or byte of a longer UTF-8 sequence. It may set that of
-// a plain byte as well, but only above one that is not. Long strings are most of the bytes
-// of large arguments.
+// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a control character, a quote, a backslash or a byte of a longer UTF-8 sequence. It may also set
+// the bit of a plain byte, but only above such a byte. Long strings make up most bytes of large arguments.
 func unplain(eight uint64) uint64 {
 	quote := eight ^ (eachByte * '"')
 	slash := eight ^ (eachByte * '\\')
 	return (eight | (eight - eachByte*0x20) | (quote - eachByte) | (slash - eachByte)) & eachHigh
 }
 
-// text reads a string; escaped says that it holds a backslash.
+// text reads a string. escaped means that it contains a backslash.
 func (s *scanner) text(i int) (end int, escaped bool) {
 	raw := s.raw
 	for i++; ; {
@@ -59,7 +57,7 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 	}
 }
 
-// escape reads one escape sequence, both halves of a surrogate pair at once.
+// escape reads one escape sequence, or both halves of a surrogate pair.
 func (s *scanner) escape(i int) int {
 	if i+1 >= len(s.raw) {
 		return s.fail(i, "a string does not end")
@@ -106,7 +104,7 @@ func hex4(raw []byte, i int) (unit uint16, ok bool) {
 	return unit, true
 }
 
-// unescape decodes the inside of a string that [scanner.text] accepted.
+// unescape decodes the content of a string that [scanner.text] accepted.
 func unescape(raw []byte) string {
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
@@ -162,13 +160,13 @@ func (s *scanner) twice(k key) int {
 	return s.within(k)
 }
 
-// within notes, as a failed read returns, that it was under property k.
+// within records property k in the path of a fault and returns the result of a failed read.
 func (s *scanner) within(k key) int {
 	s.path = append(s.path, s.keyText(k))
 	return -1
 }
 
-// item notes, as a failed read returns, that it was under an array item.
+// item records an array index in the path of a fault and returns the result of a failed read.
 func (s *scanner) item(index int) int {
 	s.path = append(s.path, strconv.Itoa(index))
 	return -1

@@ -1,19 +1,14 @@
-// Package datakey encrypts what tenants have stored. Each tenant has a data key of its own,
-// which the operator's key wraps; to delete a tenant is to destroy its data key.
+// Package datakey encrypts stored data of tenants. Each tenant has a data key, wrapped by the operator's key. Destroying its data key deletes the data of a tenant.
 //
-// # What it promises
+// # Guarantees
 //
-//   - What [Ring.Seal] returned can be opened for the same place only, with the data key of
-//     the same tenant (XChaCha20-Poly1305).
-//   - A data key is made when it is needed first; of all processes that make one at once one
-//     wins, and the others take its key.
-//   - [Ring.Destroy] has NATS overwrite the wrapped key. Every process that is connected drops
-//     its copy within a second, and nothing that was sealed before can be opened by any
-//     process from then on, whoever has the operator's key.
-//   - What was stored before there were keys is returned as it is.
+//   - The output of [Ring.Seal] can be opened only for the same place, with the data key of the same tenant (XChaCha20-Poly1305).
+//   - A data key is created at its first use. Of several processes that create one at the same time, one succeeds, and the others use its key.
+//   - [Ring.Destroy] makes NATS overwrite the wrapped key. Every connected process drops its copy within a second. From then on no process can open data sealed before, even with the
+//     operator's key.
+//   - Data stored before there were keys is returned unchanged.
 //
-// # What it refuses
+// # Limits
 //
-// It never makes another key for a tenant whose key it cannot unwrap: the operator would
-// not notice that the old one is missing. It does not know what the bytes are.
+// It never creates another key for a tenant whose key it cannot unwrap, because the operator would not notice that the old key is missing. It does not interpret the bytes.
 package datakey

@@ -10,10 +10,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Erase marks a tenant as erased, of which every process that watches the table is told
-// ([WatchErased]), and destroys its data key, if it has one: what was sealed with it cannot be
-// opened any more, by anybody. It may be repeated, and completes what an earlier one left
-// undone. A tenant that is used again gets another key. It needs none of the operator's keys.
+// Erase marks a tenant as erased, which notifies every process that watches the table ([WatchErased]), and destroys its data key, if it has one, so that nobody can open data sealed with it. It may be
+// repeated, and completes an interrupted earlier call. A tenant that is used again gets a new key. Erase needs none of the operator's keys.
 func Erase(ctx context.Context, c *bus.Conn, tenant schema.TenantID) error {
 	t, err := openTable(ctx, c)
 	if err == nil {
@@ -25,7 +23,7 @@ func Erase(ctx context.Context, c *bus.Conn, tenant schema.TenantID) error {
 	return nil
 }
 
-// Destroy is [Erase] for a process that has the ring, which forgets the key at once.
+// Destroy is [Erase] for a process that has the ring, which drops the key at once.
 func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
 	tenant = tenant.OrDefault()
 	if err := r.table.erase(ctx, tenant); err != nil {
@@ -35,8 +33,7 @@ func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
 	return nil
 }
 
-// erase writes the mark and has NATS overwrite what was before it. Each time has a mark of its
-// own: what the tenant got since the last one ends with it.
+// erase writes the marker and makes NATS overwrite earlier rows. Each call writes a marker, so that everything the tenant got since the last one ends.
 func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
 	for {
 		was, err := t.last(ctx, tenant)
@@ -48,7 +45,7 @@ func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
 			after = was.sequence
 		}
 		if err = t.put(ctx, mark, after); errors.Is(err, bus.ErrConflict) {
-			continue // its key was wrapped again, or made
+			continue // its key was created or wrapped again in the meantime
 		}
 		if err == nil {
 			err = t.eraseBefore(ctx, tenant, mark.sequence)
@@ -57,9 +54,8 @@ func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
 	}
 }
 
-// WatchErased calls f with each tenant that was erased, and when, first with those of before
-// and then with each that is; on one goroutine, until the watch is closed. A tenant that was
-// erased before and has a data key again may be left out. ctx bounds the opening.
+// WatchErased calls f with each erased tenant and the time, first for earlier erasures and then for each new one. It calls f on one goroutine until the watch is closed. A tenant that was erased earlier and has
+// a data key again may be left out. ctx limits the opening.
 func WatchErased(ctx context.Context, c *bus.Conn, f func(tenant schema.TenantID, at time.Time)) (*bus.StreamWatch, error) {
 	t, err := openTable(ctx, c)
 	if err != nil {

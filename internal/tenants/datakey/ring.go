@@ -19,16 +19,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// What is sealed is
+// The sealed format is
 //
 //	magic | id of the data key | nonce | ciphertext and tag
 //
-// No JSON and no UTF-8 begins like it, so what was stored in the clear is told from it.
+// No JSON and no UTF-8 starts with magic, which distinguishes sealed data from data stored in the clear.
 var magic = [...]byte{0xCA, 0xD5, 0x01}
 
 const idBytes = 16
 
-// Overhead is how many bytes [Ring.Seal] adds.
+// Overhead is the number of bytes that [Ring.Seal] adds.
 const Overhead = len(magic) + idBytes + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
 type keyID [idBytes]byte
@@ -40,45 +40,43 @@ type dataKey struct {
 	aead   cipher.AEAD
 }
 
-// goneError says that data cannot be had any more, whoever asks again.
+// goneError means that data is lost permanently.
 type goneError string
 
 func (e goneError) Error() string { return string(e) }
 
-// Gone tells it to packages that this one imports.
+// Gone lets packages detect the error without importing this one.
 func (goneError) Gone() bool { return true }
 
 // Errors of [Ring.Open].
 var (
-	// ErrDestroyed: the data key is destroyed, or was never one of this installation.
+	// ErrDestroyed means that the data key was destroyed, or never belonged to this installation.
 	ErrDestroyed error = goneError("the data was erased with its tenant")
-	// ErrUnreadable: it was sealed for another place, or changed.
+	// ErrUnreadable means that the data was sealed for another place, or was changed.
 	ErrUnreadable error = goneError("the stored data cannot be decrypted")
-	// ErrNoKeys: it is sealed, and this process has no keys.
+	// ErrNoKeys means that the data is sealed and this process has no keys.
 	ErrNoKeys = errors.New("the stored data is encrypted, and encryption.key_file is not set")
 )
 
-// Ring is the data keys of all tenants, as one process has them. A nil *Ring seals nothing,
-// and opens what is not sealed. It is safe for concurrent use.
+// Ring holds the data keys of all tenants in one process. A nil *Ring seals nothing and opens only data that is not sealed. It is safe for concurrent use.
 type Ring struct {
 	keys  *credential.Keys
 	table *table
 	watch *bus.StreamWatch
 	log   *slog.Logger
 
-	making sync.Mutex // one key is made at a time
+	making sync.Mutex // held while a key is created
 
 	mu      sync.RWMutex
 	of      map[schema.TenantID]*dataKey
 	byID    map[keyID]*dataKey
-	bad     map[schema.TenantID]error // keys that cannot be unwrapped
-	absent  map[keyID]time.Time       // ids that NATS did not have, until when that is believed
+	bad     map[schema.TenantID]error // tenants whose key cannot be unwrapped
+	absent  map[keyID]time.Time       // ids that NATS did not have, with the time until which they are not looked up again
 	dropped []func(schema.TenantID)
 }
 
-// Open opens the data keys. keys are the operator's, which wrap them; nil: there are none, and
-// so is the ring. A process with rewrap wraps data keys with the newest of keys where they are
-// wrapped with another. ctx bounds the opening; the connection stays the caller's.
+// Open opens the data keys. keys are the operator's, which wrap them; if nil, the ring is nil as well. With rewrap, the process wraps data keys again that are not wrapped with the newest of keys. ctx limits the
+// opening. The caller closes the connection.
 func Open(ctx context.Context, c *bus.Conn, keys *credential.Keys, rewrap bool, log *slog.Logger) (*Ring, error) {
 	if keys == nil {
 		return nil, nil
@@ -108,8 +106,7 @@ func (r *Ring) Close() {
 	}
 }
 
-// OnDestroyed has f called with each tenant whose data key is destroyed from now on, on a
-// goroutine that must not be blocked: for whoever has data of tenants in memory.
+// OnDestroyed calls f with each tenant whose data key is destroyed from now on. f must not block. It is for code that holds data of tenants in memory.
 func (r *Ring) OnDestroyed(f func(schema.TenantID)) {
 	if r == nil {
 		return
@@ -119,8 +116,7 @@ func (r *Ring) OnDestroyed(f func(schema.TenantID)) {
 	r.dropped = append(r.dropped, f)
 }
 
-// unwrapped returns why a data key cannot be used, where one cannot: it is better that a
-// process does not start than that it serves some tenants only.
+// unwrapped returns an error if a data key cannot be unwrapped. The process should not start then, instead of serving only some tenants.
 func (r *Ring) unwrapped() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -130,7 +126,7 @@ func (r *Ring) unwrapped() error {
 	return nil
 }
 
-// seen takes in a row of the table.
+// seen applies a row of the table.
 func (r *Ring) seen(row *row) {
 	tenant := row.Tenant.OrDefault()
 	if row.destroyed() {
@@ -149,7 +145,7 @@ func (r *Ring) seen(row *row) {
 	r.of[tenant], r.byID[k.id] = k, k
 }
 
-// drop forgets the keys of a tenant, and tells once who has data of it.
+// drop removes the keys of a tenant, and calls the functions of OnDestroyed once.
 func (r *Ring) drop(tenant schema.TenantID) {
 	r.mu.Lock()
 	delete(r.of, tenant)
@@ -187,14 +183,13 @@ func wrapPlace(tenant schema.TenantID, id string) []string {
 	return []string{"data key", string(tenant.OrDefault()), id}
 }
 
-// Sealed reports whether the bytes are those of [Ring.Seal].
+// Sealed reports whether the bytes are output of [Ring.Seal].
 func Sealed[B ~string | ~[]byte](stored B) bool {
 	return len(stored) >= len(magic) && string(stored[:len(magic)]) == string(magic[:])
 }
 
-// Seal encrypts bytes of the tenant for a place: the kind of the record, and its id. Of a nil
-// ring, and for no bytes, it returns them as they are. It asks NATS when the tenant has no
-// data key yet; ctx bounds that. Errors are *schema.Error of KindUnavailable.
+// Seal encrypts bytes of the tenant for a place, which is the kind and the id of the record. With a nil ring, and for no bytes, it returns them unchanged. It queries NATS if the tenant has no data key yet, which ctx
+// limits. Errors are *schema.Error of KindUnavailable.
 func (r *Ring) Seal(ctx context.Context, tenant schema.TenantID, plain []byte, place ...string) ([]byte, error) {
 	if r == nil || len(plain) == 0 {
 		return plain, nil
@@ -206,12 +201,11 @@ func (r *Ring) Seal(ctx context.Context, tenant schema.TenantID, plain []byte, p
 	out := make([]byte, 0, len(plain)+Overhead)
 	out = append(append(out, magic[:]...), k.id[:]...)
 	nonce := make([]byte, chacha20poly1305.NonceSizeX)
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // it cannot fail
 	return k.aead.Seal(append(out, nonce...), nonce, plain, placed(place)), nil
 }
 
-// Open decrypts what Seal returned for the place, and returns other bytes as they are. Errors
-// are [ErrDestroyed], [ErrUnreadable], [ErrNoKeys], and others where NATS does not answer.
+// Open decrypts the output of Seal for the place, and returns other bytes unchanged. Errors are [ErrDestroyed], [ErrUnreadable], [ErrNoKeys], and others if NATS does not answer.
 func (r *Ring) Open(ctx context.Context, stored []byte, place ...string) ([]byte, error) {
 	if !Sealed(stored) {
 		return stored, nil
@@ -234,11 +228,10 @@ func (r *Ring) Open(ctx context.Context, stored []byte, place ...string) ([]byte
 	return plain, nil
 }
 
-// Gone reports whether an error of Open says that the data cannot be had any more, whoever
-// asks again.
+// Gone reports whether an error of Open means that the data is lost permanently.
 func Gone(err error) bool { return errors.As(err, new(goneError)) }
 
-// placed writes the parts of a place so that they cannot be confused with each other.
+// placed encodes the parts of a place unambiguously.
 func placed(parts []string) []byte {
 	n := 0
 	for _, p := range parts {
@@ -246,12 +239,12 @@ func placed(parts []string) []byte {
 	}
 	b := make([]byte, 0, n)
 	for _, p := range parts {
-		b = append(append(b, p...), 0) // no id has a NUL
+		b = append(append(b, p...), 0) // no id contains a NUL
 	}
 	return b
 }
 
-// key returns the data key of a tenant, and makes it when there is none.
+// key returns the data key of a tenant. It creates one if there is none.
 func (r *Ring) key(ctx context.Context, tenant schema.TenantID) (*dataKey, error) {
 	if k, err := r.known(tenant); k != nil || err != nil {
 		return k, err
@@ -275,16 +268,13 @@ func (r *Ring) known(tenant schema.TenantID) (*dataKey, error) {
 	return r.of[tenant], r.bad[tenant]
 }
 
-// believed is how long NATS is not asked again for a data key that it did not have, and
-// mostAbsent bounds their number: those who list records of a tenant that was
-// deleted meet its key often.
+// believed is the time for which a missing data key is not looked up again. mostAbsent limits the number of such keys. Lists with records of a deleted tenant use its key often.
 const (
 	believed   = time.Minute
 	mostAbsent = 1024
 )
 
-// find returns the data key with the id. One that this process has not seen yet was made by
-// another a moment ago, or it is destroyed.
+// find returns the data key with the id. A key that this process does not know yet was created at another process a moment ago, or was destroyed.
 func (r *Ring) find(ctx context.Context, id keyID) (*dataKey, error) {
 	r.mu.RLock()
 	k, until := r.byID[id], r.absent[id]

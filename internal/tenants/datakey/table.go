@@ -15,13 +15,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// row is what is stored of a tenant: its key, or that it was destroyed.
+// row is the stored key of a tenant, or the marker of its destruction.
 type row struct {
 	Tenant  schema.TenantID `json:"tenant"`
 	ID      string          `json:"id,omitempty"`
 	Key     []byte          `json:"key,omitempty"` // wrapped
 	Created time.Time       `json:"created,omitzero"`
-	// Destroyed is when the key was; there is no other member but Tenant then.
+	// Destroyed is the time of the destruction. Of the other fields only Tenant is set then.
 	Destroyed time.Time `json:"destroyed,omitzero"`
 
 	sequence uint64
@@ -29,8 +29,7 @@ type row struct {
 
 func (r *row) destroyed() bool { return !r.Destroyed.IsZero() }
 
-// Streams are the streams of package datakey. It is no table of JetStream: those forbid that
-// a message is erased, and what a later write replaces stays in the files of the server.
+// Streams returns the streams of package datakey. It is not a JetStream key-value bucket: in those, messages cannot be erased, and an overwritten value stays in the files of the server.
 func Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{Name: bus.StreamDataKeys, What: "data keys of tenants", Subjects: []string{bus.SubjectDataKey + "*"}, Logs: true}}
 }
@@ -50,7 +49,7 @@ func subject(tenant schema.TenantID) string {
 	return bus.SubjectDataKey + bus.Token(tenant.OrDefault())
 }
 
-// watch calls f with each row that is there, and then with each that is written.
+// watch calls f with each existing row, and then with each new one.
 func (t *table) watch(ctx context.Context, f func(*row)) (*bus.StreamWatch, error) {
 	return t.s.Watch(ctx, bus.SubjectDataKey+"*", func(m bus.Message) {
 		if r, err := decode(m); err == nil {
@@ -67,7 +66,7 @@ func decode(m bus.Message) (*row, error) {
 	return r, nil
 }
 
-// last reads the newest row of a tenant from the leader; nil where there is none.
+// last reads the newest row of a tenant from the leader, or nil if there is none.
 func (t *table) last(ctx context.Context, tenant schema.TenantID) (*row, error) {
 	m, err := t.s.Last(ctx, subject(tenant), bus.Leader)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -79,7 +78,7 @@ func (t *table) last(ctx context.Context, tenant schema.TenantID) (*row, error) 
 	return decode(m)
 }
 
-// put writes a row after the one with the sequence.
+// put writes a row if the last one has the sequence after.
 func (t *table) put(ctx context.Context, r *row, after uint64) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -89,8 +88,7 @@ func (t *table) put(ctx context.Context, r *row, after uint64) error {
 	return err
 }
 
-// take returns the row of a tenant with its key. Where there is none, it writes that of made;
-// of all who do that at once, one wins.
+// take returns the row of a tenant with its key. If there is none, it writes the row of made. Of several concurrent writers, one succeeds.
 func (t *table) take(ctx context.Context, tenant schema.TenantID, made func(schema.TenantID) (*row, error)) (*row, error) {
 	for {
 		was, err := t.last(ctx, tenant)
@@ -108,7 +106,7 @@ func (t *table) take(ctx context.Context, tenant schema.TenantID, made func(sche
 		if err != nil {
 			return nil, err
 		}
-		// What is there after an error is read: the answer may be lost, or another was first.
+		// After an error, read the row again: the reply may be lost, or another writer was first.
 		if err = t.put(ctx, next, after); err == nil {
 			return next, nil
 		}
@@ -118,7 +116,7 @@ func (t *table) take(ctx context.Context, tenant schema.TenantID, made func(sche
 	}
 }
 
-// all reads every row that is stored, from the leader.
+// all reads every row from the leader.
 func (t *table) all(ctx context.Context) ([]row, error) { return t.rows(ctx, bus.SubjectDataKey+"*") }
 
 func (t *table) rows(ctx context.Context, subject string) (all []row, err error) {
@@ -139,7 +137,7 @@ func (t *table) rows(ctx context.Context, subject string) (all []row, err error)
 	}
 }
 
-// eraseBefore has NATS overwrite the rows of a tenant from before a sequence.
+// eraseBefore makes NATS overwrite the rows of a tenant before a sequence.
 func (t *table) eraseBefore(ctx context.Context, tenant schema.TenantID, before uint64) error {
 	rows, err := t.rows(ctx, subject(tenant))
 	if err != nil {
@@ -155,11 +153,11 @@ func (t *table) eraseBefore(ctx context.Context, tenant schema.TenantID, before 
 	return nil
 }
 
-// newRow makes a data key.
+// newRow creates a data key.
 func (r *Ring) newRow(tenant schema.TenantID) (*row, error) {
 	var id keyID
 	var key [chacha20poly1305.KeySize]byte
-	_, _ = rand.Read(id[:]) // it never fails
+	_, _ = rand.Read(id[:]) // it cannot fail
 	_, _ = rand.Read(key[:])
 	next := &row{Tenant: tenant, ID: hex.EncodeToString(id[:]), Created: time.Now().UTC().Truncate(time.Second)}
 	var err error
@@ -167,8 +165,7 @@ func (r *Ring) newRow(tenant schema.TenantID) (*row, error) {
 	return next, err
 }
 
-// rewrap wraps the data keys with the operator's newest key that are wrapped with another,
-// and has the former rows overwritten. It ends what an earlier one left undone.
+// rewrap wraps the data keys again that are not wrapped with the operator's newest key, and overwrites their former rows. It completes an interrupted earlier run.
 func (r *Ring) rewrap(ctx context.Context) error {
 	rows, err := r.table.all(ctx)
 	if err != nil {
