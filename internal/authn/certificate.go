@@ -13,7 +13,8 @@ import (
 // mostNames limits the number of names of a client certificate that are checked.
 const mostNames = 32
 
-// addCertificate adds a key that a client certificate identifies. It returns the invalid field and the reason, or "".
+// addCertificate adds a key that a client certificate identifies. It returns the invalid field and
+// the reason, or "".
 func (t *table) addCertificate(key *Key, e *entry) (field, wrong string) {
 	e.sum = sha256.Sum256([]byte("certificate\x00" + key.Certificate)) // no API key has it; it identifies the entry
 	switch u, err := url.Parse(key.Certificate); {
@@ -46,8 +47,9 @@ func ClientCertificate(r *http.Request) *x509.Certificate {
 	return r.TLS.VerifiedChains[0][0]
 }
 
-// OfCertificate returns the principal of a client certificate by its URIs and DNS names. ok is false if no key matches one of them.
-// The error is a *schema.Error of KindUnauthenticated for an expired key, and for a certificate that matches several keys.
+// OfCertificate returns the principal of a client certificate by its URIs and DNS names. ok is
+// false if no key matches one of them. The error is a *schema.Error of KindUnauthenticated for an
+// expired key, and for a certificate that matches several keys.
 func (k *Keys) OfCertificate(c *x509.Certificate) (who schema.Principal, ok bool, err error) {
 	t := k.table.Load()
 	var found *entry

@@ -22,11 +22,12 @@ func newFailures() *failures {
 	return &failures{limiters.New[netip.Addr](failuresEvery, failuresBurst, addressesKept)}
 }
 
-// count records a wrong credential from the address and returns the time that it must wait, or zero if it is within the limit.
+// count records a wrong credential from the address and returns the time that it must wait, or zero
+// if it is within the limit.
 func (f *failures) count(remote string) time.Duration { return f.of.Count(network(remote)) }
 
-// network returns the unit that limits count: an IPv4 address, or the /64 of an IPv6 address, which a single host commonly has. All
-// invalid addresses share one entry.
+// network returns the unit that limits count: an IPv4 address, or the /64 of an IPv6 address, which
+// a single host commonly has. All invalid addresses share one entry.
 func network(remote string) netip.Addr {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {

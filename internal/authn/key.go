@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The format of a key: a prefix for secret scanners, 256 random bits in base 62, and a checksum, which distinguishes a truncated or
-// mistyped key from an unknown one.
+// The format of a key: a prefix for secret scanners, 256 random bits in base 62, and a checksum,
+// which distinguishes a truncated or mistyped key from an unknown one.
 const (
 	keyPrefix    = "cyk_"
 	hashPrefix   = "sha256:"
@@ -22,8 +22,8 @@ const (
 
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Generate creates a new API key. key is for the caller and is shown once; hash is for the configuration. It is safe for concurrent
-// use.
+// Generate creates a new API key. key is for the caller and is shown once; hash is for the
+// configuration. It is safe for concurrent use.
 func Generate() (key, hash string) {
 	raw := make([]byte, randomBytes)
 	if _, err := rand.Read(raw); err != nil {
@@ -34,8 +34,8 @@ func Generate() (key, hash string) {
 	return key, Hash(key)
 }
 
-// Hash returns the hash of a key for the configuration: "sha256:" and 64 hex digits. Keys have 256 random bits, so a fast hash is
-// sufficient.
+// Hash returns the hash of a key for the configuration: "sha256:" and 64 hex digits. Keys have 256
+// random bits, so a fast hash is sufficient.
 func Hash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hashPrefix + hex.EncodeToString(sum[:])

@@ -34,13 +34,15 @@ type Key struct {
 	Limits scope.Limits `yaml:"limits"`
 	// Hash is "sha256:" and the hexadecimal SHA-256 of the key; see [Hash].
 	Hash string `yaml:"hash"`
-	// Certificate is a URI or DNS name of a client certificate. It replaces Hash: a client with such a certificate is the principal.
+	// Certificate is a URI or DNS name of a client certificate. It replaces Hash: a client with
+	// such a certificate is the principal.
 	Certificate string `yaml:"certificate"`
 	// Expires is the time at which the key expires. The zero time means never.
 	Expires time.Time `yaml:"expires"`
 }
 
-// Local is the principal of every request if no keys are configured. Such a front door listens on loopback only.
+// Local is the principal of every request if no keys are configured. Such a front door listens on
+// loopback only.
 const Local = "local"
 
 // Other is the name under which usage combines principals. No principal can have it.
@@ -49,7 +51,8 @@ const Other = "(other)"
 // maxCredential is longer than any key. Longer credentials are not hashed.
 const maxCredential = 512
 
-// Keys is the table of API keys. [Keys.Replace] replaces it while requests are served. It is safe for concurrent use.
+// Keys is the table of API keys. [Keys.Replace] replaces it while requests are served. It is safe
+// for concurrent use.
 type Keys struct {
 	table    atomic.Pointer[table]
 	failures *failures
@@ -92,11 +95,12 @@ func NewKeys(keys []Key) (*Keys, error) {
 	return k, nil
 }
 
-// LogTo sets the log for refused keys. It logs the client address and not the key. Call it before the first request.
+// LogTo sets the log for refused keys. It logs the client address and not the key. Call it before
+// the first request.
 func (k *Keys) LogTo(log *slog.Logger) { k.log = log }
 
-// Replace activates the keys for all requests that are not authenticated yet. After an error, which names every invalid key, the old
-// ones stay.
+// Replace activates the keys for all requests that are not authenticated yet. After an error, which
+// names every invalid key, the old ones stay.
 func (k *Keys) Replace(keys []Key) error {
 	t, found := tableOf(keys)
 	if len(found) == 0 {
@@ -161,7 +165,8 @@ func tableOf(keys []Key) (*table, []Fault) {
 	return t, faults
 }
 
-// parseHash parses a hash or returns its fault. The text may be a key by mistake, so it is never repeated.
+// parseHash parses a hash or returns its fault. The text may be a key by mistake, so it is never
+// repeated.
 func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 	if strings.HasPrefix(hash, keyPrefix) {
 		return sum, "is the key itself; create a new key, because this one is now in a file, and write the hash that callyard keys new prints."
@@ -218,9 +223,9 @@ func (k *Keys) Find(name string) (known Known, ok bool) {
 	return Known{e.principal, e.limits, e.expires, hashPrefix + hex.EncodeToString(e.sum[:])}, true
 }
 
-// Authenticate returns the principal of the request from "Authorization: Bearer KEY" or "X-API-Key: KEY". If no keys are configured, it
-// is the principal [Local]. The error is a *schema.Error of KindUnauthenticated, or of KindQuota after too many wrong keys from one
-// address.
+// Authenticate returns the principal of the request from "Authorization: Bearer KEY" or "X-API-Key:
+// KEY". If no keys are configured, it is the principal [Local]. The error is a *schema.Error of
+// KindUnauthenticated, or of KindQuota after too many wrong keys from one address.
 func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	if !k.Configured() {
 		return schema.Principal{Name: Local}, nil
@@ -245,8 +250,8 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	return schema.Principal{}, k.Refuse(r, refusal)
 }
 
-// Refuse counts and logs a refused credential and returns the error for the response: the reason, which must not contain a part of the
-// credential, or that there were too many.
+// Refuse counts and logs a refused credential and returns the error for the response: the reason,
+// which must not contain a part of the credential, or that there were too many.
 func (k *Keys) Refuse(r *http.Request, reason string) error {
 	wait := k.failures.count(r.RemoteAddr)
 	if wait == 0 { // refusals over the limit of an address are not logged either
@@ -259,9 +264,10 @@ func (k *Keys) Refuse(r *http.Request, reason string) error {
 	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }
 
-// Valid returns nil if the principal with that name may still run calls: its key is in the table and has not expired. The principal
-// [Local] has no key, and if no keys are configured, every principal is valid. The error is a *schema.Error of KindUnauthenticated. It
-// takes no lock, and does not allocate if it returns nil.
+// Valid returns nil if the principal with that name may still run calls: its key is in the table
+// and has not expired. The principal [Local] has no key, and if no keys are configured, every
+// principal is valid. The error is a *schema.Error of KindUnauthenticated. It takes no lock, and
+// does not allocate if it returns nil.
 func (k *Keys) Valid(principal string) error {
 	t := k.table.Load()
 	if len(t.byName) == 0 || principal == Local {
@@ -281,14 +287,15 @@ func (e *entry) valid() error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
 }
 
-// errNone is shared, because a front door without keys would create it for each call. It is never changed.
+// errNone is shared, because a front door without keys would create it for each call. It is never
+// changed.
 var errNone = schema.Errorf(schema.KindUnauthenticated, "Send your API key as Authorization: Bearer KEY, or as X-API-Key: KEY.")
 
 // Sent reports whether the headers contain a credential.
 func Sent(h http.Header) bool { return len(h["Authorization"])+len(h["X-Api-Key"]) > 0 }
 
-// Credential returns the only credential of a request. bearer means that it is in the header Authorization. The error is a
-// *schema.Error of KindUnauthenticated.
+// Credential returns the only credential of a request. bearer means that it is in the header
+// Authorization. The error is a *schema.Error of KindUnauthenticated.
 func Credential(h http.Header) (credential string, bearer bool, err error) {
 	authorization, keys := h["Authorization"], h["X-Api-Key"]
 	if !Sent(h) {

@@ -22,18 +22,20 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// After a crash there is no seal. JetStream truncates a file at the first record that it cannot read and continues, so the files are
-// checked before it starts. The end of a stream's last file may be incomplete: a record that was being written at the crash was not
-// acknowledged. Everything else that cannot be read is damage.
+// After a crash there is no seal. JetStream truncates a file at the first record that it cannot
+// read and continues, so the files are checked before it starts. The end of a stream's last file
+// may be incomplete: a record that was being written at the crash was not acknowledged. Everything
+// else that cannot be read is damage.
 //
-// The file format is that of nats-server 2.10 to 2.15 (server/filestore.go). Files of another format are left to JetStream.
+// The file format is that of nats-server 2.10 to 2.15 (server/filestore.go). Files of another
+// format are left to JetStream.
 
 const (
 	recordHead = 22 // length, sequence, time, length of the subject
 	recordHash = 8
 	recordMost = 32 << 20
-	// headersBit in a length means that a message has headers. The two highest bits of a sequence mark erased messages and markers of
-	// deleted ones.
+	// headersBit in a length means that a message has headers. The two highest bits of a sequence
+	// mark erased messages and markers of deleted ones.
 	headersBit   = 1 << 31
 	sequenceBits = 1<<62 - 1
 	// resumeWithin limits the difference of sequences on both sides of damage.
@@ -265,8 +267,8 @@ func crashedMeta(folder, stream string) (path, what string) {
 	return "", ""
 }
 
-// indexed returns the last sequence in the index of a stream, or 0 if there is no readable index. The index is written only from time to
-// time.
+// indexed returns the last sequence in the index of a stream, or 0 if there is no readable index.
+// The index is written only from time to time.
 func indexed(folder, stream string) uint64 {
 	text, err := os.ReadFile(filepath.Join(folder, "msgs", "index.db"))
 	if err != nil || len(text) < 32 || text[0] != 11 {

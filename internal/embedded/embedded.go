@@ -1,8 +1,11 @@
-// Package embedded runs a NATS server with JetStream in this process, for `callyard up` and for tests.
+// Package embedded runs a NATS server with JetStream in this process, for `callyard up` and for
+// tests.
 //
-// Everything that JetStream acknowledged is synced to disk. Two processes never share one data folder. After a disk was full, writes
-// resume within seconds when there is free space. Damage to a folder is found before anything runs: all damage after a clean stop, and
-// after a crash the damage that shows in the files themselves. The server listens only on loopback, and by default not at all.
+// Everything that JetStream acknowledged is synced to disk. Two processes never share one data
+// folder. After a disk was full, writes resume within seconds when there is free space. Damage to a
+// folder is found before anything runs: all damage after a clean stop, and after a crash the damage
+// that shows in the files themselves. The server listens only on loopback, and by default not at
+// all.
 package embedded
 
 import (
@@ -23,15 +26,17 @@ import (
 type Options struct {
 	// Dir holds the streams. It is created if it does not exist.
 	Dir string
-	// Listen is a loopback address for other local processes ("127.0.0.1:0" for a free port). If empty, only this process can connect.
+	// Listen is a loopback address for other local processes ("127.0.0.1:0" for a free port). If
+	// empty, only this process can connect.
 	Listen string
 	// MaxPayload is the maximum message size in bytes; 0 means 8 MiB.
 	MaxPayload int
 	// AcceptLoss starts a damaged folder with the remaining data.
 	AcceptLoss bool
-	// Check, if set, compares the records of a folder that was not stopped cleanly with each other. It runs after the server has started
-	// and before anything else uses it. since is the time of the last accepted loss, or zero; older records are skipped. keys are the
-	// hashes of lost idempotency keys.
+	// Check, if set, compares the records of a folder that was not stopped cleanly with each other.
+	// It runs after the server has started and before anything else uses it. since is the time of
+	// the last accepted loss, or zero; older records are skipped. keys are the hashes of lost
+	// idempotency keys.
 	Check func(s *Server, since time.Time) (found []Damage, keys []string, err error)
 	// Log receives the server's warnings and errors. It is required.
 	Log *slog.Logger
@@ -57,7 +62,8 @@ type Server struct {
 const (
 	defaultMaxPayload = 8 << 20
 	readyTimeout      = 10 * time.Second
-	// maxStore leaves the limit to the disk. The server's own default is the free space at its start, which may change.
+	// maxStore leaves the limit to the disk. The server's own default is the free space at its
+	// start, which may change.
 	maxStore = 1 << 50
 )
 

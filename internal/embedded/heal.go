@@ -18,8 +18,9 @@ const (
 	healSpace = 1 << 20
 )
 
-// heal restarts JetStream after a failed write to a stream as soon as the disk has free space, because JetStream keeps the error of a
-// stream until it is restarted. Connections, and everything that does not need JetStream, continue to work.
+// heal restarts JetStream after a failed write to a stream as soon as the disk has free space,
+// because JetStream keeps the error of a stream until it is restarted. Connections, and everything
+// that does not need JetStream, continue to work.
 func (s *Server) heal() {
 	defer close(s.healed)
 	tick := time.NewTicker(healEvery)

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// lockDir locks the data folder for this process until the file is closed or the process ends in any way.
+// lockDir locks the data folder for this process until the file is closed or the process ends in
+// any way.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -47,7 +47,8 @@ func readLosses(dir string) ([]Loss, error) {
 	return all, nil
 }
 
-// openFolder compares the folder with its seal and removes the seal, because the folder changes from now on.
+// openFolder compares the folder with its seal and removes the seal, because the folder changes
+// from now on.
 func (s *Server) openFolder(accept bool) error {
 	var err error
 	if s.losses, err = readLosses(s.dir); err != nil {
@@ -154,7 +155,8 @@ func (s *Server) crossCheck(o *Options) error {
 	return s.writeLosses()
 }
 
-// findKeys records the lost keys after the server has started. Until then, all keys of the seal count as lost.
+// findKeys records the lost keys after the server has started. Until then, all keys of the seal
+// count as lost.
 func (s *Server) findKeys() error {
 	if len(s.lostKeys) == 0 {
 		return nil

@@ -17,13 +17,14 @@ import (
 	"time"
 )
 
-// A cleanly stopped data folder is sealed: a file holds the length and checksum of every other file. The next start compares them before
-// anything is read or written, and removes the seal. JetStream itself would drop a damaged file with one line in its log and lose its
-// content.
+// A cleanly stopped data folder is sealed: a file holds the length and checksum of every other
+// file. The next start compares them before anything is read or written, and removes the seal.
+// JetStream itself would drop a damaged file with one line in its log and lose its content.
 
 const (
 	sealFile = "seal.json"
-	// sealCopy limits the size of files copied into the seal: the configurations of streams, without which their messages are lost.
+	// sealCopy limits the size of files copied into the seal: the configurations of streams,
+	// without which their messages are lost.
 	sealCopy = 16 << 10
 )
 
@@ -69,13 +70,14 @@ func sealed(path string) bool {
 // derived reports whether JetStream recreates a missing file from others and detects damage to it.
 func derived(path string) bool { return strings.HasSuffix(path, "/msgs/index.db") }
 
-// timers reports whether JetStream recreates a missing file from others but does not detect damage to it. These files hold the times at
-// which messages expire or are sent.
+// timers reports whether JetStream recreates a missing file from others but does not detect damage
+// to it. These files hold the times at which messages expire or are sent.
 func timers(path string) bool {
 	return strings.HasSuffix(path, "/msgs/thw.db") || strings.HasSuffix(path, "/msgs/sched.db")
 }
 
-// writeSeal seals a folder that is no longer in use. Files that did not change since the last seal are not read again.
+// writeSeal seals a folder that is no longer in use. Files that did not change since the last seal
+// are not read again.
 func writeSeal(dir string, before map[string]sealedFile, keys []string) error {
 	s := seal{At: time.Now().UTC(), Keys: keys}
 	err := eachFile(dir, func(path string, info fs.FileInfo) error {
@@ -171,8 +173,8 @@ func digest(dir, path string) (sealedFile, error) {
 	return s, nil
 }
 
-// readSeal returns the seal of a folder, or nil if there is none: after a crash or power failure, which does not damage acknowledged
-// data.
+// readSeal returns the seal of a folder, or nil if there is none: after a crash or power failure,
+// which does not damage acknowledged data.
 func readSeal(dir string) (*seal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, sealFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,10 +208,11 @@ func (s *seal) known() map[string]sealedFile {
 
 // Damage is a changed or missing file of a data folder.
 type Damage struct {
-	// Path is the path in the folder. What is "is missing", "was cut from 9 to 4 bytes" and similar. Without a path, What is a sentence.
+	// Path is the path in the folder. What is "is missing", "was cut from 9 to 4 bytes" and
+	// similar. Without a path, What is a sentence.
 	Path, What string
-	// Stream is the stream of the file, or "". First and Last are the sequences of messages that may be lost. Last 0 means all that
-	// follow First.
+	// Stream is the stream of the file, or "". First and Last are the sequences of messages that
+	// may be lost. Last 0 means all that follow First.
 	Stream      string
 	First, Last uint64
 }
@@ -249,7 +252,8 @@ func (e *DamageError) Error() string {
 	return b.String()
 }
 
-// inspect compares a folder with its seal. It restores a stream configuration from the seal, which loses nothing.
+// inspect compares a folder with its seal. It restores a stream configuration from the seal, which
+// loses nothing.
 func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage, error) {
 	var found []Damage
 	for i := range s.Files {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// The input of the reaper is lines: "=COOKIE" once, then "+PGID", "-PGID", "!NOTE" and "~NOTE". Its only
-// output is the ready word, once.
+// The input of the reaper is lines: "=COOKIE" once, then "+PGID", "-PGID", "!NOTE" and "~NOTE". Its
+// only output is the ready word, once.
 const readyWord = "reaper\n"
 
 func cookieLine(cookie string) string { return "=" + cookie + "\n" }

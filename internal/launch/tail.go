@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of a server's stderr and logs its lines at debug level, for servers whose stderr is
-// not a pipe. Write must not be called concurrently; String may.
+// Tail keeps the end of a server's stderr and logs its lines at debug level, for servers whose
+// stderr is not a pipe. Write must not be called concurrently; String may.
 type Tail struct {
 	tail  *tail
 	lines lineLog

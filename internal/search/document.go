@@ -30,7 +30,8 @@ type Labels struct {
 const (
 	maxParameters = 256
 	maxLabels     = 64
-	// describedWeight is the weight of a word in the description of a parameter, relative to one in its name.
+	// describedWeight is the weight of a word in the description of a parameter, relative to one in
+	// its name.
 	describedWeight = 0.5
 )
 

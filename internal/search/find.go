@@ -45,8 +45,10 @@ func before(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.place, b.place))
 }
 
-// Find returns the tools that match the query, best first, at most that number (0 means all). It returns none if no tool matches, even if some have a word of the query; see docs/reference/search.md. Of two equal tools the earlier
-// one comes first. The work grows with the number of tools that have a word of the query. It is safe for concurrent use.
+// Find returns the tools that match the query, best first, at most that number (0 means all). It
+// returns none if no tool matches, even if some have a word of the query; see
+// docs/reference/search.md. Of two equal tools the earlier one comes first. The work grows with the
+// number of tools that have a word of the query. It is safe for concurrent use.
 func Find(parts []Part, query string, most int) (r Result) {
 	f := finder{parts: parts, tallies: make([][]tally, len(parts))}
 	f.measure()
@@ -130,7 +132,8 @@ func (f *finder) with(word string) (n int) {
 	return n
 }
 
-// rarity returns the weight of a word that this number of tools have. With few tools, all may have a word that is still relevant, so they count as part of a larger number.
+// rarity returns the weight of a word that this number of tools have. With few tools, all may have
+// a word that is still relevant, so they count as part of a larger number.
 func (f *finder) rarity(with int) float64 {
 	return math.Log(1 + (float64(max(f.total, fewTools)-with)+0.5)/(float64(with)+0.5))
 }

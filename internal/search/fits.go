@@ -1,6 +1,8 @@
 package search
 
-// A tool matches if it has three content words of the query, or two of which one names the tool, or a large enough share of the weight of these words. The shares were tuned on testdata/no-answer-tuning.txt.
+// A tool matches if it has three content words of the query, or two of which one names the tool, or
+// a large enough share of the weight of these words. The shares were tuned on
+// testdata/no-answer-tuning.txt.
 const (
 	enoughWords  = 3
 	shareOfTwo   = 0.5  // with two words, none of which names the tool
@@ -8,7 +10,8 @@ const (
 	shareOfOther = 0.46 // with one word elsewhere
 )
 
-// fits reports whether a tool matches the query well enough. content is the weight of all content words, including those that no tool has.
+// fits reports whether a tool matches the query well enough. content is the weight of all content
+// words, including those that no tool has.
 func (t *tally) fits(content float64) bool {
 	switch {
 	case t.score <= 0:
@@ -25,7 +28,8 @@ func (t *tally) fits(content float64) bool {
 	return t.share >= shareOfOther*content
 }
 
-// anyFits reports whether the query has a match. If it has one, weaker matches follow it, because a long request has the words of one tool among many others.
+// anyFits reports whether the query has a match. If it has one, weaker matches follow it, because a
+// long request has the words of one tool among many others.
 func (f *finder) anyFits() bool {
 	for i := range f.tallies {
 		for at := range f.tallies[i] {

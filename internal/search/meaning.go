@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// fusedBest is the number of similar tools that are fused, and the minimum number of tools found by words.
+	// fusedBest is the number of similar tools that are fused, and the minimum number of tools
+	// found by words.
 	fusedBest = 50
 	// fusedOffset is k of reciprocal rank fusion. Cormack, Clarke and Büttcher, SIGIR 2009.
 	fusedOffset = 60
@@ -39,7 +40,9 @@ func MeaningText(tool *schema.Tool) string {
 	return cut(strings.TrimSpace(strings.Join([]string{string(tool.Server) + " " + tool.Name, title, def.Description}, "\n")), maxMeaning)
 }
 
-// FindWith is [Find] with the word ranking fused with a vector ranking. A tool without a vector is ranked by words only. If no tool matches by words, tools with a similar vector are found. Score is the score of the fusion.
+// FindWith is [Find] with the word ranking fused with a vector ranking. A tool without a vector is
+// ranked by words only. If no tool matches by words, tools with a similar vector are found. Score
+// is the score of the fusion.
 func FindWith(parts []Part, query string, m Meaning, most int) Result {
 	byWords := 0 // 0 means all
 	if most > 0 {
@@ -88,7 +91,8 @@ func (m *Meaning) rank(parts []Part) (hits []Hit) {
 	return r.Hits
 }
 
-// dot returns the cosine of two vectors of length 1, or 0 if one is missing or belongs to another model.
+// dot returns the cosine of two vectors of length 1, or 0 if one is missing or belongs to another
+// model.
 func dot(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return 0

@@ -19,7 +19,8 @@ type term struct {
 	content bool   // describes the purpose of the tool; not a function word or number
 }
 
-// parse returns the words of a query without duplicates, in order. A word that is indexed as several words, such as readFile, gives several terms.
+// parse returns the words of a query without duplicates, in order. A word that is indexed as
+// several words, such as readFile, gives several terms.
 func parse(query string) (all []term) {
 	seen := make(map[string]bool)
 	for written := range strings.FieldsSeq(cut(query, maxQuery)) {
@@ -45,12 +46,14 @@ func trimmed(written string) string {
 	}, written), 64)
 }
 
-// isValue reports whether a word is a number, such as 4th, or a letter or two, such as the code of a state. Such words are arguments and not the purpose of a tool.
+// isValue reports whether a word is a number, such as 4th, or a letter or two, such as the code of
+// a state. Such words are arguments and not the purpose of a tool.
 func isValue(word string) bool {
 	return len(word) <= 2 && isPlain(word) || word[0] >= '0' && word[0] <= '9'
 }
 
-// grammar are function words in their indexed form. They affect the ranking, but no tool matches because of them alone. Times and amounts are nearly always arguments.
+// grammar are function words in their indexed form. They affect the ranking, but no tool matches
+// because of them alone. Times and amounts are nearly always arguments.
 var grammar = grammarWords(`a an the of to in on at by for from with within into onto and or but not no nor if then than so such as
 	is are was were be been being am do does did done have has had can could will would shall should may might must
 	i me my mine we us our you your yours he him his she her it its they them their
@@ -69,7 +72,8 @@ func grammarWords(list string) map[string]bool {
 	return set
 }
 
-// near reports whether two words differ by one letter: missing, added, replaced, or swapped with its neighbor.
+// near reports whether two words differ by one letter: missing, added, replaced, or swapped with
+// its neighbor.
 func near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -90,7 +94,8 @@ func near(a, b string) bool {
 // minNear is the minimum length of a word for similar words.
 const minNear = 7
 
-// similar returns the most likely correct form of a misspelled word, or "": of the indexed words that are [near] and start with the same two letters, the one that most tools have.
+// similar returns the most likely correct form of a misspelled word, or "": of the indexed words
+// that are [near] and start with the same two letters, the one that most tools have.
 func similar(parts []Part, word string) string {
 	if len(word) < minNear || !isPlain(word) || isValue(word) {
 		return ""

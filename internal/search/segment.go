@@ -8,7 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Segment is the index of the tools of one server. A new one is created for each version of their definitions. It never changes and is safe for concurrent use.
+// Segment is the index of the tools of one server. A new one is created for each version of their
+// definitions. It never changes and is safe for concurrent use.
 type Segment struct {
 	tools    []*schema.Tool // by name
 	places   map[string]int // index in tools, by name
@@ -25,7 +26,8 @@ type posting struct {
 	times [fields]float32
 }
 
-// NewSegment creates the index of the tools of one server. labels returns the labels of a tool by its name; it may be nil.
+// NewSegment creates the index of the tools of one server. labels returns the labels of a tool by
+// its name; it may be nil.
 func NewSegment(tools []*schema.Tool, labels func(tool string) Labels) *Segment {
 	s := &Segment{tools: slices.Clone(tools), places: make(map[string]int, len(tools)), lengths: make([][fields]float32, len(tools)), postings: make(map[string][]posting)}
 	slices.SortFunc(s.tools, func(a, b *schema.Tool) int { return cmp.Compare(a.Name, b.Name) })

@@ -16,8 +16,9 @@ const (
 	maxWord      = 48
 )
 
-// Signature returns one line that shows how to call a tool: its name and its parameters with their types, in the order of the schema, required ones first. Optional ones have a "?". Long lines are shortened. name and input are untrusted, so
-// non-printable characters are removed.
+// Signature returns one line that shows how to call a tool: its name and its parameters with their
+// types, in the order of the schema, required ones first. Optional ones have a "?". Long lines are
+// shortened. name and input are untrusted, so non-printable characters are removed.
 func Signature(name string, input json.RawMessage) string {
 	var required []string
 	_ = json.Unmarshal(rawjson.Get(input, "required"), &required) // a value of another type requires nothing

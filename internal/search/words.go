@@ -11,8 +11,10 @@ import (
 // maxText limits how much of one text is indexed, in bytes, because descriptions come from servers.
 const maxText = 8 << 10
 
-// words calls visit with each word of a text in its indexed form: compatibility-folded, lower case, Latin, Greek and Cyrillic letters without accents, and without English endings. A name such as readTextFile or read_text_file gives several words.
-// A run of a script without spaces, such as Han, Kana or Thai, gives its pairs of letters, and with singles also each letter.
+// words calls visit with each word of a text in its indexed form: compatibility-folded, lower case,
+// Latin, Greek and Cyrillic letters without accents, and without English endings. A name such as
+// readTextFile or read_text_file gives several words. A run of a script without spaces, such as
+// Han, Kana or Thai, gives its pairs of letters, and with singles also each letter.
 func words(text string, singles bool, visit func(word string)) {
 	text = cut(text, maxText)
 	if isPlain(text) {
@@ -141,7 +143,8 @@ func bare(c rune) rune {
 	return letter
 }
 
-// stem removes common English endings, so that "creating files" finds create_file. It is light: words with the same stem nearly always belong together.
+// stem removes common English endings, so that "creating files" finds create_file. It is light:
+// words with the same stem nearly always belong together.
 func stem(w string) string {
 	if len(w) < 4 {
 		return w

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// queueSpans limits the number of waiting spans, about 2 MB. sendSpans is the number of spans in one
-	// export, and sendEvery the longest time that a span waits for a batch.
+	// queueSpans limits the number of waiting spans, about 2 MB. sendSpans is the number of spans
+	// in one export, and sendEvery the longest time that a span waits for a batch.
 	queueSpans = 4096
 	sendSpans  = 512
 	sendEvery  = 2 * time.Second

@@ -1,6 +1,8 @@
-// Package tenants holds the operator's settings of tenants: the servers that each sees, and its share while calls wait.
+// Package tenants holds the operator's settings of tenants: the servers that each sees, and its
+// share while calls wait.
 //
-// Calls and every list use one function, [Book.Sees], to decide whether a tenant sees a server. A server that matches no tenant is visible to no tenant except the default one.
+// Calls and every list use one function, [Book.Sees], to decide whether a tenant sees a server. A
+// server that matches no tenant is visible to no tenant except the default one.
 //
 // The package does not know servers, principals or calls.
 package tenants
@@ -17,7 +19,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Book is the section tenants of the configuration. A nil *Book means that there is no such section: every tenant is known and sees every server. It is never changed.
+// Book is the section tenants of the configuration. A nil *Book means that there is no such
+// section: every tenant is known and sees every server. It is never changed.
 type Book struct {
 	of settings.Tenants // the default tenant has the id [schema.DefaultTenant]
 }
@@ -51,8 +54,9 @@ func (b *Book) Servers(tenant schema.TenantID) []string {
 	return b.of[tenant.OrDefault()].Servers
 }
 
-// Sees reports whether principals of the tenant see the server: its calls, lists and events. The default tenant, which operates the servers, sees all of them unless its own entry names some.
-// Any other tenant sees those that its entry names.
+// Sees reports whether principals of the tenant see the server: its calls, lists and events. The
+// default tenant, which operates the servers, sees all of them unless its own entry names some. Any
+// other tenant sees those that its entry names.
 func (b *Book) Sees(tenant schema.TenantID, server schema.ServerID) bool {
 	if b == nil {
 		return true
@@ -64,7 +68,8 @@ func (b *Book) Sees(tenant schema.TenantID, server schema.ServerID) bool {
 	return ok && slices.ContainsFunc(t.Servers, func(p string) bool { return risk.MatchPattern(p, string(server)) })
 }
 
-// Apart reports whether the tenant sees only some servers. Information about the whole fleet is not for such a tenant.
+// Apart reports whether the tenant sees only some servers. Information about the whole fleet is not
+// for such a tenant.
 func (b *Book) Apart(tenant schema.TenantID) bool {
 	return b != nil && (!tenant.Is(schema.DefaultTenant) || len(b.of[schema.DefaultTenant].Servers) > 0)
 }
@@ -86,7 +91,8 @@ func (b *Book) Check(tenant schema.TenantID) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The tenant of this credential is not configured. Ask the operator to add it to the section tenants.")
 }
 
-// Receivers returns the receivers of the tenant's approval notifications. platform are those of approver.notify. If there is a section tenants, those belong to the default tenant, and another
+// Receivers returns the receivers of the tenant's approval notifications. platform are those of
+// approver.notify. If there is a section tenants, those belong to the default tenant, and another
 // tenant has only its own.
 func (b *Book) Receivers(tenant schema.TenantID, platform []string) []string {
 	if b == nil {
@@ -111,7 +117,8 @@ func (b *Book) AllReceivers(platform []string) []string {
 	return slices.Compact(all)
 }
 
-// SlackChannel returns the channel for a group and calls of the tenant, or "". platform is the section approver.slack, whose channels belong to the default tenant.
+// SlackChannel returns the channel for a group and calls of the tenant, or "". platform is the
+// section approver.slack, whose channels belong to the default tenant.
 func (b *Book) SlackChannel(tenant schema.TenantID, group string, platform *settings.Slack) string {
 	if b == nil {
 		return platform.Channel(group)
@@ -157,7 +164,8 @@ type Told struct {
 	SlackChannels int
 }
 
-// ToldBy returns the destinations of the section approver. They belong to the default tenant or, without a section tenants, to all.
+// ToldBy returns the destinations of the section approver. They belong to the default tenant or,
+// without a section tenants, to all.
 func ToldBy(a *settings.Approver) Told {
 	t := Told{Hosts: hostsOf(a.Notify.URLs)}
 	if a.Slack.Configured() {
@@ -166,7 +174,8 @@ func ToldBy(a *settings.Approver) Told {
 	return t
 }
 
-// Told returns the destinations of the tenant. platform is the return value of [ToldBy]. It follows the rules of [Book.Receivers] and [Book.SlackChannel].
+// Told returns the destinations of the tenant. platform is the return value of [ToldBy]. It follows
+// the rules of [Book.Receivers] and [Book.SlackChannel].
 func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
 	if b == nil {
 		return platform
@@ -184,7 +193,8 @@ func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
 	return own
 }
 
-// hostsOf returns the sorted hosts of addresses. It skips an invalid address, with which the approver does not start.
+// hostsOf returns the sorted hosts of addresses. It skips an invalid address, with which the
+// approver does not start.
 func hostsOf(urls []string) []string {
 	var all []string
 	for _, text := range urls {

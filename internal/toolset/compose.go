@@ -39,8 +39,10 @@ type Composition struct {
 	LeftOut []Clash
 }
 
-// Compose returns the tools of a set in its order. tools are all existing tools, sorted by server and name, including those of sets that outer returns. The work grows with the number of selectors times the number of tools. The error is the reason why
-// the set cannot be composed; see [All.Check].
+// Compose returns the tools of a set in its order. tools are all existing tools, sorted by server
+// and name, including those of sets that outer returns. The work grows with the number of selectors
+// times the number of tools. The error is the reason why the set cannot be composed; see
+// [All.Check].
 func (all All) Compose(name string, tools []*Tool, outer Outer) (*Composition, error) {
 	if why := all.Check(name, outer); why != "" {
 		return nil, errors.New(why)

@@ -19,7 +19,8 @@ type Set struct {
 	Include []Selector `json:"include" yaml:"include" nullable:"false" minItems:"1" maxItems:"256" doc:"Selects the tools, in order. A tool that several selectors select counts where it is selected first."`
 	// Exclude removes tools.
 	Exclude []Selector `json:"exclude,omitempty" yaml:"exclude" nullable:"false" maxItems:"256" doc:"Takes tools out again."`
-	// Names defines the names of the tools in this set. If nil, tools of an included set keep their names of that set, and others are named by the default [Naming].
+	// Names defines the names of the tools in this set. If nil, tools of an included set keep their
+	// names of that set, and others are named by the default [Naming].
 	Names *Naming `json:"names,omitempty" yaml:"names" doc:"The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."`
 }
 
@@ -37,13 +38,15 @@ type Selector struct {
 	Destructive *bool `json:"destructive,omitempty" yaml:"destructive" doc:"The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."`
 	Idempotent  *bool `json:"idempotent,omitempty" yaml:"idempotent" doc:"The hint idempotentHint must be this."`
 	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"The hint openWorldHint must be this; where it is absent, it counts as true."`
-	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0 means any. A server without a level has level 1.
+	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0 means any. A server
+	// without a level has level 1.
 	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"0" maximum:"3" doc:"The highest risk level of the tool's server, 0 for any; a server without a level has level 1."`
 }
 
 // Naming is the scheme of names in a set: prefix, separator, and the tool's own name.
 type Naming struct {
-	// Prefix precedes the separator. "{server}" in it is replaced by the server. Nil means "{server}". With "" the name is the tool's own name.
+	// Prefix precedes the separator. "{server}" in it is replaced by the server. Nil means
+	// "{server}". With "" the name is the tool's own name.
 	Prefix *string `json:"prefix,omitempty" yaml:"prefix" doc:"Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own." default:"{server}"`
 	// Separator is between prefix and name. Nil means "__".
 	Separator *string `json:"separator,omitempty" yaml:"separator" doc:"Stands between prefix and name." default:"__"`
@@ -156,15 +159,18 @@ func (s *Set) uses() []string {
 // All holds sets by name.
 type All map[string]*Set
 
-// Outer returns a set of another owner, which sets of an [All] may name as well, or nil if there is none. A set of the [All] takes precedence over one with the same name.
+// Outer returns a set of another owner, which sets of an [All] may name as well, or nil if there is
+// none. A set of the [All] takes precedence over one with the same name.
 type Outer func(name string) *Composition
 
-// Check returns the reason why the set cannot be composed: it names a set that does not exist, or includes itself through others. "" means that it can. outer may be nil.
+// Check returns the reason why the set cannot be composed: it names a set that does not exist, or
+// includes itself through others. "" means that it can. outer may be nil.
 func (all All) Check(name string, outer Outer) string {
 	return (&checker{all, outer, make(map[string]bool)}).check(name, nil)
 }
 
-// checker checks a set and the sets that it names, each once, because the number of paths between two sets can double with each set in between.
+// checker checks a set and the sets that it names, each once, because the number of paths between
+// two sets can double with each set in between.
 type checker struct {
 	sets  All
 	outer Outer

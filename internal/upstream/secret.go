@@ -37,8 +37,8 @@ func (s *secret) get(_ context.Context, now bool) (string, error) { return s.rea
 
 func (s *secret) changes() bool { return s.file != "" }
 
-// read returns the secret. If the file cannot be read any more, it returns the last secret, because the file may be in the
-// middle of a replacement.
+// read returns the secret. If the file cannot be read any more, it returns the last secret, because
+// the file may be in the middle of a replacement.
 func (s *secret) read(now bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

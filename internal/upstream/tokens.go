@@ -15,15 +15,18 @@ import (
 const (
 	// fetchTime limits one fetch of a token, independent of its callers.
 	fetchTime = 30 * time.Second
-	// early is the time before expiry at which a token is replaced, or a tenth of its lifetime if that is less.
+	// early is the time before expiry at which a token is replaced, or a tenth of its lifetime if
+	// that is less.
 	early = time.Minute
-	// fresh is the age below which a refused token is not replaced, because a new one would be refused as well.
+	// fresh is the age below which a refused token is not replaced, because a new one would be
+	// refused as well.
 	fresh = 5 * time.Second
 	// mostScopes limits the number of scopes, which a server could otherwise increase without end.
 	mostScopes = 100
 )
 
-// tokens keeps one access token and fetches the next one, once for all waiting callers. It is safe for concurrent use.
+// tokens keeps one access token and fetches the next one, once for all waiting callers. It is safe
+// for concurrent use.
 type tokens struct {
 	// fetch obtains a token with the scopes.
 	fetch  func(ctx context.Context, scopes []string) (*oauth.Token, error)
@@ -55,8 +58,8 @@ func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
 	return t.fetchWith(ctx, scopes)
 }
 
-// fetchWith joins the fetch in progress with these scopes, or starts one. It returns when ctx ends, but the fetch
-// continues.
+// fetchWith joins the fetch in progress with these scopes, or starts one. It returns when ctx ends,
+// but the fetch continues.
 func (t *tokens) fetchWith(ctx context.Context, scopes []string) (*oauth.Token, error) {
 	got := t.flight.DoChan(strings.Join(scopes, " "), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
@@ -109,8 +112,9 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	return err == nil, err
 }
 
-// widen requests more scopes. If the server grants a token, all later requests have them too. It reports whether a new
-// token is available, which is not the case if all of them were requested before.
+// widen requests more scopes. If the server grants a token, all later requests have them too. It
+// reports whether a new token is available, which is not the case if all of them were requested
+// before.
 func (t *tokens) widen(ctx context.Context, more []string) (bool, error) {
 	t.mu.Lock()
 	scopes := slices.Clone(t.scopes)

@@ -16,11 +16,12 @@ import (
 	"github.com/callyard/callyard/internal/upstream/oauth"
 )
 
-// This file uses the HTTP API of HashiCorp Vault and OpenBao. Only two requests are needed, so the official client with
-// its dozens of modules would cost more maintenance than this file.
+// This file uses the HTTP API of HashiCorp Vault and OpenBao. Only two requests are needed, so the
+// official client with its dozens of modules would cost more maintenance than this file.
 
 const (
-	// vaultRecheck is the age after which a secret is read again. The KV secrets engine does not announce new versions.
+	// vaultRecheck is the age after which a secret is read again. The KV secrets engine does not
+	// announce new versions.
 	vaultRecheck = 30 * time.Second
 	vaultTime    = 5 * time.Second // limit for one read including the login
 	mostVault    = 1 << 20         // maximum response, in bytes
@@ -28,7 +29,8 @@ const (
 	serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 )
 
-// errGone means that Vault no longer has the secret. Unlike a failure of Vault, it ends the use of the last secret.
+// errGone means that Vault no longer has the secret. Unlike a failure of Vault, it ends the use of
+// the last secret.
 var errGone = errors.New("Vault does not have it")
 
 // vaultSecret is a secret in Vault. It is safe for concurrent use.
@@ -54,8 +56,8 @@ func (v *vaultSecret) last() (string, time.Time) {
 	return v.text, v.checked
 }
 
-// get returns the secret. It reads it again if it is old, or always if now is set. During the read, and while Vault is
-// unavailable, other callers use the last secret.
+// get returns the secret. It reads it again if it is old, or always if now is set. During the read,
+// and while Vault is unavailable, other callers use the last secret.
 func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	began := time.Now()
 	text, checked := v.last()

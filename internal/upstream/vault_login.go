@@ -19,9 +19,10 @@ type vaultLogin struct {
 	renewable bool
 }
 
-// signIn returns a Vault token: that of the file, or of a login with the pod's service account or an AppRole. A login token
-// is renewed after two thirds of its lifetime as long as Vault allows, and then replaced by another login. again means
-// that the token was refused, so signIn logs in again.
+// signIn returns a Vault token: that of the file, or of a login with the pod's service account or
+// an AppRole. A login token is renewed after two thirds of its lifetime as long as Vault allows,
+// and then replaced by another login. again means that the token was refused, so signIn logs in
+// again.
 func (v *vaultSecret) signIn(ctx context.Context, again bool) (string, error) {
 	if v.c.KubernetesRole == "" && v.c.RoleID == "" {
 		return readSecret(v.c.TokenFile)
@@ -42,7 +43,8 @@ func (v *vaultSecret) signIn(ctx context.Context, again bool) (string, error) {
 	return l.token, err
 }
 
-// credentials returns the path and the form of the login. The files are read at each login, so that they can be replaced.
+// credentials returns the path and the form of the login. The files are read at each login, so that
+// they can be replaced.
 func (v *vaultSecret) credentials() (path string, form map[string]string, err error) {
 	if v.c.RoleID == "" {
 		account, err := readSecret(cmp.Or(v.c.TokenFile, serviceAccount))

@@ -20,11 +20,12 @@ const (
 	maxPointer = 1024
 )
 
-// Arguments checks that raw is one strict JSON object of at most maxBytes bytes and maxDepth nested containers, including the object itself. A
-// limit of zero or less means the default.
+// Arguments checks that raw is one strict JSON object of at most maxBytes bytes and maxDepth nested
+// containers, including the object itself. A limit of zero or less means the default.
 //
-// The error is a *[schema.Error] of [schema.KindTooLarge] for too many bytes, otherwise of [schema.KindInvalidRequest]. It contains the byte offset
-// and the JSON pointer, and no value. Valid input is read once without allocation, except for objects with more than 16 keys.
+// The error is a *[schema.Error] of [schema.KindTooLarge] for too many bytes, otherwise of
+// [schema.KindInvalidRequest]. It contains the byte offset and the JSON pointer, and no value.
+// Valid input is read once without allocation, except for objects with more than 16 keys.
 func Arguments(raw []byte, maxBytes, maxDepth int) error {
 	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
 	if len(raw) > limit(maxBytes, DefaultBytes) {
@@ -83,7 +84,8 @@ func (s *scanner) place() string {
 	return " (" + pointer(tokens) + ")"
 }
 
-// pointer formats tokens as a JSON pointer (RFC 6901). Very long names are visibly shortened, so that the error stays small.
+// pointer formats tokens as a JSON pointer (RFC 6901). Very long names are visibly shortened, so
+// that the error stays small.
 func pointer(tokens []string) string {
 	var b strings.Builder
 	for _, token := range tokens {

@@ -8,8 +8,9 @@ import (
 // DefaultCached is the default number of compiled schemas in a [Cache].
 const DefaultCached = 10_000
 
-// Cache holds compiled schemas by the digest of their tool definition, at most max of them; the oldest is dropped first. It is safe for concurrent
-// use. Each schema is compiled once, also with concurrent callers. Schemas that cannot be compiled are cached as well.
+// Cache holds compiled schemas by the digest of their tool definition, at most max of them; the
+// oldest is dropped first. It is safe for concurrent use. Each schema is compiled once, also with
+// concurrent callers. Schemas that cannot be compiled are cached as well.
 type Cache struct {
 	mu      sync.RWMutex
 	entries map[string]*cached
@@ -30,8 +31,8 @@ func NewCache(max int) *Cache {
 	return &Cache{entries: make(map[string]*cached), max: max}
 }
 
-// Get returns the schema with the digest. If it is not cached, Get compiles raw. The digest must be that of raw; it is not computed again. Errors are
-// those of [Compile].
+// Get returns the schema with the digest. If it is not cached, Get compiles raw. The digest must be
+// that of raw; it is not computed again. Errors are those of [Compile].
 func (c *Cache) Get(digest string, raw json.RawMessage) (*Schema, error) {
 	c.mu.RLock()
 	e := c.entries[digest]

@@ -20,8 +20,8 @@ const (
 	maxWords  = 256 // maximum size of a message taken from the schema, in bytes
 )
 
-// listFaults turns the validator's tree into a list ordered by place. The sentences of the tree contain values, so every sentence is created here, only from
-// the schema.
+// listFaults turns the validator's tree into a list ordered by place. The sentences of the tree
+// contain values, so every sentence is created here, only from the schema.
 func listFaults(failed *jsonschema.ValidationError, doc any) []schema.Fault {
 	l := faultList{doc: doc}
 	l.add(failed)
@@ -93,8 +93,9 @@ func (l *faultList) addMissing(e *jsonschema.ValidationError, missing []string, 
 	}
 }
 
-// addName adds a fault of a property name. The validator reuses the memory of the place, so that only its depth is reliable: the fault gets a place if
-// exactly one object at that depth has the property.
+// addName adds a fault of a property name. The validator reuses the memory of the place, so that
+// only its depth is reliable: the fault gets a place if exactly one object at that depth has the
+// property.
 func (l *faultList) addName(e *jsonschema.ValidationError, name string) {
 	const message = "expected another property name"
 	if len(l.faults) < 4*maxFaults { // each search walks all arguments
@@ -137,8 +138,9 @@ func holders(doc any, name string, depth int) (places [][]string) {
 	return places
 }
 
-// addChoice reports that no alternative matches. If the alternatives differ only in types, the fault names the types. If the type matches only one
-// alternative, its faults are listed, because they are the ones to fix.
+// addChoice reports that no alternative matches. If the alternatives differ only in types, the
+// fault names the types. If the type matches only one alternative, its faults are listed, because
+// they are the ones to fix.
 func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	var (
 		types []string
@@ -162,7 +164,8 @@ func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	}
 }
 
-// wrongType returns the types that e requires, if its only fault is the type of the value at that depth.
+// wrongType returns the types that e requires, if its only fault is the type of the value at that
+// depth.
 func wrongType(e *jsonschema.ValidationError, depth int) ([]string, bool) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:

@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// fits reads the value at i and returns the index after it, or -1 if the full validator must decide: the value does not match, or its bytes alone do not
-// decide it (escapes in a relevant string, exponents, duplicate keys, invalid JSON).
+// fits reads the value at i and returns the index after it, or -1 if the full validator must
+// decide: the value does not match, or its bytes alone do not decide it (escapes in a relevant
+// string, exponents, duplicate keys, invalid JSON).
 func (p *plan) fits(s *scanner, i, depth int) int {
 	if i >= len(s.raw) {
 		return -1

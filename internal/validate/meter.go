@@ -4,9 +4,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A small schema can require a very large number of checks: alternatives for each of many items, references that double at each step, or recursive references
-// along deep arguments. A running validator cannot be stopped, so if schema and arguments together could be expensive, the checks are counted first, up to
-// a limit.
+// A small schema can require a very large number of checks: alternatives for each of many items,
+// references that double at each step, or recursive references along deep arguments. A running
+// validator cannot be stopped, so if schema and arguments together could be expensive, the checks
+// are counted first, up to a limit.
 
 const (
 	// maxApplications limits how many times schemas are applied to values in one check.
@@ -46,8 +47,8 @@ func ownCost(s *jsonschema.Schema) int {
 	return 1 + len(s.Enum.Values)
 }
 
-// affordable reports whether applying s to doc, which has size bytes as JSON, takes a limited number of steps. It counts every alternative, also those that the
-// validator would skip.
+// affordable reports whether applying s to doc, which has size bytes as JSON, takes a limited
+// number of steps. It counts every alternative, also those that the validator would skip.
 func affordable(s *jsonschema.Schema, ways int, doc any, size int) bool {
 	if ways*(size/2+1) <= maxApplications { // no value is shorter than two bytes, including its comma
 		return true

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// farDigits limits the digits and the exponent of numbers that are compared exactly. The validator uses fractions: a number such as 1e999999 would take a long
-// time, and a larger exponent would make it fail.
+// farDigits limits the digits and the exponent of numbers that are compared exactly. The validator
+// uses fractions: a number such as 1e999999 would take a long time, and a larger exponent would
+// make it fail.
 const farDigits = 400
 
-// tamed returns doc with each number outside the exact range replaced by one with the same result for bounds and types: the same sign, an integer if the original
-// is one, and larger than any bound. It does not change the bytes of the call.
+// tamed returns doc with each number outside the exact range replaced by one with the same result
+// for bounds and types: the same sign, an integer if the original is one, and larger than any
+// bound. It does not change the bytes of the call.
 func tamed(doc any) any {
 	switch doc := doc.(type) {
 	case json.Number:

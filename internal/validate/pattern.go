@@ -12,8 +12,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Patterns in schemas are ECMAScript; Go runs RE2. Most patterns have the same meaning in both. The differences below are rewritten. Patterns that RE2 cannot run
-// (lookaround, backreferences) or interprets differently are not enforced.
+// Patterns in schemas are ECMAScript; Go runs RE2. Most patterns have the same meaning in both. The
+// differences below are rewritten. Patterns that RE2 cannot run (lookaround, backreferences) or
+// interprets differently are not enforced.
 
 // pattern is a compiled regular expression that prints as written in the schema.
 type pattern struct {
@@ -34,7 +35,8 @@ func (p pattern) MatchString(text string) bool {
 	return p.re == nil || p.steps*len(text) > maxMatchSteps || p.re.MatchString(text)
 }
 
-// engine never fails: relax has removed patterns that do not compile wherever that matters, and any others match everything.
+// engine never fails: relax has removed patterns that do not compile wherever that matters, and any
+// others match everything.
 func engine(source string) (jsonschema.Regexp, error) {
 	p, err := compilePattern(source)
 	if err != nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// plan is the subset of a schema that most tools use, in a form that is checked on raw bytes: types, properties, required, additionalProperties, items, enums of
-// strings, lengths, counts and integer bounds. The result of a plan is a match or a request for the full validator, never a mismatch, so that all faults come from
-// the validator.
+// plan is the subset of a schema that most tools use, in a form that is checked on raw bytes:
+// types, properties, required, additionalProperties, items, enums of strings, lengths, counts and
+// integer bounds. The result of a plan is a match or a request for the full validator, never a
+// mismatch, so that all faults come from the validator.
 type plan struct {
 	free    bool // no requirements: any JSON value matches
 	types   typeSet
@@ -53,8 +54,9 @@ const maxProps = 64
 func anything() *plan  { return &plan{free: true, types: isAny, maxLen: -1, maxCount: -1} }
 func anyObject() *plan { return &plan{types: isObject, maxLen: -1, maxCount: -1} }
 
-// newPlan returns the plan of a compiled schema, or nil if a plan cannot express the schema. It reads the compiled keywords, so a keyword that has no effect in the
-// schema's draft has no effect here either.
+// newPlan returns the plan of a compiled schema, or nil if a plan cannot express the schema. It
+// reads the compiled keywords, so a keyword that has no effect in the schema's draft has no effect
+// here either.
 func newPlan(s *jsonschema.Schema, depth int) *plan {
 	if s == nil || s.Bool != nil && *s.Bool {
 		return anything()

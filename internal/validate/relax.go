@@ -6,9 +6,10 @@ import (
 	"strconv"
 )
 
-// relax removes keywords from a decoded schema that cannot be enforced, so that the rest rejects nothing that the whole schema would accept. Removing a pattern makes its
-// own subschema accept more. Under not, oneOf, if and contains, accepting more can mean rejecting more, so such keywords are removed as well if they contain a removed
-// pattern, or could through a reference.
+// relax removes keywords from a decoded schema that cannot be enforced, so that the rest rejects
+// nothing that the whole schema would accept. Removing a pattern makes its own subschema accept
+// more. Under not, oneOf, if and contains, accepting more can mean rejecting more, so such keywords
+// are removed as well if they contain a removed pattern, or could through a reference.
 type relax struct {
 	dropped []string // pointers of removed keywords
 }
@@ -28,8 +29,8 @@ func relaxed(doc any) []string {
 	return r.dropped
 }
 
-// dropPatterns removes patterns that do not compile. It cannot be known whether a property matches such a pattern, so requirements for all other properties are removed as
-// well.
+// dropPatterns removes patterns that do not compile. It cannot be known whether a property matches
+// such a pattern, so requirements for all other properties are removed as well.
 func (r *relax) dropPatterns(obj map[string]any, path []string) {
 	if source, ok := obj["pattern"].(string); ok && !compiles(source) {
 		r.drop(obj, path, "pattern")
@@ -92,7 +93,8 @@ func refers(doc any) bool {
 	return false
 }
 
-// walk visits every schema object in doc, parents first, in a fixed order. Data in a schema (enum, const, default, examples) is not a schema.
+// walk visits every schema object in doc, parents first, in a fixed order. Data in a schema (enum,
+// const, default, examples) is not a schema.
 func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path []string)) {
 	obj, ok := doc.(map[string]any)
 	if !ok {

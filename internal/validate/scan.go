@@ -1,7 +1,9 @@
 package validate
 
-// scanner reads JSON text once, strictly (RFC 8259, UTF-8, unique keys), without decoding it. Its methods take the index at which a value starts and return the index after it.
-// They return -1 after recording a fault. Valid input causes no allocation, except for objects with very many keys.
+// scanner reads JSON text once, strictly (RFC 8259, UTF-8, unique keys), without decoding it. Its
+// methods take the index at which a value starts and return the index after it. They return -1
+// after recording a fault. Valid input causes no allocation, except for objects with very many
+// keys.
 type scanner struct {
 	raw      []byte
 	maxDepth int
@@ -11,7 +13,8 @@ type scanner struct {
 	path  []string // pointer tokens of the fault, innermost first
 }
 
-// fewKeys is the number of keys of one object that are compared pairwise. With more, a map keeps the cost linear.
+// fewKeys is the number of keys of one object that are compared pairwise. With more, a map keeps
+// the cost linear.
 const fewKeys = 16
 
 // tooDeep is the only fault whose sentence contains the limit.
@@ -169,7 +172,8 @@ func (s *scanner) key(i int) (key, int) {
 	return k, s.space(i + 1)
 }
 
-// more reads what follows a member: a comma (true, with the index of the next member) or the closing bracket (false, with the index after it, or -1).
+// more reads what follows a member: a comma (true, with the index of the next member) or the
+// closing bracket (false, with the index after it, or -1).
 func (s *scanner) more(i int, closing byte) (bool, int) {
 	i = s.space(i)
 	if i >= len(s.raw) {

@@ -19,7 +19,8 @@ const (
 	maxSchemaNodes = 10_000
 )
 
-// location is the base URI of relative references in a schema. References to anything outside the schema are rejected.
+// location is the base URI of relative references in a schema. References to anything outside the
+// schema are rejected.
 const location = "tool:///input"
 
 // Schema is a compiled input schema of a tool. It is safe for concurrent use.
@@ -30,9 +31,11 @@ type Schema struct {
 	unenforced []string
 }
 
-// Compile compiles a tool's inputSchema. It supports every draft from 4 to 2020-12; without $schema it is 2020-12. An absent, empty or null schema accepts any object.
+// Compile compiles a tool's inputSchema. It supports every draft from 4 to 2020-12; without $schema
+// it is 2020-12. An absent, empty or null schema accepts any object.
 //
-// The error is a *[schema.Error] with the reason: the schema is invalid or too large, or refers to something outside itself, which is never fetched.
+// The error is a *[schema.Error] with the reason: the schema is invalid or too large, or refers to
+// something outside itself, which is never fetched.
 func Compile(raw json.RawMessage) (s *Schema, err error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
@@ -81,7 +84,8 @@ func unusable(err error) *schema.Error {
 		"The input schema of the tool cannot be used: %w. The MCP server has to fix it.", err)
 }
 
-// noLoader rejects every reference outside the schema. A schema comes from a server, and fetching its references would let the server make this process send requests.
+// noLoader rejects every reference outside the schema. A schema comes from a server, and fetching
+// its references would let the server make this process send requests.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) {
@@ -103,13 +107,16 @@ func nodes(doc any) int {
 	return n
 }
 
-// Unenforced returns JSON pointers to the keywords that are not checked because Go cannot run their patterns, or nil if all are checked. The MCP server still checks them.
+// Unenforced returns JSON pointers to the keywords that are not checked because Go cannot run their
+// patterns, or nil if all are checked. The MCP server still checks them.
 func (s *Schema) Unenforced() []string { return slices.Clone(s.unenforced) }
 
-// Validate returns the faults of args, ordered by place; nil means that they match. Missing arguments count as an empty object, as in MCP. A long list ends with a fault that counts
-// the rest.
+// Validate returns the faults of args, ordered by place; nil means that they match. Missing
+// arguments count as an empty object, as in MCP. A long list ends with a fault that counts the
+// rest.
 //
-// Validate expects args that [Arguments] accepted: of duplicate keys it reads the last, and for invalid JSON it only reports that it is not an object.
+// Validate expects args that [Arguments] accepted: of duplicate keys it reads the last, and for
+// invalid JSON it only reports that it is not an object.
 func (s *Schema) Validate(args []byte) []schema.Fault {
 	if len(args) == 0 {
 		args = []byte("{}")

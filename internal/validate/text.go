@@ -13,8 +13,9 @@ const (
 	eachHigh = 0x8080808080808080
 )
 
-// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a control character, a quote, a backslash or a byte of a longer UTF-8 sequence. It may also set
-// the bit of a plain byte, but only above such a byte. Long strings make up most bytes of large arguments.
+// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a control
+// character, a quote, a backslash or a byte of a longer UTF-8 sequence. It may also set the bit of
+// a plain byte, but only above such a byte. Long strings make up most bytes of large arguments.
 func unplain(eight uint64) uint64 {
 	quote := eight ^ (eachByte * '"')
 	slash := eight ^ (eachByte * '\\')

@@ -27,7 +27,8 @@ type Options struct {
 	// Issuers are the issuers of Tokens. If Tokens is nil, no access token is accepted.
 	Issuers []settings.Issuer
 	Tokens  *token.Verifier
-	// Public is the address of the front door for callers, without a slash at the end. It may be "" until [Callers.Serve] sets it.
+	// Public is the address of the front door for callers, without a slash at the end. It may be ""
+	// until [Callers.Serve] sets it.
 	Public string
 	// Member reports whether a set contains a tool. If nil, all sets are empty.
 	Member scope.Member
@@ -58,8 +59,9 @@ func (c *Callers) Serve(address string) {
 // Configured reports whether callers need a credential.
 func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens.Configured() }
 
-// Authenticate returns the principal of a request. path is the path of the requested resource: "" for the REST API, or the mount of an MCP
-// endpoint. The error is a *schema.Error of KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
+// Authenticate returns the principal of a request. path is the path of the requested resource: ""
+// for the REST API, or the mount of an MCP endpoint. The error is a *schema.Error of
+// KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
 // KindUnavailable while a token cannot be checked.
 func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
 	who, err := c.identify(r, path)
@@ -154,8 +156,9 @@ func thumbprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Continues returns nil if an authenticated principal may continue to read a stream: for a key as in [Callers.Valid], and for the principal of
-// an access token until the person ends the program's access. It is fast and sends no request.
+// Continues returns nil if an authenticated principal may continue to read a stream: for a key as
+// in [Callers.Valid], and for the principal of an access token until the person ends the program's
+// access. It is fast and sends no request.
 func (c *Callers) Continues(p *schema.Principal) error {
 	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
 		return schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
@@ -163,8 +166,9 @@ func (c *Callers) Continues(p *schema.Principal) error {
 	return c.Valid(p.Name)
 }
 
-// Valid returns nil if the principal with that name may still run calls: for a key as in [authn.Keys.Valid] and [issued.Keys.Valid], and for a
-// principal of a token while its issuer is configured, because a call may wait longer than its token is valid.
+// Valid returns nil if the principal with that name may still run calls: for a key as in
+// [authn.Keys.Valid] and [issued.Keys.Valid], and for a principal of a token while its issuer is
+// configured, because a call may wait longer than its token is valid.
 func (c *Callers) Valid(principal string) error {
 	if c.o.Tokens.Names(principal) {
 		return nil

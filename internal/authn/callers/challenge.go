@@ -12,10 +12,12 @@ import (
 // WellKnown is the path prefix of protected resource metadata (RFC 9728, section 3.1).
 const WellKnown = "/.well-known/oauth-protected-resource"
 
-// Resource returns the address of the resource at a path, for which tokens are issued. It does not depend on a request.
+// Resource returns the address of the resource at a path, for which tokens are issued. It does not
+// depend on a request.
 func (c *Callers) Resource(path string) string { return *c.public.Load() + path }
 
-// metadataURL returns the address of the metadata of the resource, or "" if the address of the front door is unknown.
+// metadataURL returns the address of the metadata of the resource, or "" if the address of the
+// front door is unknown.
 func (c *Callers) metadataURL(path string) string {
 	base := *c.public.Load()
 	if base == "" {
@@ -32,7 +34,8 @@ func (c *Callers) metadataURL(path string) string {
 // usual are the scopes that a challenge names for a client without a token.
 const usual = scope.ReadTools + " " + scope.CallTools
 
-// Unauthenticated returns the WWW-Authenticate header of a 401 response. It names the metadata for MCP endpoints only.
+// Unauthenticated returns the WWW-Authenticate header of a 401 response. It names the metadata for
+// MCP endpoints only.
 func (c *Callers) Unauthenticated(r *http.Request, path string) string {
 	b := `Bearer realm="callyard"`
 	if c.o.Tokens.Configured() {
@@ -51,13 +54,15 @@ func (c *Callers) named(path string) string {
 	return ""
 }
 
-// Insufficient returns the WWW-Authenticate header and the error of a 403 response to a credential that has none of the required scopes.
+// Insufficient returns the WWW-Authenticate header and the error of a 403 response to a credential
+// that has none of the required scopes.
 func (c *Callers) Insufficient(path string, need ...string) (header string, err *schema.Error) {
 	header = `Bearer realm="callyard", error="insufficient_scope", scope="` + quotable(need[0]) + `"` + c.named(path)
 	return header, schema.Errorf(schema.KindForbidden, "Your credential does not have the scope %s.", strings.Join(need, " or "))
 }
 
-// quotable removes characters that are not allowed in the header, because a scope may contain the name of a server.
+// quotable removes characters that are not allowed in the header, because a scope may contain the
+// name of a server.
 func quotable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {
@@ -76,7 +81,8 @@ type metadata struct {
 	Methods  []string `json:"bearer_methods_supported"`
 }
 
-// Metadata returns the metadata of the resource at a path. ok is false if the address of the front door is unknown.
+// Metadata returns the metadata of the resource at a path. ok is false if the address of the front
+// door is unknown.
 func (c *Callers) Metadata(path string) (body []byte, ok bool) {
 	if *c.public.Load() == "" {
 		return nil, false

@@ -22,7 +22,8 @@ const (
 	MostTools  = 256
 )
 
-// check validates the properties of a key and sets defaults. The error is of KindInvalidRequest and names each fault.
+// check validates the properties of a key and sets defaults. The error is of KindInvalidRequest and
+// names each fault.
 func (k *Keys) check(w *Wish, now time.Time) error {
 	var faults []schema.Fault
 	fault := func(member, format string, args ...any) {
@@ -98,8 +99,8 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 	return invalid(faults)
 }
 
-// inTenant requires a name that no other tenant can give, because data under the name of a revoked key must not come to a new key of another
-// tenant.
+// inTenant requires a name that no other tenant can give, because data under the name of a revoked
+// key must not come to a new key of another tenant.
 func inTenant(w *Wish) error {
 	if w.Tenant.Is(schema.DefaultTenant) {
 		return nil

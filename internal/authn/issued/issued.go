@@ -37,11 +37,13 @@ type Options struct {
 }
 
 const (
-	// askEvery and askBurst limit the rate of queries for unknown keys, and askFor limits the time of one.
+	// askEvery and askBurst limit the rate of queries for unknown keys, and askFor limits the time
+	// of one.
 	askEvery = 100 * time.Millisecond
 	askBurst = 20
 	askFor   = 2 * time.Second
-	// openFor limits the time for which a start waits for the tables, because NATS does not answer requests that its permissions deny.
+	// openFor limits the time for which a start waits for the tables, because NATS does not answer
+	// requests that its permissions deny.
 	openFor = 10 * time.Second
 	// openFirst is the wait before the first retry of opening the tables, and openEvery the longest.
 	openFirst = time.Second
@@ -72,8 +74,9 @@ type entry struct {
 	used      atomic.Int64 // minute of the last use
 }
 
-// Open opens the keys. If NATS has no table for them, because `callyard init` did not run since an update, or if NATS is unavailable, there are
-// none and none can be created until the table can be opened.
+// Open opens the keys. If NATS has no table for them, because `callyard init` did not run since an
+// update, or if NATS is unavailable, there are none and none can be created until the table can be
+// opened.
 func Open(ctx context.Context, o Options) *Keys {
 	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
 	if k.fault = k.open(ctx); k.fault != nil {
@@ -132,8 +135,9 @@ func (k *Keys) Close() {
 	}
 }
 
-// Authenticate returns the principal of a credential for which [Looks] is true. The error is of KindUnauthenticated, or of KindUnavailable if the
-// store is unavailable and the key is unknown at this process.
+// Authenticate returns the principal of a credential for which [Looks] is true. The error is of
+// KindUnauthenticated, or of KindUnavailable if the store is unavailable and the key is unknown at
+// this process.
 func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Principal, error) {
 	id, ok := parse(credential)
 	if !ok {
@@ -162,7 +166,8 @@ func (k *Keys) Authenticate(ctx context.Context, credential string) (schema.Prin
 	return e.principal, nil
 }
 
-// matches reports whether the digest belongs to the secret, or to a former secret within its grace period.
+// matches reports whether the digest belongs to the secret, or to a former secret within its grace
+// period.
 func matches(row *keytable.Key, sum *[sha256.Size]byte, now time.Time) bool {
 	if subtle.ConstantTimeCompare(row.Hash[:], sum[:]) == 1 {
 		return true
@@ -195,7 +200,8 @@ func (k *Keys) entry(row *keytable.Key, revision uint64) *entry {
 	return e
 }
 
-// sets are shared sets of scopes. Most keys have one of a few sets, and separate copies would take memory. It is safe for concurrent use.
+// sets are shared sets of scopes. Most keys have one of a few sets, and separate copies would take
+// memory. It is safe for concurrent use.
 type sets struct {
 	mu sync.Mutex
 	by map[string]scope.Set
@@ -235,8 +241,9 @@ func scopesOf(s scope.Set, row *keytable.Key) scope.Set {
 	return s
 }
 
-// refresh reads a key from the store that is unknown at this process or has another secret there. A key created at another front door moments ago
-// is known from then on. The error is of KindUnavailable.
+// refresh reads a key from the store that is unknown at this process or has another secret there. A
+// key created at another front door moments ago is known from then on. The error is of
+// KindUnavailable.
 func (k *Keys) refresh(ctx context.Context, id string) error {
 	if err := k.o.Conn.Ready(); err != nil {
 		return k.away(err)
@@ -260,7 +267,8 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 	}
 }
 
-// errAskedOften means that the store was not queried because of the limit, so it is unknown whether a key is valid.
+// errAskedOften means that the store was not queried because of the limit, so it is unknown whether
+// a key is valid.
 var errAskedOften = errors.New("too many keys are asked for")
 
 func (k *Keys) away(err error) error {
@@ -276,7 +284,8 @@ func expired(row *keytable.Key) error {
 	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", row.Name, row.Expires.Time().Format(time.DateOnly))
 }
 
-// Valid returns whether the key with that name exists, and an error of KindUnauthenticated if its calls may not run.
+// Valid returns whether the key with that name exists, and an error of KindUnauthenticated if its
+// calls may not run.
 func (k *Keys) Valid(name string) (known bool, err error) {
 	if !k.Some() { // this runs for each call, so do not hash the name without need
 		return false, nil
@@ -291,8 +300,8 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	return true, nil
 }
 
-// Limits returns the limits of a principal's key. It runs for every call, so it takes the id from the grant if there is one, instead of hashing
-// the name.
+// Limits returns the limits of a principal's key. It runs for every call, so it takes the id from
+// the grant if there is one, instead of hashing the name.
 func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
 	if !k.Some() {
 		return limits

@@ -22,13 +22,15 @@ const (
 	// Lasts is the default lifetime of a key, and MostLasts the maximum.
 	Lasts     = 90 * 24 * time.Hour
 	MostLasts = 5 * 366 * 24 * time.Hour
-	// Grace is the default time for which the previous secret stays valid after a rotation, and MostGrace the maximum.
+	// Grace is the default time for which the previous secret stays valid after a rotation, and
+	// MostGrace the maximum.
 	Grace     = 24 * time.Hour
 	MostGrace = 7 * 24 * time.Hour
 
 	mostKeys   = 20_000
 	mostFormer = 4
-	// mostOfTenant limits the number of keys of a tenant other than the default one, so that no tenant uses up the space of others.
+	// mostOfTenant limits the number of keys of a tenant other than the default one, so that no
+	// tenant uses up the space of others.
 	mostOfTenant = 2000
 	// mostRow limits the stored size of a key, in bytes.
 	mostRow = 16 << 10
@@ -61,8 +63,9 @@ type Wish struct {
 	ownSets bool // see [keytable.Key]
 }
 
-// nameSets decides which sets the set names in the scopes of a key refer to. For the creator they are the sets of its tenant. A creator that is
-// itself limited to sets gives them with the same meaning. Scopes that stay keep their meaning, whoever changes the rest of the key.
+// nameSets decides which sets the set names in the scopes of a key refer to. For the creator they
+// are the sets of its tenant. A creator that is itself limited to sets gives them with the same
+// meaning. Scopes that stay keep their meaning, whoever changes the rest of the key.
 func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
 	if had != nil && w.Role == had.Role && slices.Equal(w.Scopes, had.Scopes) {
 		w.ownSets = had.ownSets
@@ -87,7 +90,8 @@ func (w *Wish) scopes() scope.Set {
 	return scope.Of(w.Scopes)
 }
 
-// seenBy returns the tenants whose keys a principal may see: all for an operator of the default tenant, otherwise its own.
+// seenBy returns the tenants whose keys a principal may see: all for an operator of the default
+// tenant, otherwise its own.
 func seenBy(by *schema.Principal) schema.Tenants {
 	if by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) {
 		return schema.AllTenants()
@@ -157,8 +161,9 @@ func (k *Keys) configured() (all []Key) {
 	return all
 }
 
-// Create creates a key for by and returns it with its secret, which is not stored. Errors are of KindInvalidRequest for invalid properties,
-// KindForbidden for more than by has, KindConflict if the name is taken, and KindUnavailable if the key cannot be stored.
+// Create creates a key for by and returns it with its secret, which is not stored. Errors are of
+// KindInvalidRequest for invalid properties, KindForbidden for more than by has, KindConflict if
+// the name is taken, and KindUnavailable if the key cannot be stored.
 func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if w.Tenant == "" {
@@ -206,7 +211,8 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	return k.told(&row, revision), secret, nil
 }
 
-// space returns an error if a tenant can have no more keys. It does not reveal the number of keys of others.
+// space returns an error if a tenant can have no more keys. It does not reveal the number of keys
+// of others.
 func (k *Keys) space(tenant schema.TenantID) error {
 	all, own := k.table().All(schema.AllTenants()), 0
 	for i := range all {
@@ -250,8 +256,9 @@ func wishOf(row *keytable.Key) Wish {
 	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time(), ownSets: row.OwnSets}
 }
 
-// Update changes a key that has the revision. change receives the current properties and sets the new ones; the name and the tenant stay. Errors
-// are [ErrChanged] for another revision, KindNotFound, KindConflict for a configured key, and those of [Keys.Create].
+// Update changes a key that has the revision. change receives the current properties and sets the
+// new ones; the name and the tenant stay. Errors are [ErrChanged] for another revision,
+// KindNotFound, KindConflict for a configured key, and those of [Keys.Create].
 func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Wish)) (Key, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	return k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
@@ -270,8 +277,9 @@ func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revi
 	})
 }
 
-// Rotate gives a key that has the revision a new secret and returns it. The previous secret stays valid for grace. expires is the new expiry; zero
-// keeps the old one. Errors are those of [Keys.Update].
+// Rotate gives a key that has the revision a new secret and returns it. The previous secret stays
+// valid for grace. expires is the new expiry; zero keeps the old one. Errors are those of
+// [Keys.Update].
 func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revision uint64, grace time.Duration, expires time.Time) (key Key, secret string, err error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	secret = newSecret(id)
@@ -300,7 +308,8 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 	return key, secret, nil
 }
 
-// formerOf returns the secrets that stay valid next to the new one, at most for grace. A shorter grace also shortens the time of earlier secrets.
+// formerOf returns the secrets that stay valid next to the new one, at most for grace. A shorter
+// grace also shortens the time of earlier secrets.
 func formerOf(row *keytable.Key, now time.Time, grace time.Duration) (former []keytable.Secret) {
 	if grace <= 0 {
 		return nil
@@ -336,8 +345,8 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	return k.told(&row, next), nil
 }
 
-// Revoke ends a key that has the revision, with all its secrets. Errors are those of [Keys.Update]. A principal that may manage keys may revoke
-// any key that it sees.
+// Revoke ends a key that has the revision, with all its secrets. Errors are those of [Keys.Update].
+// A principal that may manage keys may revoke any key that it sees.
 func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revision uint64) error {
 	if err := k.changeable(by, id); err != nil {
 		return err
@@ -389,8 +398,9 @@ func notStored(err error) error {
 	return e
 }
 
-// mayGive returns nil if the creator of a key has everything that the key gets, and is the person that the key acts for. had are the previous
-// properties, which may stay; if nil, the creator will know the secret.
+// mayGive returns nil if the creator of a key has everything that the key gets, and is the person
+// that the key acts for. had are the previous properties, which may stay; if nil, the creator will
+// know the secret.
 func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
 	if !seenBy(by).Include(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// The format of a secret is cyk_ID_BODYSUM. Secret scanners find the prefix. The id identifies the key without the secret part. The body has 190
-// random bits in base 62. The sum is the CRC-32 of the rest, so that a truncated or mistyped secret is detected before a lookup.
+// The format of a secret is cyk_ID_BODYSUM. Secret scanners find the prefix. The id identifies the
+// key without the secret part. The body has 190 random bits in base 62. The sum is the CRC-32 of
+// the rest, so that a truncated or mistyped secret is detected before a lookup.
 const (
 	prefix     = "cyk_"
 	idDigits   = 12
@@ -22,8 +23,8 @@ const (
 
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// IDOf returns the id of the key with that name. It is derived from the name, so that of several concurrent creators of the same name only one
-// succeeds: they write the same row.
+// IDOf returns the id of the key with that name. It is derived from the name, so that of several
+// concurrent creators of the same name only one succeeds: they write the same row.
 func IDOf(name string) string {
 	sum := sha256.Sum256([]byte("callyard key\x00" + name))
 	// 62^6 is less than 2^36, so two 64-bit numbers have no measurable bias.
@@ -48,7 +49,8 @@ func newSecret(id string) string {
 	return string(out) + checksum(string(out))
 }
 
-// Looks reports whether a credential has the format of a secret, also a damaged one, and not of a configured key.
+// Looks reports whether a credential has the format of a secret, also a damaged one, and not of a
+// configured key.
 func Looks(credential string) bool {
 	return len(credential) >= headLength && credential[headLength-1] == '_' && strings.HasPrefix(credential, prefix)
 }

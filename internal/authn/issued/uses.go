@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// noteEvery is the interval at which last uses are stored. A process that is killed loses those since the last time.
+	// noteEvery is the interval at which last uses are stored. A process that is killed loses those
+	// since the last time.
 	noteEvery = time.Minute
 	// noteLast limits the time for storing last uses at the end.
 	noteLast = 2 * time.Second

@@ -9,11 +9,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Grant is what a credential with scopes allows its principal to do. It implements schema.Grant and is never changed.
+// Grant is what a credential with scopes allows its principal to do. It implements schema.Grant and
+// is never changed.
 type Grant struct {
 	Scopes Set
-	// Tools are patterns of SERVER/TOOL with * and ?. Only tools that match one of them may be called. If empty, the scopes alone
-	// decide.
+	// Tools are patterns of SERVER/TOOL with * and ?. Only tools that match one of them may be
+	// called. If empty, the scopes alone decide.
 	Tools []string
 	// Member reports whether a set contains a tool. If nil, all sets are empty.
 	Member Member
@@ -21,8 +22,8 @@ type Grant struct {
 	ID string
 	// Role is the role that the scopes come from, or "" if they were listed.
 	Role Role
-	// Caller is the access token of the request, or nil for a key. It may be exchanged for a server's credential and is sent nowhere
-	// else.
+	// Caller is the access token of the request, or nil for a key. It may be exchanged for a
+	// server's credential and is sent nowhere else.
 	Caller *CallerToken
 	// Access is the authorization server's grant of the access token, or "" for other credentials.
 	Access string
@@ -65,13 +66,15 @@ func (g *Grant) MayCall(server schema.ServerID, tool string) bool {
 // calls reports whether any tool may be called.
 func (g *Grant) calls() bool { return g.Scopes.Has(CallTools) }
 
-// Restricted reports whether only a part of the tools is shown. A principal that may call tools sees only those that it may call. A
-// principal that may call none but may read lists sees all, because a client requests the scope to call what it found.
+// Restricted reports whether only a part of the tools is shown. A principal that may call tools
+// sees only those that it may call. A principal that may call none but may read lists sees all,
+// because a client requests the scope to call what it found.
 func (g *Grant) Restricted() bool {
 	return len(g.Tools) > 0 || g.calls() && !g.Scopes.includes(CallTools)
 }
 
-// Shows reports whether the tool is shown. With an empty name, it reports whether the prompts and resources of the server are shown.
+// Shows reports whether the tool is shown. With an empty name, it reports whether the prompts and
+// resources of the server are shown.
 func (g *Grant) Shows(server schema.ServerID, tool string) bool {
 	if g.calls() {
 		return g.MayCall(server, tool)
@@ -91,7 +94,8 @@ func (g *Grant) Key() string {
 // Identity returns the issuer, subject and tenant of a token, or the id of a key.
 func (g *Grant) Identity() string { return g.ID }
 
-// Gives reports whether the holder of the grant may give these scopes and tool patterns to a key, because it has them itself.
+// Gives reports whether the holder of the grant may give these scopes and tool patterns to a key,
+// because it has them itself.
 func (g *Grant) Gives(scopes *Set, tools []string) bool {
 	if !scopes.Within(&g.Scopes) {
 		return false

@@ -2,9 +2,11 @@ package scope
 
 import "fmt"
 
-// Limits limit the calls of one key, in addition to the limits of the configuration. The stricter applies. 0 means no limit.
+// Limits limit the calls of one key, in addition to the limits of the configuration. The stricter
+// applies. 0 means no limit.
 type Limits struct {
-	// Rate is calls per second. Burst is the number of calls that may arrive at once; by default the calls of one second.
+	// Rate is calls per second. Burst is the number of calls that may arrive at once; by default
+	// the calls of one second.
 	Rate  float64 `yaml:"rate" json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"Calls a second; absent: no limit." example:"5"`
 	Burst int     `yaml:"burst" json:"burst,omitempty" minimum:"0" maximum:"1000000000" doc:"The number of calls that may come at once within the rate; absent: those of one second."`
 	// InFlight limits concurrent calls.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Role is the name of a set of scopes. There are five fixed roles. Keys that need another set list scopes. Groups, not roles, decide who
-// may approve calls.
+// Role is the name of a set of scopes. There are five fixed roles. Keys that need another set list
+// scopes. Groups, not roles, decide who may approve calls.
 type Role string
 
 // Roles.
@@ -23,7 +23,8 @@ const (
 var (
 	roles = map[Role][]string{
 		PlatformAdmin: All(),
-		// It has the scopes that its tenant's keys can get, because an administrator can give only scopes that it has.
+		// It has the scopes that its tenant's keys can get, because an administrator can give only
+		// scopes that it has.
 		TenantAdmin: {ReadTools, CallTools, ReadCalls, AdminTenant},
 		Developer:   {ReadTools, CallTools, ReadCalls},
 		Caller:      {ListTools, CallTools},

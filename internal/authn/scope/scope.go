@@ -1,7 +1,8 @@
-// Package scope defines what a credential allows its principal to do: the scopes, which scopes include others, and the scope that each
-// operation of the REST API and each MCP method requires.
+// Package scope defines what a credential allows its principal to do: the scopes, which scopes
+// include others, and the scope that each operation of the REST API and each MCP method requires.
 //
-// There is one table of requirements. The front door does not start if an operation is missing from it, so that none is forgotten.
+// There is one table of requirements. The front door does not start if an operation is missing from
+// it, so that none is forgotten.
 //
 // The package knows neither credentials nor the tools of a set.
 package scope
@@ -17,7 +18,8 @@ import (
 // Scopes. CallTools may be followed by ":" and a server, or ":@" and a set of tools.
 const (
 	ReadTools = "tools:read"
-	// ListTools is the part of ReadTools for servers, sets and tools, without workers, configuration, events and metrics.
+	// ListTools is the part of ReadTools for servers, sets and tools, without workers,
+	// configuration, events and metrics.
 	ListTools = "tools:list"
 	CallTools = "tools:call"
 	ReadCalls = "calls:read"
@@ -60,8 +62,8 @@ type Set struct {
 // Member reports whether a set contains a tool. The tenant decides which set the name refers to.
 type Member func(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool
 
-// Naming returns the scopes with set names that the tenant resolves, its own sets first. Without it, set names refer to the sets of the
-// installation, which only its operators can change.
+// Naming returns the scopes with set names that the tenant resolves, its own sets first. Without
+// it, set names refer to the sets of the installation, which only its operators can change.
 func (s Set) Naming(tenant schema.TenantID) Set {
 	s.of = tenant.Stored()
 	return s
@@ -100,8 +102,9 @@ func read(list []string) (s Set, unknown []string) {
 	return s, unknown
 }
 
-// Has reports whether the set has one of the scopes or a scope that includes it: tools:call includes tools:call:SERVER. For tools:call
-// itself, any narrower scope is sufficient; see [Set.MayCall] for the individual tool.
+// Has reports whether the set has one of the scopes or a scope that includes it: tools:call
+// includes tools:call:SERVER. For tools:call itself, any narrower scope is sufficient; see
+// [Set.MayCall] for the individual tool.
 func (s *Set) Has(scopes ...string) bool {
 	for _, one := range scopes {
 		if s.includes(one) {
@@ -142,7 +145,8 @@ func (s *Set) List() []string {
 	return list
 }
 
-// Both returns the intersection of two sets. If a scope of one set includes a scope of the other, the result has the narrower one.
+// Both returns the intersection of two sets. If a scope of one set includes a scope of the other,
+// the result has the narrower one.
 func Both(a, b *Set) Set {
 	var list []string
 	for _, pair := range [][2]*Set{{a, b}, {b, a}} {
@@ -158,8 +162,8 @@ func Both(a, b *Set) Set {
 // Empty reports whether the set is empty.
 func (s *Set) Empty() bool { return len(s.plain)+len(s.servers)+len(s.sets) == 0 }
 
-// MayCall reports whether a tool may be called. member reports whether a set contains it. With an empty tool, only scopes for the whole
-// server count.
+// MayCall reports whether a tool may be called. member reports whether a set contains it. With an
+// empty tool, only scopes for the whole server count.
 func (s *Set) MayCall(server schema.ServerID, tool string, member Member) bool {
 	if s.CallsAll() || slices.Contains(s.servers, server) {
 		return true
@@ -173,8 +177,8 @@ func (s *Set) NamesOwn() bool { return s.of != "" }
 // CallsAll reports whether all tools may be called.
 func (s *Set) CallsAll() bool { return slices.Contains(s.plain, CallTools) }
 
-// Within reports whether other allows everything that s allows. Sets with the same name are equal only if both resolve names for the same
-// tenant.
+// Within reports whether other allows everything that s allows. Sets with the same name are equal
+// only if both resolve names for the same tenant.
 func (s *Set) Within(other *Set) bool {
 	if len(s.sets) > 0 && s.of != other.of && !other.CallsAll() {
 		return false

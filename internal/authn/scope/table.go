@@ -12,12 +12,14 @@ import (
 type Need struct {
 	// Scopes are alternatives: one is sufficient.
 	Scopes []string
-	// InDefault are the alternatives for the default tenant, instead of Scopes, because the resources of that tenant belong to the
-	// installation.
+	// InDefault are the alternatives for the default tenant, instead of Scopes, because the
+	// resources of that tenant belong to the installation.
 	InDefault []string
-	// DefaultTenant requires a principal of the default tenant, because the operation changes shared resources.
+	// DefaultTenant requires a principal of the default tenant, because the operation changes
+	// shared resources.
 	DefaultTenant bool
-	// AllServers requires a tenant that sees every server, because the response includes all servers, whatever the tenant sees.
+	// AllServers requires a tenant that sees every server, because the response includes all
+	// servers, whatever the tenant sees.
 	AllServers bool
 }
 
@@ -37,7 +39,8 @@ var (
 	audits  = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
 )
 
-// operations maps the id of each REST operation to its requirement. Admission also checks the server and tool of calls.
+// operations maps the id of each REST operation to its requirement. Admission also checks the
+// server and tool of calls.
 var operations = map[string]Need{
 	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
 
@@ -83,7 +86,8 @@ var methods = map[string]Need{
 	mcpwire.MethodGetTask: ownCalls, mcpwire.MethodUpdateTask: ownCalls, mcpwire.MethodCancelTask: ownCalls,
 }
 
-// OfMethod returns the requirement of an MCP method. A method that is not in the table belongs to the session itself or is unknown.
+// OfMethod returns the requirement of an MCP method. A method that is not in the table belongs to
+// the session itself or is unknown.
 func OfMethod(method string) Need { return methods[method] }
 
 // Methods returns the methods of MCP in the table, sorted.

@@ -26,12 +26,12 @@ const (
 	alphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 )
 
-// forbidden are header members that name another key, other rules or another content. Libraries ignore some of them, but no valid issuer
-// sends them.
+// forbidden are header members that name another key, other rules or another content. Libraries
+// ignore some of them, but no valid issuer sends them.
 var forbidden = []jose.HeaderKey{"jku", "x5u", "crit", "b64", "zip", "cty", "enc", "epk"}
 
-// idTokenClaims occur in ID tokens, which prove a sign-in to the client and are not credentials, and in other tokens that are not access
-// tokens.
+// idTokenClaims occur in ID tokens, which prove a sign-in to the client and are not credentials,
+// and in other tokens that are not access tokens.
 var idTokenClaims = []string{"nonce", "at_hash", "c_hash", "s_hash", "events"}
 
 // claims are the claims of a token. Numbers are float64.
@@ -74,8 +74,8 @@ func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token
 	return t, nil
 }
 
-// wellFormed reports whether a token has only valid characters, and valid UTF-8 in its header and claims, because JSON parsers replace
-// invalid UTF-8.
+// wellFormed reports whether a token has only valid characters, and valid UTF-8 in its header and
+// claims, because JSON parsers replace invalid UTF-8.
 func wellFormed(raw string) bool {
 	if strings.Trim(raw, alphabet) != "" {
 		return false
@@ -164,8 +164,9 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 	return t, i.fill(t, c)
 }
 
-// boundTo reads the claim cnf (RFC 7800) and returns the thumbprint of a client certificate (RFC 8705), or "" if there is no claim. ok is
-// false for a token bound to anything else, or with an invalid claim.
+// boundTo reads the claim cnf (RFC 7800) and returns the thumbprint of a client certificate (RFC
+// 8705), or "" if there is no claim. ok is false for a token bound to anything else, or with an
+// invalid claim.
 func boundTo(cnf any) (thumbprint string, ok bool) {
 	if cnf == nil {
 		return "", true
@@ -192,7 +193,8 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
 		}
 	}
-	// If this mapping is missing, a member of a tenant must not become a principal of the default tenant.
+	// If this mapping is missing, a member of a tenant must not become a principal of the default
+	// tenant.
 	if of, has := c[scope.TenantClaim]; has && of != nil && names.Tenant != scope.TenantClaim {
 		return refused("it is of a tenant; set claims.tenant of its entry in front_door.issuers to %s", scope.TenantClaim)
 	}
@@ -220,8 +222,8 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		t.Scopes = scope.Of(list)
 	}
 	if role := i.role(c); !role.Empty() {
-		// Providers that do not know Callyard's scopes list none or only their own. A client that requested fewer scopes than its person
-		// has gets only those.
+		// Providers that do not know Callyard's scopes list none or only their own. A client that
+		// requested fewer scopes than its person has gets only those.
 		if t.Scopes.Empty() {
 			t.Scopes = role
 		} else {

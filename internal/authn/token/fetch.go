@@ -17,7 +17,8 @@ import (
 // maxAnswer limits the size of an issuer's response, in bytes.
 const maxAnswer = 1 << 20
 
-// newClient returns a client that follows no redirect, because another address is not the configured issuer.
+// newClient returns a client that follows no redirect, because another address is not the
+// configured issuer.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: fetchWithin,
@@ -47,8 +48,9 @@ func source(c *settings.Issuer, client *http.Client) func(context.Context) ([]by
 // errAbsent means that an issuer does not have the document.
 var errAbsent = errors.New("there is no such document")
 
-// discover reads the address of the keys from the discovery document (OpenID Connect Discovery 1.0, section 4), or from the metadata of an
-// authorization server without sign-in (RFC 8414, section 3).
+// discover reads the address of the keys from the discovery document (OpenID Connect Discovery 1.0,
+// section 4), or from the metadata of an authorization server without sign-in (RFC 8414, section
+// 3).
 func discover(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	raw, err := get(ctx, client, strings.TrimRight(issuer, "/")+"/.well-known/openid-configuration")
 	if u, fault := url.Parse(issuer); errors.Is(err, errAbsent) && fault == nil {

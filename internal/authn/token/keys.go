@@ -19,8 +19,9 @@ import (
 const (
 	// cooldown is the minimum time between two fetches of an issuer's keys.
 	cooldown = 30 * time.Second
-	// refreshAfter is the age at which used keys are fetched again. staleAfter is the age up to which they are used if that fails, so that
-	// an issuer that is down for an hour blocks no caller.
+	// refreshAfter is the age at which used keys are fetched again. staleAfter is the age up to
+	// which they are used if that fails, so that an issuer that is down for an hour blocks no
+	// caller.
 	refreshAfter = 5 * time.Minute
 	staleAfter   = 2 * time.Hour
 	fetchWithin  = 10 * time.Second
@@ -60,8 +61,9 @@ func (k *keySet) close() {
 	k.wait.Wait()
 }
 
-// find returns the keys that may have made a signature: those with the id and the algorithm. A token without an id matches if the issuer has
-// exactly one key for the algorithm. Unknown keys are fetched, within ctx; see [cooldown].
+// find returns the keys that may have made a signature: those with the id and the algorithm. A
+// token without an id matches if the issuer has exactly one key for the algorithm. Unknown keys are
+// fetched, within ctx; see [cooldown].
 func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWebKey, error) {
 	for looked := false; ; looked = true {
 		k.mu.Lock()
@@ -96,7 +98,8 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 
 var errAway = errors.New("the keys of the token's issuer cannot be fetched")
 
-// beginLocked reports whether a fetch is in progress. It starts one unless the last one is too recent. k.mu is held.
+// beginLocked reports whether a fetch is in progress. It starts one unless the last one is too
+// recent. k.mu is held.
 func (k *keySet) beginLocked(now time.Time) bool {
 	if k.fetched != nil {
 		return true
@@ -154,8 +157,8 @@ func ReadKeys(raw []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// family returns the algorithm of a key as far as its type determines it: "ES256", or "S" for RSA. It is empty for keys that are not
-// accepted.
+// family returns the algorithm of a key as far as its type determines it: "ES256", or "S" for RSA.
+// It is empty for keys that are not accepted.
 func family(key *jose.JSONWebKey) string {
 	switch p := key.Key.(type) {
 	case *rsa.PublicKey:
@@ -170,8 +173,8 @@ func family(key *jose.JSONWebKey) string {
 	return ""
 }
 
-// Matching returns the keys that may have made a signature: those with the id and the algorithm. Without an id it returns the key for the
-// algorithm if there is exactly one.
+// Matching returns the keys that may have made a signature: those with the id and the algorithm.
+// Without an id it returns the key for the algorithm if there is exactly one.
 func Matching(keys []jose.JSONWebKey, id, algorithm string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for i := range keys {

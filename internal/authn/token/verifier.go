@@ -50,14 +50,15 @@ type issuer struct {
 type Token struct {
 	// Principal does not have a grant yet.
 	Principal schema.Principal
-	// Issuer is the configured name of the issuer, Subject the claim sub, Tenant the configured tenant claim, and Client the client that
-	// the token was issued to. Grant is the grant of the token if its issuer is an approver.
+	// Issuer is the configured name of the issuer, Subject the claim sub, Tenant the configured
+	// tenant claim, and Client the client that the token was issued to. Grant is the grant of the
+	// token if its issuer is an approver.
 	Issuer, Subject, Client, Grant string
 	Tenant                         schema.TenantID
 	Scopes                         scope.Set
 	Expires                        time.Time
-	// Thumbprint is x5t#S256 of the client certificate that the token is bound to (RFC 8705). The token is valid only with that
-	// certificate. It is "" for a bearer token.
+	// Thumbprint is x5t#S256 of the client certificate that the token is bound to (RFC 8705). The
+	// token is valid only with that certificate. It is "" for a bearer token.
 	Thumbprint string
 
 	audiences  []string
@@ -119,9 +120,9 @@ func Looks(credential string) bool {
 	return strings.HasPrefix(credential, "eyJ") && strings.Count(credential, ".") == 2
 }
 
-// Verify checks a token for a resource, which is an absolute URL. A token for a parent of the URL is valid as well. The error is a
-// *schema.Error of KindUnauthenticated, or of KindUnavailable while the keys of the issuer cannot be fetched. Neither contains a part of the
-// token.
+// Verify checks a token for a resource, which is an absolute URL. A token for a parent of the URL
+// is valid as well. The error is a *schema.Error of KindUnauthenticated, or of KindUnavailable
+// while the keys of the issuer cannot be fetched. Neither contains a part of the token.
 func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Token, error) {
 	if len(raw) > MaxLength {
 		return nil, refused("it is longer than %d bytes", MaxLength)
@@ -144,7 +145,8 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Token, er
 	return t, nil
 }
 
-// remember caches an accepted token. If the cache is full, it removes the expired tokens, or all of them if none has expired.
+// remember caches an accepted token. If the cache is full, it removes the expired tokens, or all of
+// them if none has expired.
 func (v *Verifier) remember(sum [sha256.Size]byte, t *Token, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

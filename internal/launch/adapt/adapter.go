@@ -19,8 +19,8 @@ import (
 // greetTime limits the wait for the name of the source. Without it, a session continues without a name.
 const greetTime = 5 * time.Second
 
-// Client returns the HTTP client with which a session reaches the source at [Address]. It is safe for concurrent
-// use and starts no goroutine.
+// Client returns the HTTP client with which a session reaches the source at [Address]. It is safe
+// for concurrent use and starts no goroutine.
 func Client(src Source) *http.Client { return &http.Client{Transport: &adapter{src: src}} }
 
 // adapter answers MCP requests from a source.

@@ -1,9 +1,10 @@
-// Package adapt turns something that does not speak MCP into a server. A [Source] lists tools and runs them, and
-// [Client] returns an HTTP client whose peer is that source, in this process. A session uses it like any remote
-// server over streamable HTTP, so health checks, definitions, timeouts and cancellation work unchanged.
+// Package adapt turns something that does not speak MCP into a server. A [Source] lists tools and
+// runs them, and [Client] returns an HTTP client whose peer is that source, in this process. A
+// session uses it like any remote server over streamable HTTP, so health checks, definitions,
+// timeouts and cancellation work unchanged.
 //
-// Arguments reach the source, and results reach the session, as the same bytes. A failed request fails with the
-// same error text. Nothing is retried.
+// Arguments reach the source, and results reach the session, as the same bytes. A failed request
+// fails with the same error text. Nothing is retried.
 //
 // Of MCP it supports only tools.
 package adapt
@@ -21,9 +22,9 @@ const Address = "http://adapted.invalid/mcp"
 type Source interface {
 	// Offer returns the current tools. The error is a *schema.Error.
 	Offer(ctx context.Context) (*Offer, error)
-	// Call runs a tool with a JSON object of arguments and returns a CallToolResult. Errors other than
-	// [ErrUnknownTool] and [*TooLarge] are those of an HTTP client. The httptrace of the context tells whether
-	// a connection was made.
+	// Call runs a tool with a JSON object of arguments and returns a CallToolResult. Errors other
+	// than [ErrUnknownTool] and [*TooLarge] are those of an HTTP client. The httptrace of the
+	// context tells whether a connection was made.
 	Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error)
 	// CloseIdle closes idle connections.
 	CloseIdle()

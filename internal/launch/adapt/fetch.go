@@ -14,8 +14,8 @@ import (
 
 // Document is a text that a source fetches repeatedly. It is not safe for concurrent use.
 type Document struct {
-	// Client sends the requests to Address. Server and Name identify the text in errors. Max limits its size,
-	// in bytes.
+	// Client sends the requests to Address. Server and Name identify the text in errors. Max limits
+	// its size, in bytes.
 	Client                *http.Client
 	Server, Name, Address string
 	Max                   int
@@ -58,8 +58,8 @@ func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	return body, nil
 }
 
-// SameOrigin reports whether two addresses share the scheme, host and port, so that the credentials of one may be
-// sent to the other.
+// SameOrigin reports whether two addresses share the scheme, host and port, so that the credentials
+// of one may be sent to the other.
 func SameOrigin(a, b string) bool {
 	u, errU := url.Parse(a)
 	v, errV := url.Parse(b)

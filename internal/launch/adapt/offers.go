@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Offers caches the last valid reading of a text that lists a source's tools and may change, such as an OpenAPI
-// document. T is the data that the source needs to run the tools. Its methods are safe for concurrent use.
+// Offers caches the last valid reading of a text that lists a source's tools and may change, such
+// as an OpenAPI document. T is the data that the source needs to run the tools. Its methods are
+// safe for concurrent use.
 type Offers[T any] struct {
 	// Text is the name of the text in the log. Server is the id of the server.
 	Text, Server string
@@ -34,8 +35,8 @@ type Reading[T any] struct {
 	text []byte
 }
 
-// Offer returns the current tools. If the text cannot be read any more, it returns the last valid tools and logs
-// each different failure once.
+// Offer returns the current tools. If the text cannot be read any more, it returns the last valid
+// tools and logs each different failure once.
 func (o *Offers[T]) Offer(ctx context.Context) (*Offer, error) {
 	r, err := o.get(ctx)
 	if err != nil {

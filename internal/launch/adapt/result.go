@@ -20,8 +20,8 @@ const maxDepth = 256
 // told are the response headers that callers see.
 var told = [...]string{"Content-Location", "Etag", "Last-Modified", "Link", "Location", "Retry-After"}
 
-// Do sends the request once and returns its response with at most limit bytes of body (0 means 64 MiB), or
-// [*TooLarge]. Errors do not contain the address, which may hold a secret.
+// Do sends the request once and returns its response with at most limit bytes of body (0 means 64
+// MiB), or [*TooLarge]. Errors do not contain the address, which may hold a secret.
 func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []byte, error) {
 	if limit <= 0 {
 		limit = 64 << 20
@@ -44,9 +44,10 @@ func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []by
 	return resp, body, nil
 }
 
-// Result turns a response into a CallToolResult. A 2xx response is a success, any other an error that names its
-// status. JSON becomes text, byte for byte, and structured content: an object as it is, and any other value inside
-// {"result": …} if wrap is set because the tool's schema promises that.
+// Result turns a response into a CallToolResult. A 2xx response is a success, any other an error
+// that names its status. JSON becomes text, byte for byte, and structured content: an object as it
+// is, and any other value inside {"result": …} if wrap is set because the tool's schema promises
+// that.
 func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
 	failed := resp.StatusCode/100 != 2
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

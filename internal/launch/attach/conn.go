@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// PingEvery is the time between pings. A program that sends nothing for twice that time is disconnected.
+	// PingEvery is the time between pings. A program that sends nothing for twice that time is
+	// disconnected.
 	PingEvery = 10 * time.Second
 
 	keepBuffer = 256 << 10 // a larger read buffer is not reused
@@ -38,8 +39,8 @@ type Options struct {
 	PingEvery  time.Duration // 0 means [PingEvery]
 }
 
-// Conn is a connection to an attached program, or to a server that was dialed. Read and Write may each be called by one
-// goroutine at a time. The other methods are safe for concurrent use.
+// Conn is a connection to an attached program, or to a server that was dialed. Read and Write may
+// each be called by one goroutine at a time. The other methods are safe for concurrent use.
 type Conn struct {
 	ws    *websocket.Conn
 	wire  *gathering // nil if this end dialed; each message is sent separately then
@@ -48,7 +49,8 @@ type Conn struct {
 	buf   []byte
 }
 
-// Accept upgrades a request whose headers [ReadProgram] has read. If it returns an error, the response was written.
+// Accept upgrades a request whose headers [ReadProgram] has read. If it returns an error, the
+// response was written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := newConn(&o)
 	var err error
@@ -77,7 +79,8 @@ func newConn(o *Options) *Conn {
 
 func (c *Conn) hear() { c.heard.Store(time.Now().UnixNano()) }
 
-// Read returns the next message, which is valid until the next call. Do not call it again after an error.
+// Read returns the next message, which is valid until the next call. Do not call it again after an
+// error.
 func (c *Conn) Read() ([]byte, error) {
 	kind, from, err := c.ws.Reader(context.Background())
 	if err != nil {
@@ -129,8 +132,9 @@ func readError(err error) error {
 	return errors.New("its connection broke, or it sent frames that are not WebSocket")
 }
 
-// Write sends messages: the first starts at from in b, and each ends at one of the given offsets. They are sent
-// together, in as few system calls as possible. It blocks while the program does not read; [Conn.Abort] unblocks it.
+// Write sends messages: the first starts at from in b, and each ends at one of the given offsets.
+// They are sent together, in as few system calls as possible. It blocks while the program does not
+// read; [Conn.Abort] unblocks it.
 func (c *Conn) Write(b []byte, from int, ends []int) error {
 	if len(ends) > 1 && c.wire != nil {
 		c.wire.hold()
@@ -147,7 +151,8 @@ func (c *Conn) Write(b []byte, from int, ends []int) error {
 	return c.wire.release()
 }
 
-// KeepAlive pings the program until ctx ends, when it returns nil, or until the program stops responding.
+// KeepAlive pings the program until ctx ends, when it returns nil, or until the program stops
+// responding.
 func (c *Conn) KeepAlive(ctx context.Context) error {
 	tick := time.NewTicker(c.ping)
 	defer tick.Stop()

@@ -9,10 +9,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Dial opens a WebSocket connection to an MCP server at url, which is ws:// or wss://, and offers the subprotocol "mcp". A
-// server that selects none is accepted, since it may not support subprotocols. client makes the request that is
-// upgraded, with its headers and its rules for addresses and redirects; see launch.HTTPClient. ctx limits the attempt,
-// not the connection.
+// Dial opens a WebSocket connection to an MCP server at url, which is ws:// or wss://, and offers
+// the subprotocol "mcp". A server that selects none is accepted, since it may not support
+// subprotocols. client makes the request that is upgraded, with its headers and its rules for
+// addresses and redirects; see launch.HTTPClient. ctx limits the attempt, not the connection.
 //
 // The errors complete a sentence about the server and wrap those of client.
 func Dial(ctx context.Context, client *http.Client, url string, o Options) (*Conn, error) {

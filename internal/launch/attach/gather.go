@@ -12,8 +12,8 @@ import (
 // wireBuffer is the size of the read and write buffers, in bytes.
 const wireBuffer = 16 << 10
 
-// gathering is the connection below the WebSocket. The library writes each frame separately; gathering sends several
-// waiting messages in one system call.
+// gathering is the connection below the WebSocket. The library writes each frame separately;
+// gathering sends several waiting messages in one system call.
 type gathering struct {
 	net.Conn
 

@@ -33,8 +33,9 @@ type Program struct {
 	Key      string // name of the key that it used; set by the caller of [ReadProgram]
 }
 
-// ReadProgram reads the request of a program before the upgrade. A program without an instance gets a generated one for
-// this connection. The error is a *schema.Error of KindInvalidRequest that names the header.
+// ReadProgram reads the request of a program before the upgrade. A program without an instance gets
+// a generated one for this connection. The error is a *schema.Error of KindInvalidRequest that
+// names the header.
 func ReadProgram(h http.Header) (Program, error) {
 	p := Program{Instance: h.Get(HeaderInstance), Version: h.Get(HeaderVersion), Language: h.Get(HeaderLanguage)}
 	if !offers(h, Subprotocol) {

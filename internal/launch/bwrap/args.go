@@ -29,8 +29,9 @@ var harmless = [...]string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.co
 // dropped are variables that package launch adds and a sandbox does not get.
 var dropped = [...]string{"CALLYARD_COOKIE", "USER", "TMPDIR"}
 
-// bindsNow returns the host paths that the sandbox shows, resolved, because bwrap follows the links that
-// exist when it mounts. It returns an error if a path leads to another place than the one checked.
+// bindsNow returns the host paths that the sandbox shows, resolved, because bwrap follows the links
+// that exist when it mounts. It returns an error if a path leads to another place than the one
+// checked.
 func (s *Spec) bindsNow() ([]bind, error) {
 	binds := slices.Clone(s.binds)
 	for i := range binds {

@@ -13,8 +13,8 @@ import (
 // stopGrace is the time for bwrap to end after everything in its sandbox was killed.
 const stopGrace = 2 * time.Second
 
-// Process is one running sandbox. It has the methods of [launch.Child], which are safe for concurrent use.
-// The program inside ends before the sandbox does.
+// Process is one running sandbox. It has the methods of [launch.Child], which are safe for
+// concurrent use. The program inside ends before the sandbox does.
 type Process struct {
 	// Stdin and Stdout are the worker's ends of the server's pipes. Stop closes both.
 	Stdin  io.WriteCloser
@@ -94,8 +94,9 @@ func (p *Process) killFor(cause Cause, why string) {
 	}
 }
 
-// Stop closes stdin, waits for grace, kills the rest, and returns when everything has ended. It closes
-// Stdout. It may be called more than once and concurrently. The caller of Start must call it in the end.
+// Stop closes stdin, waits for grace, kills the rest, and returns when everything has ended. It
+// closes Stdout. It may be called more than once and concurrently. The caller of Start must call it
+// in the end.
 func (p *Process) Stop(grace time.Duration) {
 	p.Stdin.Close()
 	if grace > 0 {

@@ -33,8 +33,8 @@ type Maker struct {
 	count atomic.Uint32 // sandboxes created so far
 }
 
-// Open finds bwrap and checks that it has the features a sandbox needs. The error is a *schema.Error. An
-// operator may fix its cause without a new configuration.
+// Open finds bwrap and checks that it has the features a sandbox needs. The error is a
+// *schema.Error. An operator may fix its cause without a new configuration.
 func Open(ctx context.Context, o Options) (*Maker, error) {
 	if !supported {
 		return nil, launch.Unavailable("Bubblewrap sandboxes require Linux on amd64 or arm64; nothing is run without a sandbox. Add a docker section to the server instead.")
@@ -53,7 +53,8 @@ func Open(ctx context.Context, o Options) (*Maker, error) {
 	return m, nil
 }
 
-// look checks the version of bwrap: older ones can neither limit /tmp nor disable nested user namespaces.
+// look checks the version of bwrap: older ones can neither limit /tmp nor disable nested user
+// namespaces.
 func (m *Maker) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

@@ -72,8 +72,8 @@ type Setting struct{ Key, Value, From string }
 // values, and no arguments.
 func (s *Spec) Describe() []Setting { return slices.Clone(s.settings) }
 
-// Resolve checks the settings of a server's sandbox and adds every default. It starts nothing. The error is
-// a *schema.Error that lists every fault, one on each line.
+// Resolve checks the settings of a server's sandbox and adds every default. It starts nothing. The
+// error is a *schema.Error that lists every fault, one on each line.
 func Resolve(server string, c Config, p Program) (Spec, error) {
 	s := Spec{Server: server, Time: c.Time, program: Program{Command: p.Command, Args: slices.Clone(p.Args), Dir: c.Workdir, Env: map[string]string{}}}
 	var faults []error

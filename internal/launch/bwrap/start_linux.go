@@ -20,8 +20,8 @@ import (
 
 const supported = true
 
-// firstUser and users are the range of user ids of sandboxes if the worker is root, because root is exempt
-// from the limit of processes and could read everything.
+// firstUser and users are the range of user ids of sandboxes if the worker is root, because root is
+// exempt from the limit of processes and could read everything.
 const (
 	firstUser = 60000
 	users     = 4000
@@ -136,9 +136,9 @@ func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, b
 	return nil
 }
 
-// as runs do on a thread with this real user and group id, or with the current ones if user is 0. The kernel
-// lets a process of the same user lower the limits of another one. Root needs a capability for that, which
-// it may not have.
+// as runs do on a thread with this real user and group id, or with the current ones if user is 0.
+// The kernel lets a process of the same user lower the limits of another one. Root needs a
+// capability for that, which it may not have.
 func as(user uint32, do func() error) error {
 	if user == 0 {
 		return do()

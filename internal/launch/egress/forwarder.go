@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// ForwarderAddress is the listen address of a forwarder, on the loopback network that it shares with one
-// sandbox.
+// ForwarderAddress is the listen address of a forwarder, on the loopback network that it shares
+// with one sandbox.
 const ForwarderAddress = "127.0.0.1:3128"
 
 // RunForwarder carries connections of the listener over the two pipes until in ends, then closes the
@@ -38,8 +38,8 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	// Do not use the connection pool of the transport: it does not know the connection yet when the first
-	// request is answered, so the next request would open a second pair of pipes.
+	// Do not use the connection pool of the transport: it does not know the connection yet when the
+	// first request is answered, so the next request would open a second pair of pipes.
 	worker, err := transport.NewClientConn(ctx, "http", "worker:80")
 	if err != nil {
 		l.Close()

@@ -11,8 +11,8 @@ import (
 // errAddress is the cause of a connection refused for its address.
 var errAddress = errors.New("a sandbox is not allowed to reach its address")
 
-// safe returns nil if a sandbox may reach the address, and errAddress otherwise. own are the addresses of this
-// machine.
+// safe returns nil if a sandbox may reach the address, and errAddress otherwise. own are the
+// addresses of this machine.
 func safe(ip netip.Addr, allowPrivate bool, own []netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	inside := addresses.Private(ip) || slices.Contains(own, ip)

@@ -26,9 +26,9 @@ const (
 	mostName   = 253
 )
 
-// Parse parses destinations: "api.example.com:443", "*.example.com:443" (every name below it, but not the name
-// itself), "192.0.2.7:8080", "[2001:db8::7]:8080". The errors are sentences, one for each invalid
-// destination.
+// Parse parses destinations: "api.example.com:443", "*.example.com:443" (every name below it, but
+// not the name itself), "192.0.2.7:8080", "[2001:db8::7]:8080". The errors are sentences, one for
+// each invalid destination.
 func Parse(places []string) (List, []error) {
 	var l List
 	var faults []error
@@ -91,8 +91,8 @@ func isName(labels []string) bool {
 	return true
 }
 
-// AllowPrivate allows private addresses for a destination, given as it was written. It returns false if the
-// list does not contain it.
+// AllowPrivate allows private addresses for a destination, given as it was written. It returns
+// false if the list does not contain it.
 func (l *List) AllowPrivate(text string) bool {
 	found := false
 	for i := range l.places {
@@ -103,8 +103,8 @@ func (l *List) AllowPrivate(text string) bool {
 	return found
 }
 
-// Private returns the destinations that are private addresses, as they were written. They are refused unless
-// [List.AllowPrivate] allows them.
+// Private returns the destinations that are private addresses, as they were written. They are
+// refused unless [List.AllowPrivate] allows them.
 func (l List) Private() []string {
 	var out []string
 	for _, p := range l.places {

@@ -110,8 +110,8 @@ func (p *Proxy) begin(conn net.Conn) bool {
 	return true
 }
 
-// Close closes every connection and waits for everything that the Proxy started. It may be called more than
-// once.
+// Close closes every connection and waits for everything that the Proxy started. It may be called
+// more than once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -166,8 +166,8 @@ func split(target string) (host string, port uint16, ok bool) {
 	return host, uint16(n), err == nil && numErr == nil && host != "" && n != 0
 }
 
-// dial connects to a listed destination. It checks the list again, so that a request that passed an earlier
-// check by mistake is still refused.
+// dial connects to a listed destination. It checks the list again, so that a request that passed an
+// earlier check by mistake is still refused.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, port, ok := split(address)
 	at, listed := p.o.List.find(host, port)

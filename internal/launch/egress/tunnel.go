@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Connections between a forwarder and its worker are HTTP/2 streams over one pair of pipes, because its flow
-// control keeps one connection from blocking the others.
+// Connections between a forwarder and its worker are HTTP/2 streams over one pair of pipes, because
+// its flow control keeps one connection from blocking the others.
 const (
 	readyPath   = "/ready"
 	openPath    = "/open"
@@ -61,7 +61,8 @@ type pipeAddress struct{}
 func (pipeAddress) Network() string { return "pipe" }
 func (pipeAddress) String() string  { return "forwarder" }
 
-// Tunnel is a [net.Listener] for the connections that a forwarder accepts. It is safe for concurrent use.
+// Tunnel is a [net.Listener] for the connections that a forwarder accepts. It is safe for
+// concurrent use.
 type Tunnel struct {
 	line   *pipes
 	server *http.Server
@@ -76,9 +77,9 @@ type Tunnel struct {
 	work   sync.WaitGroup // added to under mu while not closed
 }
 
-// OpenTunnel returns the worker's end of a forwarder's standard streams when the forwarder listens. stdout is
-// read until it ends. Closing the Tunnel closes both streams and ends the forwarder. After an error nothing
-// is left.
+// OpenTunnel returns the worker's end of a forwarder's standard streams when the forwarder listens.
+// stdout is read until it ends. Closing the Tunnel closes both streams and ends the forwarder.
+// After an error nothing is left.
 func OpenTunnel(ctx context.Context, stdin io.WriteCloser, stdout io.ReadCloser) (*Tunnel, error) {
 	t := &Tunnel{conns: make(chan net.Conn), ready: make(chan struct{}), done: make(chan struct{})}
 	t.line = newPipes(stdout, stdin, func() { stdin.Close(); stdout.Close() })

@@ -31,8 +31,8 @@ type unreadable struct{ why string }
 // Error returns a sentence.
 func (u *unreadable) Error() string { return u.why }
 
-// listOf returns the messages of a response to calls with the ids: a message, an array of messages, or an object
-// that contains one. It skips anything else.
+// listOf returns the messages of a response to calls with the ids: a message, an array of messages,
+// or an object that contains one. It skips anything else.
 func listOf(text []byte, ids ...schema.CallID) ([]*message, error) {
 	text = bytes.TrimSpace(text)
 	if !json.Valid(text) {
@@ -98,8 +98,8 @@ func (m *message) tidy(ids []schema.CallID) {
 	}
 }
 
-// messages returns the messages in a response: an array, an object with such an array, or a single one. Each may be
-// in an object of its own, as its tool_response.
+// messages returns the messages in a response: an array, an object with such an array, or a single
+// one. Each may be in an object of its own, as its tool_response.
 func messages(text json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	switch text[0] {
@@ -123,8 +123,8 @@ func messages(text json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// inside returns the message in an object that holds it as tool_response, and any other message unchanged. If that
-// member is a string, it is the content of the message.
+// inside returns the message in an object that holds it as tool_response, and any other message
+// unchanged. If that member is a string, it is the content of the message.
 func inside(raw json.RawMessage) json.RawMessage {
 	var held struct {
 		ID       json.RawMessage `json:"tool_call_id"`

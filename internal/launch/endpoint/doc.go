@@ -1,13 +1,13 @@
-// Package endpoint turns an HTTP endpoint for tool calls of a model into a server. The endpoint accepts {"tool_calls":
-// […]} in the format of OpenAI chat completions and returns tool messages. The list of tools is configured or
-// fetched.
+// Package endpoint turns an HTTP endpoint for tool calls of a model into a server. The endpoint
+// accepts {"tool_calls": […]} in the format of OpenAI chat completions and returns tool messages.
+// The list of tools is configured or fetched.
 //
-// Each call is sent once, in one request, to the configured address only. Its arguments are sent byte for byte, and
-// the text of the response is the text of the result. A request has one call, or, if configured, several calls that
-// arrived while others were in flight.
+// Each call is sent once, in one request, to the configured address only. Its arguments are sent
+// byte for byte, and the text of the response is the text of the result. A request has one call,
+// or, if configured, several calls that arrived while others were in flight.
 //
-// The package does not follow redirects, does not support streams, and rejects responses to several calls that do not
-// name their calls.
+// The package does not follow redirects, does not support streams, and rejects responses to several
+// calls that do not name their calls.
 package endpoint
 
 import (
@@ -31,7 +31,8 @@ import (
 
 const (
 	maxList = 16 << 20
-	// mostAnswers limits a response to several calls, in bytes, if the limit of a single result is higher.
+	// mostAnswers limits a response to several calls, in bytes, if the limit of a single result is
+	// higher.
 	mostAnswers = 128 << 20
 	freshFor    = time.Second
 )

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// gatherFor is the time that a call waits for others while a request is in flight. If none is, the call is sent
-	// at once.
+	// gatherFor is the time that a call waits for others while a request is in flight. If none is,
+	// the call is sent at once.
 	gatherFor = 2 * time.Millisecond
-	// mostArguments limits the arguments of the calls in one request, in bytes. A call with more is sent alone.
+	// mostArguments limits the arguments of the calls in one request, in bytes. A call with more is
+	// sent alone.
 	mostArguments = 1 << 20
 )
 
@@ -44,8 +45,8 @@ func (c *waiting) left(info httptrace.GotConnInfo) {
 	}
 }
 
-// gatherer combines calls that wait at the same time into one request. Each request runs on a goroutine that ends with
-// the last of its calls. It is safe for concurrent use.
+// gatherer combines calls that wait at the same time into one request. Each request runs on a
+// goroutine that ends with the last of its calls. It is safe for concurrent use.
 type gatherer struct {
 	post   func(context.Context, []*waiting) (*http.Response, []byte, error)
 	server string
@@ -164,8 +165,8 @@ func (g *gatherer) run(r *request) {
 	}
 }
 
-// answer gives each call the message with its id. A call with no message, or with several, may have run; this does not
-// affect the others.
+// answer gives each call the message with its id. A call with no message, or with several, may have
+// run; this does not affect the others.
 func (g *gatherer) answer(calls []*waiting, text []byte) {
 	ids := make([]schema.CallID, len(calls))
 	for i, c := range calls {

@@ -32,8 +32,8 @@ type definition struct {
 	Input       json.RawMessage `json:"inputSchema"`
 }
 
-// tools parses a list: an array, or an object with one as tools or data. The error is a sentence that ends with a full
-// stop.
+// tools parses a list: an array, or an object with one as tools or data. The error is a sentence
+// that ends with a full stop.
 func tools(text []byte) (*adapt.Reading[names], error) {
 	text = bytes.TrimSpace(text)
 	var list []json.RawMessage

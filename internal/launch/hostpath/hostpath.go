@@ -1,5 +1,5 @@
-// Package hostpath checks host paths that an operator wants to expose to a sandbox. It knows the paths that expose the
-// host or its secrets. It only reports what it finds; the caller decides.
+// Package hostpath checks host paths that an operator wants to expose to a sandbox. It knows the
+// paths that expose the host or its secrets. It only reports what it finds; the caller decides.
 package hostpath
 
 import (
@@ -22,14 +22,16 @@ var sensitiveNames = [...]string{".ssh", ".aws", ".azure", ".config", ".docker",
 // Look is the result of checking a path.
 type Look struct {
 	Real string // the final target, cleaned
-	// Socket means a socket or a device, or the name of a container engine's socket, which is equivalent to root on
-	// the host.
+	// Socket means a socket or a device, or the name of a container engine's socket, which is
+	// equivalent to root on the host.
 	Socket bool
-	// Sensitive means that the path is, contains or is inside a sensitive path, by name or through a link.
+	// Sensitive means that the path is, contains or is inside a sensitive path, by name or through
+	// a link.
 	Sensitive bool
 }
 
-// At checks an absolute path. A path that does not exist is judged by its name, because it may be on another machine.
+// At checks an absolute path. A path that does not exist is judged by its name, because it may be
+// on another machine.
 func At(host string) Look {
 	clean := path.Clean(host)
 	real, err := filepath.EvalSymlinks(clean)

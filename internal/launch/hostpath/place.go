@@ -12,15 +12,16 @@ type Place struct {
 	allowed bool   // the operator accepted its target
 }
 
-// Keep checks an absolute path and returns it as a Place. allowed means that the operator accepted whatever it is.
+// Keep checks an absolute path and returns it as a Place. allowed means that the operator accepted
+// whatever it is.
 func Keep(host string, allowed bool) (Place, Look) {
 	look := At(host)
 	name := path.Clean(host)
 	return Place{name: name, link: look.Real != name, allowed: allowed}, look
 }
 
-// Now returns the current target of the place, without links. It returns an error if the target is not the one that
-// was checked: there is a new link, or the path leads to a sensitive path.
+// Now returns the current target of the place, without links. It returns an error if the target is
+// not the one that was checked: there is a new link, or the path leads to a sensitive path.
 func (p Place) Now() (real string, err error) {
 	look := At(p.name)
 	switch {

@@ -18,8 +18,8 @@ type field struct {
 	tagged bool
 }
 
-// fieldsOf returns the members of a struct's JSON object by the rules of encoding/json: of several fields with the same name, the
-// least nested wins, then the one with a tag, otherwise none.
+// fieldsOf returns the members of a struct's JSON object by the rules of encoding/json: of several
+// fields with the same name, the least nested wins, then the one with a tag, otherwise none.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	level, seen := []reflect.Type{t}, map[reflect.Type]bool{t: true}
@@ -51,8 +51,8 @@ func fieldsOf(t reflect.Type) []field {
 	return dominant(all)
 }
 
-// readField reads one field of a struct. embedded is a struct whose fields are members of the outer object. ok is false for a field
-// that encoding/json ignores.
+// readField reads one field of a struct. embedded is a struct whose fields are members of the outer
+// object. ok is false for a field that encoding/json ignores.
 func readField(f reflect.StructField) (_ field, embedded reflect.Type, ok bool) {
 	tag := f.Tag.Get("json")
 	inner := f.Type

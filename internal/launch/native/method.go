@@ -12,8 +12,9 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// Method creates a tool from a function value, such as a bound method. Its parameters are an optional context and an optional value
-// for the arguments. It returns an optional value and an optional error. The types have the same meaning as for [Typed].
+// Method creates a tool from a function value, such as a bound method. Its parameters are an
+// optional context and an optional value for the arguments. It returns an optional value and an
+// optional error. The types have the same meaning as for [Typed].
 func Method(name, description string, f reflect.Value, options ...Option) (Tool, error) {
 	m := method{f: f}
 	if err := m.read(); err != nil {

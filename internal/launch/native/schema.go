@@ -62,12 +62,14 @@ func (p properties) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// schemaFor returns a schema that accepts the values that encoding/json, with DisallowUnknownFields, decodes into the type. There are
-// five differences: member names are case-sensitive, fields that are not optional are required, null is valid only for pointers,
-// slices and maps, 64-bit integers have no bounds, and types that parse their own text, such as times, accept any string.
+// schemaFor returns a schema that accepts the values that encoding/json, with
+// DisallowUnknownFields, decodes into the type. There are five differences: member names are
+// case-sensitive, fields that are not optional are required, null is valid only for pointers,
+// slices and maps, 64-bit integers have no bounds, and types that parse their own text, such as
+// times, accept any string.
 //
-// jsonschema-go has the same purpose, but does not support recursive types, []byte, json.RawMessage, the string option, and maps with
-// keys that are not strings.
+// jsonschema-go has the same purpose, but does not support recursive types, []byte,
+// json.RawMessage, the string option, and maps with keys that are not strings.
 func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -190,8 +192,8 @@ func (d *deriver) of(t reflect.Type) (*schema, error) {
 	return &schema{Ref: "#/$defs/" + d.names[t]}, nil
 }
 
-// definitionName returns a name for a type in $defs. The name of a generic type contains the import paths of its arguments, and slashes
-// and brackets have another meaning in a reference.
+// definitionName returns a name for a type in $defs. The name of a generic type contains the import
+// paths of its arguments, and slashes and brackets have another meaning in a reference.
 func definitionName(t reflect.Type) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {

@@ -11,7 +11,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Info is the server's description of itself (Implementation and instructions in the MCP specification). Name is required.
+// Info is the server's description of itself (Implementation and instructions in the MCP
+// specification). Name is required.
 type Info struct {
 	Name, Title, Version, Instructions string
 }
@@ -20,20 +21,21 @@ type Info struct {
 type Call struct {
 	// Arguments is the JSON object of the caller. Do not change it.
 	Arguments json.RawMessage
-	// Session is the same for all calls of one conversation, or of one caller if there is no conversation. It is empty if neither is
-	// known.
+	// Session is the same for all calls of one conversation, or of one caller if there is no
+	// conversation. It is empty if neither is known.
 	Session string
-	// Clock is the time, in RFC 3339, that the tool should use instead of the system time. Seed is a decimal integer for random
-	// numbers. They are empty for the system's own.
+	// Clock is the time, in RFC 3339, that the tool should use instead of the system time. Seed is
+	// a decimal integer for random numbers. They are empty for the system's own.
 	Clock, Seed string
-	// Progress reports progress to the caller; total is 0 if unknown. It is nil if the caller did not ask for progress. It does not
-	// block and is safe for concurrent use.
+	// Progress reports progress to the caller; total is 0 if unknown. It is nil if the caller did
+	// not ask for progress. It does not block and is safe for concurrent use.
 	Progress func(progress, total float64, message string)
 }
 
 // Result is the outcome of a call that ran.
 type Result struct {
-	// Body is a CallToolResult (MCP specification, server/tools): a JSON object. The caller of the tool owns it.
+	// Body is a CallToolResult (MCP specification, server/tools): a JSON object. The caller of the
+	// tool owns it.
 	Body []byte
 	// IsError has the value of isError in Body.
 	IsError bool
@@ -43,8 +45,9 @@ type Result struct {
 type Tool struct {
 	Name       string
 	Definition json.RawMessage // a Tool object of the MCP specification
-	// Call runs the tool. It is called concurrently. An error becomes a result with isError whose text is the error. Call should return
-	// when ctx ends; until it returns, it occupies a slot of the server.
+	// Call runs the tool. It is called concurrently. An error becomes a result with isError whose
+	// text is the error. Call should return when ctx ends; until it returns, it occupies a slot of
+	// the server.
 	Call func(ctx context.Context, c *Call) (Result, error)
 }
 
@@ -74,7 +77,8 @@ func New(info Info, tools ...Tool) (*Server, error) {
 // Info returns the server's description of itself.
 func (s *Server) Info() Info { return s.info }
 
-// Add adds all the tools or, after an error, none. It fails for an incomplete tool, and for a name that the server already has.
+// Add adds all the tools or, after an error, none. It fails for an incomplete tool, and for a name
+// that the server already has.
 func (s *Server) Add(tools ...Tool) error {
 	s.mu.Lock()
 	next := slices.Clone(s.tools)
@@ -137,8 +141,8 @@ func (s *Server) Watch(changed func()) (stop func()) {
 	}
 }
 
-// Call runs a tool. ok is false if the server has no tool with that name. A panic of the tool becomes a result with isError; panicked
-// then holds its value and stack for the log.
+// Call runs a tool. ok is false if the server has no tool with that name. A panic of the tool
+// becomes a result with isError; panicked then holds its value and stack for the log.
 func (s *Server) Call(ctx context.Context, name string, c *Call) (r Result, panicked error, ok bool) {
 	s.mu.Lock()
 	t := s.byName[name]

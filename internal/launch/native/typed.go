@@ -38,7 +38,8 @@ func Title(title string) Option { return func(d *definition) { d.Title = title }
 // ReadOnly declares that the tool changes nothing (readOnlyHint).
 func ReadOnly() Option { return hint(func(a *annotations, v *bool) { a.ReadOnly = v }, true) }
 
-// Idempotent declares that repeating a call with the same arguments has no further effect (idempotentHint).
+// Idempotent declares that repeating a call with the same arguments has no further effect
+// (idempotentHint).
 func Idempotent() Option { return hint(func(a *annotations, v *bool) { a.Idempotent = v }, true) }
 
 // Destructive declares whether the tool may delete or overwrite (destructiveHint).
@@ -58,7 +59,8 @@ func hint(set func(*annotations, *bool), v bool) Option {
 	}
 }
 
-// InputSchema replaces the schema derived from the type of the arguments. schema is a JSON Schema of an object.
+// InputSchema replaces the schema derived from the type of the arguments. schema is a JSON Schema
+// of an object.
 func InputSchema(schema json.RawMessage) Option {
 	return func(d *definition) { d.InputSchema = schema }
 }
@@ -68,13 +70,15 @@ type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error
 
 // Typed creates a tool from a function.
 //
-// In is a struct or a map with string keys. The arguments are decoded into it with encoding/json, and its JSON schema is the tool's
-// inputSchema. The "jsonschema" tag of a field is its description. Fields without omitempty or omitzero, except pointers, are required.
-// Arguments without a field in In are refused.
+// In is a struct or a map with string keys. The arguments are decoded into it with encoding/json,
+// and its JSON schema is the tool's inputSchema. The "jsonschema" tag of a field is its
+// description. Fields without omitempty or omitzero, except pointers, are required. Arguments
+// without a field in In are refused.
 //
-// Out determines the result. A Result is used unchanged. A string becomes a text. A nil interface and an empty struct become an empty
-// text. A struct or a map with string keys becomes structuredContent with an outputSchema. Any other type becomes the member "result"
-// of such an object.
+// Out determines the result. A Result is used unchanged. A string becomes a text. A nil interface
+// and an empty struct become an empty text. A struct or a map with string keys becomes
+// structuredContent with an outputSchema. Any other type becomes the member "result" of such an
+// object.
 func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
 	raw, kind, err := define(name, description, reflect.TypeFor[In](), reflect.TypeFor[Out](), options)
 	if err != nil {
@@ -125,8 +129,8 @@ func define(name, description string, in, out reflect.Type, options []Option) (j
 	return raw, kind, nil
 }
 
-// describesObject reports whether a schema has the type "object". MCP clients reject the whole list of a server if the inputSchema of
-// one tool does not.
+// describesObject reports whether a schema has the type "object". MCP clients reject the whole list
+// of a server if the inputSchema of one tool does not.
 func describesObject(schema json.RawMessage) bool {
 	var root struct {
 		Type any `json:"type"`
@@ -134,7 +138,8 @@ func describesObject(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
 }
 
-// Must returns the tool, or panics if there is an error. Use it for tools whose types are fixed at compile time.
+// Must returns the tool, or panics if there is an error. Use it for tools whose types are fixed at
+// compile time.
 func Must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)

@@ -91,8 +91,8 @@ type candidate struct {
 	all  any // the parameters of its path as in the document
 }
 
-// find lists the selected operations in a fixed order with their names. Names are assigned before filtering, so that a filter
-// does not change them.
+// find lists the selected operations in a fixed order with their names. Names are assigned before
+// filtering, so that a filter does not change them.
 func (b *builder) find() []candidate {
 	var all []candidate
 	var ops []*operation
@@ -151,7 +151,8 @@ func (b *builder) finish(c candidate) (why string) {
 	}
 	carried, lacking, ok := b.guard.choose(ways)
 	if !ok && len(b.cfg.sent()) == 0 && len(b.cfg.OpenAPI.Credentials) == 0 {
-		// Without configured credentials the service either needs none, or the operator will see its refusals.
+		// Without configured credentials the service either needs none, or the operator will see
+		// its refusals.
 		if !b.bare {
 			b.bare = true
 			b.note("The document requires the credential %q, but none is configured; requests are sent without it.", lacking)
@@ -225,7 +226,8 @@ func (b *builder) parameters(c candidate) string {
 		}
 	}
 	keys := make(map[string]bool)
-	// If several places have a parameter of the same name, the path parameter keeps the plain name, then the query parameter.
+	// If several places have a parameter of the same name, the path parameter keeps the plain name,
+	// then the query parameter.
 	order := map[string]int{"path": 0, "query": 1, "header": 2, "cookie": 3}
 	slices.SortStableFunc(list, func(a, z both) int { return order[a.In] - order[z.In] })
 	for _, described := range list {

@@ -13,7 +13,8 @@ const (
 	maxTool  = 1 << 20 // maximum size of a definition, in bytes
 )
 
-// definition is a Tool object of MCP. The order of its members is fixed, because its digest identifies it.
+// definition is a Tool object of MCP. The order of its members is fixed, because its digest
+// identifies it.
 type definition struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
@@ -24,8 +25,8 @@ type definition struct {
 	Meta        map[string]any `json:"_meta"`
 }
 
-// annotations are derived from the HTTP method. Like those of any server they are hints, and the operator decides whether
-// they are trusted.
+// annotations are derived from the HTTP method. Like those of any server they are hints, and the
+// operator decides whether they are trusted.
 type annotations struct {
 	ReadOnly    bool  `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
@@ -114,8 +115,9 @@ func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool)
 	return schema, s.cut
 }
 
-// outputSchema returns the output schema of an operation whose successful responses are always the same kind of JSON. wrap
-// means that the result is {"result": …}, because an output schema must describe an object.
+// outputSchema returns the output schema of an operation whose successful responses are always the
+// same kind of JSON. wrap means that the result is {"result": …}, because an output schema must
+// describe an object.
 func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
 	if c.at.Responses == nil || c.method == http.MethodHead { // a response to HEAD has no body
 		return nil, false

@@ -77,8 +77,8 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	return d, nil
 }
 
-// unreadable returns the part of the loader's error for the format of text, because the loader tries JSON and YAML and returns
-// the errors of both.
+// unreadable returns the part of the loader's error for the format of text, because the loader
+// tries JSON and YAML and returns the errors of both.
 func unreadable(text []byte, err error) error {
 	asJSON, asYAML, both := strings.Cut(err.Error(), ", yaml error: ")
 	if !both {
@@ -145,7 +145,8 @@ func (d *document) lookup(ref string) (any, bool) {
 	return at, true
 }
 
-// at returns the value below v at the keys and follows references. Members next to a reference take precedence over its target.
+// at returns the value below v at the keys and follows references. Members next to a reference take
+// precedence over its target.
 func (d *document) at(v any, keys ...string) any {
 	for i := 0; ; i++ {
 		for range 20 {
@@ -169,8 +170,8 @@ func (d *document) at(v any, keys ...string) any {
 	}
 }
 
-// ownBase returns the address of the service according to a fetched document. The operator must configure any other origin than
-// that of the document.
+// ownBase returns the address of the service according to a fetched document. The operator must
+// configure any other origin than that of the document.
 func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
 	from, err := url.Parse(fetchedFrom)
 	if err != nil {

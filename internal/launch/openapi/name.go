@@ -9,8 +9,8 @@ import (
 // longestName leaves space for a server name in front of it, within the limit of model providers.
 const longestName = 64
 
-// names assigns tool names that are valid everywhere ([A-Za-z0-9_-], at most 64 characters), unique and stable: a name depends
-// on its operation, and on others only if they would get the same name.
+// names assigns tool names that are valid everywhere ([A-Za-z0-9_-], at most 64 characters), unique
+// and stable: a name depends on its operation, and on others only if they would get the same name.
 func names(ops []*operation) {
 	wanted := make(map[string][]*operation)
 	for _, op := range ops {

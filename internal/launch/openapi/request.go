@@ -13,7 +13,8 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// request creates the HTTP request of a call. Its errors are sentences for the caller and contain no values.
+// request creates the HTTP request of a call. Its errors are sentences for the caller and contain
+// no values.
 func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
 	members, err := readMembers(arguments)
 	if err != nil {
@@ -109,8 +110,8 @@ func escapeText(path string) string {
 	return b.String()
 }
 
-// dotted reports whether a path segment is "." or "..", also after decoding it once or twice, because some servers decode before
-// they check.
+// dotted reports whether a path segment is "." or "..", also after decoding it once or twice,
+// because some servers decode before they check.
 func dotted(path string) bool {
 	for range 4 {
 		for part := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' || c == ';' }) {
@@ -158,8 +159,8 @@ func (op *operation) query(values map[string]value) (string, error) {
 	return strings.Join(out, "&"), nil
 }
 
-// free returns a function that reports whether callers may choose a name in a place. Names that have a meaning there are not
-// free.
+// free returns a function that reports whether callers may choose a name in a place. Names that
+// have a meaning there are not free.
 func (op *operation) free(in string) func(string) bool {
 	return func(name string) bool {
 		if op.fixed[place(in, name)] {

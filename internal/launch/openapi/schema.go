@@ -13,7 +13,8 @@ const (
 	maxNesting   = 100
 )
 
-// schemas converts schemas of a document to JSON Schema 2020-12 for one tool, with referenced schemas under $defs.
+// schemas converts schemas of a document to JSON Schema 2020-12 for one tool, with referenced
+// schemas under $defs.
 type schemas struct {
 	doc    *document
 	input  bool // for callers: without properties that only the service sets

@@ -32,7 +32,8 @@ func place(in, name string) string {
 	return in + " " + name
 }
 
-// newGuard checks the configured credentials against the schemes. The error lists every credential without a scheme.
+// newGuard checks the configured credentials against the schemes. The error lists every credential
+// without a scheme.
 func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 	g := &guard{
 		schemes: make(map[string]*openapi3.SecurityScheme), ready: make(map[string]credential),
@@ -108,8 +109,8 @@ func carry(s *openapi3.SecurityScheme, c config.Credential) (credential, error) 
 	return credential{}, fmt.Errorf("is for an unsupported kind of scheme (%s %s); remove it.", s.Type, s.Scheme)
 }
 
-// choose returns the credentials for an operation. Of several alternatives it takes the first for which a credential is
-// configured, or otherwise one that needs none.
+// choose returns the credentials for an operation. Of several alternatives it takes the first for
+// which a credential is configured, or otherwise one that needs none.
 func (g *guard) choose(ways openapi3.SecurityRequirements) (carried []credential, lacking string, ok bool) {
 	if len(ways) == 0 {
 		return nil, "", true
@@ -144,7 +145,8 @@ func isToken(s string) bool {
 	})
 }
 
-// hopByHop are headers that control the transfer of a request or are set elsewhere. They are never parameters.
+// hopByHop are headers that control the transfer of a request or are set elsewhere. They are never
+// parameters.
 var hopByHop = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Authorization": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Cookie": true,
 	"Expect": true, "Forwarded": true, "Host": true, "Keep-Alive": true, "Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,

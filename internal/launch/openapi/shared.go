@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// part is the target of one reference of a document, converted and encoded once for all tools. It does not contain the targets
-// of its own references.
+// part is the target of one reference of a document, converted and encoded once for all tools. It
+// does not contain the targets of its own references.
 type part struct {
 	name  string
 	value any      // the value under $defs; it is shared and must not be changed
@@ -22,10 +22,12 @@ type partKey struct {
 	input bool
 }
 
-// partName returns the name of a reference's target under $defs, unless another reference has that name.
+// partName returns the name of a reference's target under $defs, unless another reference has that
+// name.
 func partName(ref string) string { return legal(ref[strings.LastIndexByte(ref, '/')+1:]) }
 
-// partOf returns the target of a reference. It returns nil if there is no target or if it does not fit into any tool.
+// partOf returns the target of a reference. It returns nil if there is no target or if it does not
+// fit into any tool.
 func (d *document) partOf(ref string, input bool) *part {
 	key := partKey{ref, input}
 	if p, ok := d.parts[key]; ok {
@@ -54,9 +56,9 @@ func (d *document) partOf(ref string, input bool) *part {
 	return p
 }
 
-// link adds the target of a reference and everything that it refers to under $defs, from the shared parts. It changes nothing and
-// returns false if the result would differ from a separate conversion for this tool: a part does not fit into the budget, or two
-// references have the same name.
+// link adds the target of a reference and everything that it refers to under $defs, from the shared
+// parts. It changes nothing and returns false if the result would differ from a separate conversion
+// for this tool: a part does not fit into the budget, or two references have the same name.
 func (s *schemas) link(ref string) bool {
 	if s.plain {
 		return false

@@ -89,8 +89,9 @@ func (p *param) flat(v value) (names, texts []string, err error) {
 	return names, texts, nil
 }
 
-// joined encodes an array as a,b and an object as k,v,k,v, or as k=v,k=v if equals is set. It refuses a text that contains the
-// separator after escaping, because the service would read two values.
+// joined encodes an array as a,b and an object as k,v,k,v, or as k=v,k=v if equals is set. It
+// refuses a text that contains the separator after escaping, because the service would read two
+// values.
 func (p *param) joined(names, texts []string, between string, equals bool, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for i, text := range texts {
@@ -192,8 +193,8 @@ func (p *param) header(v value) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// fields encodes a query or cookie parameter, or a field of a form, as name=value texts. allow reports whether callers may
-// choose a name.
+// fields encodes a query or cookie parameter, or a field of a form, as name=value texts. allow
+// reports whether callers may choose a name.
 func (p *param) fields(v value, escape func(string) string, allow func(name string) bool) ([]string, error) {
 	name := escape(p.name)
 	if p.json {
@@ -267,7 +268,8 @@ func (p *param) deep(out []string, name string, v value, escape func(string) str
 // escapePart escapes everything but unreserved characters as %XX.
 func escapePart(s string) string { return escape(s, "") }
 
-// escapeLoosely does not escape reserved characters, except those that end a value or have another meaning in a query.
+// escapeLoosely does not escape reserved characters, except those that end a value or have another
+// meaning in a query.
 func escapeLoosely(s string) string { return escape(s, ":/?@!$'()*,;") }
 
 func escape(s, keep string) string {

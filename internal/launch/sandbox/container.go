@@ -119,8 +119,8 @@ func (c *Container) Stop(grace time.Duration) {
 	c.Stdout.Close()
 }
 
-// Limit sets the time at which the container is killed, at most Spec.Time from now. Call it when handing
-// the container to a caller.
+// Limit sets the time at which the container is killed, at most Spec.Time from now. Call it when
+// handing the container to a caller.
 func (c *Container) Limit(at time.Time) {
 	left := max(min(time.Until(at), c.spec.Time), 0)
 	text := "was killed at its time limit, " + left.Round(time.Millisecond).String() + " after it was assigned"

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// dial is the address of an engine and how to connect to it. Access to an engine is root on its host, so
-// network connections require certificates.
+// dial is the address of an engine and how to connect to it. Access to an engine is root on its
+// host, so network connections require certificates.
 type dial struct {
 	Host  string `json:"host"`
 	Certs string `json:"certs,omitempty"`
@@ -101,8 +101,8 @@ func (d *dial) client() (*client.Client, error) {
 	return client.New(client.WithHost(d.Host), client.WithScheme("http"), client.WithDialContext(d.open), client.WithUserAgent("callyard"))
 }
 
-// held is a context value of a dial whose connection is taken over. It can close the connection while the
-// engine hangs.
+// held is a context value of a dial whose connection is taken over. It can close the connection
+// while the engine hangs.
 type held struct {
 	mu     sync.Mutex
 	conn   net.Conn

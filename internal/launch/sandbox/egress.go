@@ -70,8 +70,8 @@ func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
 	return nil
 }
 
-// exit is the egress of one sandbox: a forwarder in another container, whose network (loopback only) the
-// sandbox shares, and the proxy that receives the forwarder's connections.
+// exit is the egress of one sandbox: a forwarder in another container, whose network (loopback
+// only) the sandbox shares, and the proxy that receives the forwarder's connections.
 type exit struct {
 	container *Container
 	tunnel    *egress.Tunnel
@@ -79,8 +79,8 @@ type exit struct {
 	work      sync.WaitGroup
 }
 
-// openExit starts the egress before its sandbox is created. The error is a *schema.Error; nothing is left
-// behind then.
+// openExit starts the egress before its sandbox is created. The error is a *schema.Error; nothing
+// is left behind then.
 func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
 	c, err := e.create(ctx, s.forwarder, nil, false)
 	if err != nil {

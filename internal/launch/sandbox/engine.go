@@ -111,8 +111,8 @@ type About struct {
 
 var ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$`)
 
-// Open connects to an engine and checks whether it can enforce a sandbox. It starts nothing. The error is
-// a *schema.Error.
+// Open connects to an engine and checks whether it can enforce a sandbox. It starts nothing. The
+// error is a *schema.Error.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if !ownerPattern.MatchString(o.Owner) {
 		return nil, launch.Failed("The owner %q of containers is not a valid name; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
@@ -227,8 +227,8 @@ func (e *Engine) Containers() int {
 	return len(e.live)
 }
 
-// Close refuses further starts, kills and removes the remaining containers, and waits for everything that
-// it started. Close the pools first.
+// Close refuses further starts, kills and removes the remaining containers, and waits for
+// everything that it started. Close the pools first.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true

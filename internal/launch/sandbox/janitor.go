@@ -84,8 +84,8 @@ func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[s
 		case err != nil:
 			e.log.Warn("removing a leftover container failed", "owner", owner, "container", item.ID, "error", err)
 		case !known:
-			// An engine that removes a container twice at the same time may list it forever (moby 20.10 does).
-			// Removing it again would fail every time.
+			// An engine that removes a container twice at the same time may list it forever (moby
+			// 20.10 does). Removing it again would fail every time.
 			marks[item.ID] = ghost
 		default:
 			delete(marks, item.ID)
@@ -172,8 +172,8 @@ func Sweep(note string) {
 	}
 }
 
-// sweepOwner removes all containers of an owner and returns their number. A container that is listed but
-// not known has been removed already.
+// sweepOwner removes all containers of an owner and returns their number. A container that is
+// listed but not known has been removed already.
 func sweepOwner(ctx context.Context, c *client.Client, owner string) (int, error) {
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
 	if err != nil {

@@ -74,9 +74,9 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 	}, true
 }
 
-// mountsNow returns the mounts of a container about to be created, with host paths resolved, because the
-// engine follows the links that exist when it mounts. It returns an error if a path leads to another
-// place than the one checked.
+// mountsNow returns the mounts of a container about to be created, with host paths resolved,
+// because the engine follows the links that exist when it mounts. It returns an error if a path
+// leads to another place than the one checked.
 func (s *Spec) mountsNow() ([]mount.Mount, error) {
 	mounts := slices.Clone(s.host.Mounts)
 	for i := range mounts {
@@ -93,8 +93,8 @@ func (s *Spec) mountsNow() ([]mount.Mount, error) {
 	return mounts, nil
 }
 
-// stillThere returns an error if a mounted path is not the one checked: it may have been replaced between
-// the check and the mount.
+// stillThere returns an error if a mounted path is not the one checked: it may have been replaced
+// between the check and the mount.
 func (s *Spec) stillThere(mounts []mount.Mount) error {
 	now, err := s.mountsNow()
 	if err != nil {

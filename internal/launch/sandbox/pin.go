@@ -67,8 +67,8 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	return s, nil
 }
 
-// Check returns the reason why no container of a pinned Spec can start now: the engine does not answer, or
-// no longer has the image. It starts nothing. The error is a *schema.Error.
+// Check returns the reason why no container of a pinned Spec can start now: the engine does not
+// answer, or no longer has the image. It starts nothing. The error is a *schema.Error.
 func (e *Engine) Check(ctx context.Context, s Spec) error {
 	ctx, done := context.WithTimeout(ctx, openTimeout)
 	defer done()

@@ -21,8 +21,8 @@ var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second
 // offers what it should. An error destroys the container. ctx ends at the start timeout.
 type Handshake[S any] func(ctx context.Context, c *Container) (S, error)
 
-// Ends is the part of a session that the pool needs. Close ends the session and waits for everything that
-// it started. It is called before the container is stopped.
+// Ends is the part of a session that the pool needs. Close ends the session and waits for
+// everything that it started. It is called before the container is stopped.
 type Ends interface{ Close() }
 
 // PoolOptions configure a [Pool].
@@ -102,9 +102,9 @@ func (p *Pool[S]) Ready() int {
 	return len(p.idle)
 }
 
-// Take hands a container to the principal: a warm one if there is one, otherwise a new one. It is killed at
-// the deadline, or Spec.Time from now if that is earlier. The caller must call [Use.Release]. The error is
-// a *schema.Error; nothing was run then.
+// Take hands a container to the principal: a warm one if there is one, otherwise a new one. It is
+// killed at the deadline, or Spec.Time from now if that is earlier. The caller must call
+// [Use.Release]. The error is a *schema.Error; nothing was run then.
 func (p *Pool[S]) Take(ctx context.Context, principal string, deadline time.Time) (*Use[S], error) {
 	p.mu.Lock()
 	if p.closed {
@@ -163,8 +163,8 @@ func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bo
 	return u, nil
 }
 
-// Release ends the use. It closes the session and destroys the container in the background; [Pool.Close]
-// waits for that. It may be called more than once.
+// Release ends the use. It closes the session and destroys the container in the background;
+// [Pool.Close] waits for that. It may be called more than once.
 func (u *Use[S]) Release() {
 	u.once.Do(func() {
 		p := u.pool
@@ -174,8 +174,8 @@ func (u *Use[S]) Release() {
 	})
 }
 
-// destroyLocked ends a container in the background. After Close no background work may start, so it ends
-// the container synchronously then.
+// destroyLocked ends a container in the background. After Close no background work may start, so it
+// ends the container synchronously then.
 func (p *Pool[S]) destroyLocked(r *ready[S]) {
 	end := func() {
 		// Kill the container first, so that a hanging server does not delay the end.
@@ -201,8 +201,8 @@ func (p *Pool[S]) forgetLocked(w *waiter[S]) {
 	}
 }
 
-// fillLocked starts the missing containers: one for each waiter, and as many in advance as the pool and the
-// Engine allow.
+// fillLocked starts the missing containers: one for each waiter, and as many in advance as the pool
+// and the Engine allow.
 func (p *Pool[S]) fillLocked() {
 	if p.closed {
 		return
@@ -366,9 +366,9 @@ func (p *Pool[S]) closing() error {
 	return launch.Unavailable("The containers of the server %q are being closed; the call was not started.", p.o.Spec.Server)
 }
 
-// Close hands out no more containers, destroys the waiting ones, and returns when everything that the pool
-// started has ended. Uses that were not released continue until their deadline. It may be called more than
-// once.
+// Close hands out no more containers, destroys the waiting ones, and returns when everything that
+// the pool started has ended. Uses that were not released continue until their deadline. It may be
+// called more than once.
 func (p *Pool[S]) Close() {
 	p.mu.Lock()
 	if p.closed {

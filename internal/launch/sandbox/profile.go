@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 )
 
-// The profile is a subset of Moby's; profile_linux_test.go lists the removed rules and generates the file.
-// It is passed with every container, so that it does not depend on the default of the engine's version.
+// The profile is a subset of Moby's; profile_linux_test.go lists the removed rules and generates
+// the file. It is passed with every container, so that it does not depend on the default of the
+// engine's version.
 //
 //go:embed profile.json
 var profileFile []byte

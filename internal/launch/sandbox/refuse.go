@@ -9,8 +9,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// widens handles a setting that makes the sandbox wider. It is refused unless the operator allows it by the
-// name. If it is allowed, widens records it for Describe and returns true.
+// widens handles a setting that makes the sandbox wider. It is refused unless the operator allows
+// it by the name. If it is allowed, widens records it for Describe and returns true.
 func (r *resolver) widens(key, name, format string, args ...any) bool {
 	if slices.Contains(r.config.Allow, name) {
 		if !slices.Contains(r.widened, name) {
@@ -115,8 +115,8 @@ func (r *resolver) rights(h *container.HostConfig) {
 	}
 }
 
-// user applies or refuses the user. Names are refused because the image defines them: its user nobody may be
-// root.
+// user applies or refuses the user. Names are refused because the image defines them: its user
+// nobody may be root.
 func (r *resolver) user() string {
 	c := r.config
 	if c.User == "" {
@@ -147,8 +147,8 @@ func (r *resolver) user() string {
 	return c.User
 }
 
-// meaningless refuses settings that make no sense for a container that is used once. None of them can be
-// allowed.
+// meaningless refuses settings that make no sense for a container that is used once. None of them
+// can be allowed.
 func (r *resolver) meaningless() {
 	c := r.config
 	if len(c.VolumesFrom) > 0 {

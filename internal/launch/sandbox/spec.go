@@ -44,8 +44,8 @@ type resolver struct {
 	places  map[string]hostpath.Place
 }
 
-// Resolve checks the settings of a server's container and adds every default. It does not contact an engine.
-// The error is a *[Faults].
+// Resolve checks the settings of a server's container and adds every default. It does not contact
+// an engine. The error is a *[Faults].
 func Resolve(server string, c Config) (Spec, error) {
 	r := &resolver{config: &c, faults: &Faults{Server: server}, places: map[string]hostpath.Place{}}
 	h := container.HostConfig{
@@ -213,8 +213,8 @@ func (r *resolver) scratch(h *container.HostConfig) {
 	h.Tmpfs = map[string]string{"/tmp": tmpfs(size)}
 }
 
-// tmpfs returns the options of a file system in memory from which nothing can be executed. Files, even empty
-// ones, use memory of the host.
+// tmpfs returns the options of a file system in memory from which nothing can be executed. Files,
+// even empty ones, use memory of the host.
 func tmpfs(size int64) string {
 	return "rw,noexec,nosuid,nodev,mode=1777,nr_inodes=4096,size=" + strconv.FormatInt(size, 10)
 }

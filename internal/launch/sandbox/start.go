@@ -20,10 +20,10 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// Start starts a container of a pinned Spec with stdin and stdout connected. It waits for a free place until
-// ctx ends. The caller must call [Container.Stop] in the end, even if the container ended by itself. The
-// container is killed some time after the start unless [Container.Limit] sets a time. The error is a
-// *schema.Error; nothing runs then.
+// Start starts a container of a pinned Spec with stdin and stdout connected. It waits for a free
+// place until ctx ends. The caller must call [Container.Stop] in the end, even if the container
+// ended by itself. The container is killed some time after the start unless [Container.Limit] sets
+// a time. The error is a *schema.Error; nothing runs then.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	if s.imageID == "" {
 		return nil, launch.Failed("The container of server %q was not prepared: its image was not checked.", s.Server)
@@ -61,8 +61,8 @@ func (e *Engine) place(ctx context.Context, places chan struct{}, s *Spec) error
 	}
 }
 
-// firstUser and users are the range of user ids of containers. A separate id for each container separates
-// what the kernel counts per user.
+// firstUser and users are the range of user ids of containers. A separate id for each container
+// separates what the kernel counts per user.
 const (
 	firstUser = 40000
 	users     = 20000
@@ -83,8 +83,8 @@ func (e *Engine) start(s *Spec) (*Container, error) {
 	return e.create(ctx, s, way, true)
 }
 
-// create creates and starts one container. After an error nothing is left, including the egress. counted means
-// that it occupies a place of the total.
+// create creates and starts one container. After an error nothing is left, including the egress.
+// counted means that it occupies a place of the total.
 func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (_ *Container, err error) {
 	owned := false
 	defer func() {
@@ -170,8 +170,9 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 	return c, nil
 }
 
-// began records that a container is being created. made ends that state when the container is held or given
-// up. A slow engine lists the container for seconds before this process knows more than its name.
+// began records that a container is being created. made ends that state when the container is held
+// or given up. A slow engine lists the container for seconds before this process knows more than
+// its name.
 func (e *Engine) began(name string) (made func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,8 +184,8 @@ func (e *Engine) began(name string) (made func()) {
 	}
 }
 
-// ownedBy gives file systems in memory to the user. Otherwise the runtime copies the permissions that the
-// image sets on the covered folders.
+// ownedBy gives file systems in memory to the user. Otherwise the runtime copies the permissions
+// that the image sets on the covered folders.
 func ownedBy(tmpfs map[string]string, user string) map[string]string {
 	uid, gid, _ := strings.Cut(user, ":")
 	out := make(map[string]string, len(tmpfs))

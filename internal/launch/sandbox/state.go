@@ -31,11 +31,12 @@ type State struct {
 	Time time.Duration
 }
 
-// InState returns a copy of the Spec whose container has a writable directory at [StateTarget]. It is also the
-// working directory unless the operator set one. Nothing else of the Spec becomes wider. A container runs as
-// a user that owns nothing on the host. If this process is not root, the container runs as this process's
-// user instead, because this process could not remove its files otherwise. The error is a *schema.Error: the
-// directory is not an absolute path, or the Spec has a volume at the same place.
+// InState returns a copy of the Spec whose container has a writable directory at [StateTarget]. It
+// is also the working directory unless the operator set one. Nothing else of the Spec becomes
+// wider. A container runs as a user that owns nothing on the host. If this process is not root, the
+// container runs as this process's user instead, because this process could not remove its files
+// otherwise. The error is a *schema.Error: the directory is not an absolute path, or the Spec has a
+// volume at the same place.
 func (s Spec) InState(st State) (Spec, error) {
 	if !filepath.IsAbs(st.Dir) {
 		return Spec{}, launch.Failed("The state directory %q for a container of server %q is not absolute.", st.Dir, s.Server)
@@ -80,8 +81,8 @@ func (s Spec) InState(st State) (Spec, error) {
 	return s, nil
 }
 
-// KeepsState returns the reason why containers of this engine cannot have a directory of this machine, or nil
-// if they can; see [Spec.InState]. The error is a *schema.Error.
+// KeepsState returns the reason why containers of this engine cannot have a directory of this
+// machine, or nil if they can; see [Spec.InState]. The error is a *schema.Error.
 func (e *Engine) KeepsState() error {
 	switch {
 	case !strings.HasPrefix(e.about.Host, "unix://"):

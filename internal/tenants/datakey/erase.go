@@ -10,8 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Erase marks a tenant as erased, which notifies every process that watches the table ([WatchErased]), and destroys its data key, if it has one, so that nobody can open data sealed with it. It may be
-// repeated, and completes an interrupted earlier call. A tenant that is used again gets a new key. Erase needs none of the operator's keys.
+// Erase marks a tenant as erased, which notifies every process that watches the table
+// ([WatchErased]), and destroys its data key, if it has one, so that nobody can open data sealed
+// with it. It may be repeated, and completes an interrupted earlier call. A tenant that is used
+// again gets a new key. Erase needs none of the operator's keys.
 func Erase(ctx context.Context, c *bus.Conn, tenant schema.TenantID) error {
 	t, err := openTable(ctx, c)
 	if err == nil {
@@ -33,7 +35,8 @@ func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
 	return nil
 }
 
-// erase writes the marker and makes NATS overwrite earlier rows. Each call writes a marker, so that everything the tenant got since the last one ends.
+// erase writes the marker and makes NATS overwrite earlier rows. Each call writes a marker, so that
+// everything the tenant got since the last one ends.
 func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
 	for {
 		was, err := t.last(ctx, tenant)
@@ -54,8 +57,9 @@ func (t *table) erase(ctx context.Context, tenant schema.TenantID) error {
 	}
 }
 
-// WatchErased calls f with each erased tenant and the time, first for earlier erasures and then for each new one. It calls f on one goroutine until the watch is closed. A tenant that was erased earlier and has
-// a data key again may be left out. ctx limits the opening.
+// WatchErased calls f with each erased tenant and the time, first for earlier erasures and then for
+// each new one. It calls f on one goroutine until the watch is closed. A tenant that was erased
+// earlier and has a data key again may be left out. ctx limits the opening.
 func WatchErased(ctx context.Context, c *bus.Conn, f func(tenant schema.TenantID, at time.Time)) (*bus.StreamWatch, error) {
 	t, err := openTable(ctx, c)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 //
 //	magic | id of the data key | nonce | ciphertext and tag
 //
-// No JSON and no UTF-8 starts with magic, which distinguishes sealed data from data stored in the clear.
+// No JSON and no UTF-8 starts with magic, which distinguishes sealed data from data stored in the
+// clear.
 var magic = [...]byte{0xCA, 0xD5, 0x01}
 
 const idBytes = 16
@@ -58,7 +59,8 @@ var (
 	ErrNoKeys = errors.New("the stored data is encrypted, and encryption.key_file is not set")
 )
 
-// Ring holds the data keys of all tenants in one process. A nil *Ring seals nothing and opens only data that is not sealed. It is safe for concurrent use.
+// Ring holds the data keys of all tenants in one process. A nil *Ring seals nothing and opens only
+// data that is not sealed. It is safe for concurrent use.
 type Ring struct {
 	keys  *credential.Keys
 	table *table
@@ -75,8 +77,9 @@ type Ring struct {
 	dropped []func(schema.TenantID)
 }
 
-// Open opens the data keys. keys are the operator's, which wrap them; if nil, the ring is nil as well. With rewrap, the process wraps data keys again that are not wrapped with the newest of keys. ctx limits the
-// opening. The caller closes the connection.
+// Open opens the data keys. keys are the operator's, which wrap them; if nil, the ring is nil as
+// well. With rewrap, the process wraps data keys again that are not wrapped with the newest of
+// keys. ctx limits the opening. The caller closes the connection.
 func Open(ctx context.Context, c *bus.Conn, keys *credential.Keys, rewrap bool, log *slog.Logger) (*Ring, error) {
 	if keys == nil {
 		return nil, nil
@@ -106,7 +109,8 @@ func (r *Ring) Close() {
 	}
 }
 
-// OnDestroyed calls f with each tenant whose data key is destroyed from now on. f must not block. It is for code that holds data of tenants in memory.
+// OnDestroyed calls f with each tenant whose data key is destroyed from now on. f must not block.
+// It is for code that holds data of tenants in memory.
 func (r *Ring) OnDestroyed(f func(schema.TenantID)) {
 	if r == nil {
 		return
@@ -116,7 +120,8 @@ func (r *Ring) OnDestroyed(f func(schema.TenantID)) {
 	r.dropped = append(r.dropped, f)
 }
 
-// unwrapped returns an error if a data key cannot be unwrapped. The process should not start then, instead of serving only some tenants.
+// unwrapped returns an error if a data key cannot be unwrapped. The process should not start then,
+// instead of serving only some tenants.
 func (r *Ring) unwrapped() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -188,8 +193,9 @@ func Sealed[B ~string | ~[]byte](stored B) bool {
 	return len(stored) >= len(magic) && string(stored[:len(magic)]) == string(magic[:])
 }
 
-// Seal encrypts bytes of the tenant for a place, which is the kind and the id of the record. With a nil ring, and for no bytes, it returns them unchanged. It queries NATS if the tenant has no data key yet, which ctx
-// limits. Errors are *schema.Error of KindUnavailable.
+// Seal encrypts bytes of the tenant for a place, which is the kind and the id of the record. With a
+// nil ring, and for no bytes, it returns them unchanged. It queries NATS if the tenant has no data
+// key yet, which ctx limits. Errors are *schema.Error of KindUnavailable.
 func (r *Ring) Seal(ctx context.Context, tenant schema.TenantID, plain []byte, place ...string) ([]byte, error) {
 	if r == nil || len(plain) == 0 {
 		return plain, nil
@@ -205,7 +211,8 @@ func (r *Ring) Seal(ctx context.Context, tenant schema.TenantID, plain []byte, p
 	return k.aead.Seal(append(out, nonce...), nonce, plain, placed(place)), nil
 }
 
-// Open decrypts the output of Seal for the place, and returns other bytes unchanged. Errors are [ErrDestroyed], [ErrUnreadable], [ErrNoKeys], and others if NATS does not answer.
+// Open decrypts the output of Seal for the place, and returns other bytes unchanged. Errors are
+// [ErrDestroyed], [ErrUnreadable], [ErrNoKeys], and others if NATS does not answer.
 func (r *Ring) Open(ctx context.Context, stored []byte, place ...string) ([]byte, error) {
 	if !Sealed(stored) {
 		return stored, nil
@@ -268,13 +275,15 @@ func (r *Ring) known(tenant schema.TenantID) (*dataKey, error) {
 	return r.of[tenant], r.bad[tenant]
 }
 
-// believed is the time for which a missing data key is not looked up again. mostAbsent limits the number of such keys. Lists with records of a deleted tenant use its key often.
+// believed is the time for which a missing data key is not looked up again. mostAbsent limits the
+// number of such keys. Lists with records of a deleted tenant use its key often.
 const (
 	believed   = time.Minute
 	mostAbsent = 1024
 )
 
-// find returns the data key with the id. A key that this process does not know yet was created at another process a moment ago, or was destroyed.
+// find returns the data key with the id. A key that this process does not know yet was created at
+// another process a moment ago, or was destroyed.
 func (r *Ring) find(ctx context.Context, id keyID) (*dataKey, error) {
 	r.mu.RLock()
 	k, until := r.byID[id], r.absent[id]

@@ -29,7 +29,8 @@ type row struct {
 
 func (r *row) destroyed() bool { return !r.Destroyed.IsZero() }
 
-// Streams returns the streams of package datakey. It is not a JetStream key-value bucket: in those, messages cannot be erased, and an overwritten value stays in the files of the server.
+// Streams returns the streams of package datakey. It is not a JetStream key-value bucket: in those,
+// messages cannot be erased, and an overwritten value stays in the files of the server.
 func Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{Name: bus.StreamDataKeys, What: "data keys of tenants", Subjects: []string{bus.SubjectDataKey + "*"}, Logs: true}}
 }
@@ -88,7 +89,8 @@ func (t *table) put(ctx context.Context, r *row, after uint64) error {
 	return err
 }
 
-// take returns the row of a tenant with its key. If there is none, it writes the row of made. Of several concurrent writers, one succeeds.
+// take returns the row of a tenant with its key. If there is none, it writes the row of made. Of
+// several concurrent writers, one succeeds.
 func (t *table) take(ctx context.Context, tenant schema.TenantID, made func(schema.TenantID) (*row, error)) (*row, error) {
 	for {
 		was, err := t.last(ctx, tenant)
@@ -165,7 +167,8 @@ func (r *Ring) newRow(tenant schema.TenantID) (*row, error) {
 	return next, err
 }
 
-// rewrap wraps the data keys again that are not wrapped with the operator's newest key, and overwrites their former rows. It completes an interrupted earlier run.
+// rewrap wraps the data keys again that are not wrapped with the operator's newest key, and
+// overwrites their former rows. It completes an interrupted earlier run.
 func (r *Ring) rewrap(ctx context.Context) error {
 	rows, err := r.table.all(ctx)
 	if err != nil {

@@ -44,8 +44,8 @@ func (Request) String() string { return "[an authorization request]" }
 // GoString hides the secrets.
 func (r Request) GoString() string { return r.String() }
 
-// Begin creates an authorization request with PKCE. known is an earlier registration, which is reused if it is with this
-// server; if nil, Begin registers.
+// Begin creates an authorization request with PKCE. known is an earlier registration, which is
+// reused if it is with this server; if nil, Begin registers.
 func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*Request, error) {
 	m := r.Server
 	switch {
@@ -110,8 +110,8 @@ func (c *Client) Finish(ctx context.Context, req *Request, answer url.Values) (*
 	return t, &g, nil
 }
 
-// Refresh redeems the refresh token of a grant. The returned grant replaces the old one, because a server that rotates
-// refresh tokens accepts the old one only once.
+// Refresh redeems the refresh token of a grant. The returned grant replaces the old one, because a
+// server that rotates refresh tokens accepts the old one only once.
 func (c *Client) Refresh(ctx context.Context, g *Grant) (*Token, *Grant, error) {
 	if g.Refresh == "" {
 		return nil, nil, &Refused{Code: "invalid_grant"}

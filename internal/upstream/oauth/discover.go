@@ -69,8 +69,9 @@ type Resource struct {
 	Server *Metadata
 }
 
-// Discover finds the authorization server of the MCP server at address, from the challenge of its refusal. issuer is the
-// configured issuer, which the metadata must name; if empty, Discover uses the first issuer in the metadata.
+// Discover finds the authorization server of the MCP server at address, from the challenge of its
+// refusal. issuer is the configured issuer, which the metadata must name; if empty, Discover uses
+// the first issuer in the metadata.
 func Discover(ctx context.Context, client *http.Client, address, issuer string, c Challenge) (*Resource, error) {
 	about, err := protectedResource(ctx, client, address, c.Metadata)
 	if err != nil {
@@ -141,7 +142,8 @@ func protectedResource(ctx context.Context, client *http.Client, address, named 
 // sameIssuer compares two issuers and ignores a slash at the end.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// AuthorizationServer reads the metadata of an authorization server from the locations listed in the MCP specification.
+// AuthorizationServer reads the metadata of an authorization server from the locations listed in
+// the MCP specification.
 func AuthorizationServer(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
 	at, err := url.Parse(issuer)
 	if err != nil || !secure(issuer) || at.RawQuery != "" {

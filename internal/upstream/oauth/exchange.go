@@ -18,9 +18,10 @@ const (
 // errSameToken means that an exchange returned the token that was sent.
 var errSameToken = errors.New("the authorization server answered with the token that was to be exchanged")
 
-// Exchange exchanges subject, the access token of another client, for a token for resource or audience (RFC 8693). One of
-// them may be "". subject is sent only to the token endpoint. A refusal is a *[Refused]. A response with the subject's own
-// token is an error, because that token is not meant for the server that would receive it.
+// Exchange exchanges subject, the access token of another client, for a token for resource or
+// audience (RFC 8693). One of them may be "". subject is sent only to the token endpoint. A refusal
+// is a *[Refused]. A response with the subject's own token is an error, because that token is not
+// meant for the server that would receive it.
 func (c *Client) Exchange(ctx context.Context, m *Metadata, subject, resource, audience string, wanted []string) (*Token, error) {
 	reg, err := c.Register(ctx, m)
 	if err != nil {

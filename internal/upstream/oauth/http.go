@@ -24,8 +24,9 @@ const (
 	maxDocument = 256 << 10
 )
 
-// NewHTTPClient returns a client for metadata and tokens. trusted are configured addresses: their hosts may have any
-// address, other hosts only public ones. It is safe for concurrent use. Close its connections with CloseIdleConnections.
+// NewHTTPClient returns a client for metadata and tokens. trusted are configured addresses: their
+// hosts may have any address, other hosts only public ones. It is safe for concurrent use. Close
+// its connections with CloseIdleConnections.
 func NewHTTPClient(trusted ...string) *http.Client {
 	hosts := make([]string, 0, len(trusted))
 	for _, t := range trusted {

@@ -29,8 +29,8 @@ type Key struct {
 // String hides the key.
 func (*Key) String() string { return "[a private key]" }
 
-// ParseKey parses a private key in PEM. id becomes the kid of the header, and algorithm its alg. An empty id is omitted, and
-// an empty algorithm is chosen by the key.
+// ParseKey parses a private key in PEM. id becomes the kid of the header, and algorithm its alg. An
+// empty id is omitted, and an empty algorithm is chosen by the key.
 func ParseKey(text []byte, id, algorithm string) (*Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -82,8 +82,8 @@ func ParseKey(text []byte, id, algorithm string) (*Key, error) {
 // assertion authenticates the client id to one token endpoint.
 func (k *Key) assertion(client, endpoint, issuer string) (string, error) {
 	now := time.Now()
-	// draft-ietf-oauth-rfc7523bis: the audience is the issuer. Older servers expect the token endpoint, which is used if
-	// no issuer is known.
+	// draft-ietf-oauth-rfc7523bis: the audience is the issuer. Older servers expect the token
+	// endpoint, which is used if no issuer is known.
 	claims, err := json.Marshal(map[string]any{
 		"iss": client, "sub": client, "aud": cmp.Or(issuer, endpoint), "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionTime).Unix(),

@@ -19,16 +19,16 @@ const (
 
 // Client is the identity of Callyard at authorization servers.
 type Client struct {
-	// ID is the client id that an operator registered with Issuer, or "" if there is none. Secret or Key authenticates it;
-	// at most one may be set. Method is the authentication method for Secret; if empty, it is one that the server
-	// supports.
+	// ID is the client id that an operator registered with Issuer, or "" if there is none. Secret
+	// or Key authenticates it; at most one may be set. Method is the authentication method for
+	// Secret; if empty, it is one that the server supports.
 	ID, Issuer string
 	Secret     func() (string, error)
 	Key        *Key
 	Method     string
 
-	// MetadataURL is the address of the client id metadata document, which is the client id at servers that support such
-	// documents. It is "" if there is none.
+	// MetadataURL is the address of the client id metadata document, which is the client id at
+	// servers that support such documents. It is "" if there is none.
 	MetadataURL string
 	// RedirectURL is the redirect address. Name is the name of the client shown to people.
 	RedirectURL string
@@ -51,8 +51,8 @@ func (Registration) String() string { return "[a registration]" }
 // GoString hides the secret.
 func (r Registration) GoString() string { return r.String() }
 
-// Register registers the client at an authorization server: as the configured client, otherwise by its metadata document,
-// otherwise by dynamic registration (RFC 7591).
+// Register registers the client at an authorization server: as the configured client, otherwise by
+// its metadata document, otherwise by dynamic registration (RFC 7591).
 func (c *Client) Register(ctx context.Context, m *Metadata) (Registration, error) {
 	r := Registration{Issuer: m.Issuer}
 	switch {

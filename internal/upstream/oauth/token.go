@@ -44,12 +44,13 @@ func (r *Refused) Error() string {
 	return "the authorization server refused"
 }
 
-// ErrOtherServer means that a grant belongs to another authorization server than the configured one, to which alone the
-// configured secret may be sent.
+// ErrOtherServer means that a grant belongs to another authorization server than the configured
+// one, to which alone the configured secret may be sent.
 var ErrOtherServer = errors.New("the grant is of another authorization server than the configured one")
 
-// Ended reports whether the error of a refresh means that the grant has become useless. The error invalid_client means this
-// only for a client that the server registered itself, because the operator can repair a configured client.
+// Ended reports whether the error of a refresh means that the grant has become useless. The error
+// invalid_client means this only for a client that the server registered itself, because the
+// operator can repair a configured client.
 func (c *Client) Ended(err error, g *Grant) bool {
 	var r *Refused
 	if !errors.As(err, &r) {
@@ -58,8 +59,8 @@ func (c *Client) Ended(err error, g *Grant) bool {
 	return r.Code == "invalid_grant" || r.Code == "invalid_client" && g.Client.ID != c.ID && g.Client.ID != c.MetadataURL
 }
 
-// codes are the error codes that are repeated in errors: those of the OAuth parameters registry that these flows can
-// produce. Any other text could be an attempt to forge log entries.
+// codes are the error codes that are repeated in errors: those of the OAuth parameters registry
+// that these flows can produce. Any other text could be an attempt to forge log entries.
 var codes = []string{
 	"access_denied", "consent_required", "insufficient_scope", "interaction_required", "invalid_client", "invalid_client_metadata", "invalid_grant",
 	"invalid_redirect_uri", "invalid_request", "invalid_scope", "invalid_target", "invalid_token", "login_required", "server_error",
@@ -83,7 +84,8 @@ func local(address string) bool {
 	return err == nil && loopback(u.Hostname())
 }
 
-// Credentials obtains a token for the client itself (RFC 6749, section 4.4). resource and audience may be "".
+// Credentials obtains a token for the client itself (RFC 6749, section 4.4). resource and audience
+// may be "".
 func (c *Client) Credentials(ctx context.Context, endpoint string, reg Registration, wanted []string, resource, audience string) (*Token, error) {
 	form := url.Values{"grant_type": {"client_credentials"}}
 	set(form, "scope", strings.Join(wanted, " "))
@@ -102,7 +104,8 @@ func set(form url.Values, key, value string) {
 func (c *Client) authenticate(reg Registration, endpoint string, form url.Values, h http.Header) error {
 	secret := reg.Secret
 	if reg.Method == methodKey || secret == "" && (reg.Method == methodBasic || reg.Method == methodPost) {
-		// The configured credential may be sent only to the configured server, even if an older grant names another one.
+		// The configured credential may be sent only to the configured server, even if an older
+		// grant names another one.
 		if reg.ID != c.ID || c.Issuer != "" && !sameIssuer(c.Issuer, reg.Issuer) {
 			return ErrOtherServer
 		}
@@ -206,8 +209,8 @@ func readToken(status int, text []byte, now time.Time) (*Token, error) {
 	return t, nil
 }
 
-// Revoke revokes a grant at the authorization server if it supports that (RFC 7009): the refresh token, or the access token if
-// there is no refresh token.
+// Revoke revokes a grant at the authorization server if it supports that (RFC 7009): the refresh
+// token, or the access token if there is no refresh token.
 func (c *Client) Revoke(ctx context.Context, g *Grant, t *Token) error {
 	form := url.Values{"token": {g.Refresh}, "token_type_hint": {"refresh_token"}}
 	if g.Refresh == "" && t != nil {
