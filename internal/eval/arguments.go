@@ -9,33 +9,33 @@ import (
 	"github.com/callyard/callyard/internal/validate"
 )
 
-// ArgumentChecker checks arguments against the schemas of tools, each of which it compiles
-// once. It is safe for concurrent use, and the zero value is ready.
+// ArgumentChecker checks arguments against the schemas of tools. It compiles each schema once. It
+// is safe for concurrent use, and the zero value is ready.
 type ArgumentChecker struct {
 	mu   sync.Mutex
 	kept map[[sha256.Size]byte]*argumentSchema
 }
 
-// ArgumentCheck counts how far the arguments of a call fit the schema of its tool.
+// ArgumentCheck counts the arguments of a call that match the schema of its tool.
 type ArgumentCheck struct {
-	// Required are the arguments that the schema requires, Present those of them that are
-	// given.
+	// Required is the number of arguments that the schema requires, and Present the number of those
+	// that are given.
 	Required, Present int
-	// Given are the arguments, Valid those of them in which the schema finds no fault.
+	// Given is the number of arguments, and Valid the number of those without a fault.
 	Given, Valid int
-	// Readable says that the schema could be compiled; one that could not forbids nothing.
+	// Readable means that the schema could be compiled. One that could not forbids nothing.
 	Readable bool
 }
 
 // argumentSchema is the schema of a tool.
 type argumentSchema struct {
-	compiled *validate.Schema // nil for one that cannot be compiled
+	compiled *validate.Schema // nil if it cannot be compiled
 	required []string
 	readable bool
 }
 
-// Check checks arguments; none are an empty object. object is false for arguments that are
-// none. A tool without a schema forbids nothing.
+// Check checks arguments. Missing arguments count as an empty object. object is false if the
+// arguments are not an object. A tool without a schema forbids nothing.
 func (c *ArgumentChecker) Check(schema, arguments json.RawMessage) (check ArgumentCheck, object bool) {
 	tool := &argumentSchema{readable: true}
 	if len(schema) > 0 {
@@ -62,7 +62,7 @@ func (c *ArgumentChecker) Check(schema, arguments json.RawMessage) (check Argume
 	return check, true
 }
 
-// faulty is the number of given arguments with a fault.
+// faulty returns the number of given arguments with a fault.
 func faulty(schema *validate.Schema, arguments json.RawMessage, given map[string]json.RawMessage) int {
 	wrong := make(map[string]bool)
 	for _, f := range schema.Validate(arguments) {
@@ -105,8 +105,8 @@ func (c *ArgumentChecker) schema(raw json.RawMessage) *argumentSchema {
 	return made
 }
 
-// SchemaOf is the schema of the tool that a model means by a name; known is false for no tool
-// of the sample.
+// SchemaOf returns the schema of the tool that a model means by a name. known is false if it is not
+// a tool of the sample.
 func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) {
 	key, ok := p.Names.Known(called)
 	for i := range p.Sample.Tools {
@@ -117,12 +117,12 @@ func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) 
 	return nil, false
 }
 
-// checker keeps the schemas of samples, which often have the same tools.
+// checker caches the schemas of samples, which often share tools.
 var checker ArgumentChecker
 
-// arguments is the mean over calls of the share of required arguments that are given and the
-// share of given arguments that fit the schema; nil without calls. A call of no tool of the
-// sample has 0, one of a tool without a schema 1.
+// arguments returns the mean over calls of two shares: the required arguments that are given, and
+// the given arguments that match the schema. It returns nil without calls. A call of an unknown
+// tool counts 0, one of a tool without a schema 1.
 func (p *Prepared) arguments(calls []Call) *float64 {
 	if len(calls) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func argumentsOf(schema, arguments json.RawMessage) float64 {
 	}
 }
 
-// share is n of all, and 1 of none.
+// share returns n/all, or 1 if all is 0.
 func share(n, all int) float64 {
 	if all == 0 {
 		return 1

@@ -8,18 +8,18 @@ import (
 	"github.com/callyard/callyard/internal/format"
 )
 
-// Level says which tool calls in an answer count.
+// Level determines which tool calls in an answer count.
 type Level string
 
 const (
-	// Strict counts calls in <tool_call> blocks whose body is a JSON object with a
-	// text "name", and calls in the form of a provider's API.
+	// Strict counts calls in <tool_call> blocks whose body is a JSON object with a string "name",
+	// and calls in the format of a provider's API.
 	Strict Level = "strict"
-	// Published counts what Strict counts. An answer in which only more lenient reading
-	// finds a call has all metrics 0 and the failure type "format". It is what the published
-	// figures were computed with.
+	// Published counts the same calls as Strict. An answer in which only lenient extraction finds a
+	// call has all metrics 0 and the failure type "format". The published figures were computed
+	// with it.
 	Published Level = "published"
-	// Lenient counts all that [format.Extract] finds, also what it had to repair.
+	// Lenient counts every call that [format.Extract] finds, including repaired ones.
 	Lenient Level = "lenient"
 )
 
@@ -30,16 +30,16 @@ func Levels() []Level { return []Level{Strict, Published, Lenient} }
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Turn is the turn of a conversation, from 0.
+	// Turn is the turn of a conversation, counted from 0.
 	Turn int `json:"turn,omitempty"`
 }
 
-// Extracted is what was found in an answer.
+// Extracted holds the calls found in an answer.
 type Extracted struct {
-	// Blocks is the number of <tool_call> blocks and of calls in the form of a provider's
-	// API; GoodBlocks those of them that are a JSON object with a name.
+	// Blocks is the number of <tool_call> blocks and of calls in the format of a provider's API.
+	// GoodBlocks is the number of those that are a JSON object with a name.
 	Blocks, GoodBlocks int
-	// Calls are those of the good blocks. Rescued are all that lenient reading finds.
+	// Calls are the calls of good blocks. Rescued are all calls that lenient extraction finds.
 	Calls, Rescued []Call
 }
 
@@ -48,8 +48,8 @@ const (
 	blockEnd   = "</tool_call>"
 )
 
-// Extract finds the tool calls in an answer. Tools outside of tags are found only with a name
-// of the sample. It takes time in proportion to the answer.
+// Extract finds the tool calls in an answer. Outside of tags, it finds only calls with a name of
+// the sample. The time is proportional to the size of the answer.
 func Extract(r *Response, tools []Tool, names *Names) Extracted {
 	if r.Turns == nil {
 		return extractOne(r, tools, names)
@@ -98,13 +98,13 @@ func extractOne(r *Response, tools []Tool, names *Names) Extracted {
 			}
 		}
 	}
-	if len(x.Rescued) < len(x.Calls) { // format.Extract reads a limited part of a text
+	if len(x.Rescued) < len(x.Calls) { // format.Extract reads only a limited part of a text
 		x.Rescued = x.Calls
 	}
 	return x
 }
 
-// native reads the calls in the form of a provider's API.
+// native reads the calls in the format of a provider's API.
 func (x *Extracted) native(message []byte) {
 	if len(bytes.TrimSpace(message)) == 0 {
 		return
@@ -115,7 +115,7 @@ func (x *Extracted) native(message []byte) {
 	}
 	calls, err := f.Calls(message)
 	if err != nil {
-		x.Blocks++ // more calls than are read
+		x.Blocks++ // more calls than the limit
 		return
 	}
 	for i := range calls {

@@ -7,25 +7,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unknownTool is the prefix of the key of a name that is no tool of the sample. No key of a
-// tool begins with it.
+// unknownTool is the prefix of the key of a name that is not a tool of the sample. No key of a tool
+// starts with it.
 const unknownTool = "?"
 
-// Names compares names as a model writes them with the tools of one sample. It is safe for
-// concurrent use.
+// Names compares names written by a model with the tools of one sample. It is safe for concurrent
+// use.
 //
-// A name is normalised in steps: Unicode NFC, no surrounding white space, and lower case; the text behind
-// the last "::"; without "functions."; without a prefix that names a server of the sample; without
-// a leading "mcp_" and a trailing "_mcp" or "_tool"; and in all of these forms each run of
-// hyphens, underscores, dots and white space is one underscore. The published evaluation names
-// these steps (arXiv paper of MCP Bridge, section 4.1) without their details or order.
+// A name is normalized in steps: Unicode NFC, no surrounding white space, and lower case; the text
+// after the last "::"; without "functions."; without a prefix that names a server of the sample;
+// without a leading "mcp_" and a trailing "_mcp" or "_tool". In all forms, each run of hyphens,
+// underscores, dots and white space becomes one underscore. The published evaluation names these
+// steps (arXiv paper of MCP Bridge, section 4.1) without their details or order.
 //
-// Stripping can make two tools of a sample equal, such as playwright_click and
-// puppeteer_click. Therefore a form that two tools have after the same step stands for neither,
-// a form of an earlier step wins over one of a later step, and an exact name always wins.
+// Stripping can make two tools of a sample equal, such as playwright_click and puppeteer_click.
+// Therefore a form that two tools have after the same step identifies neither, a form of an earlier
+// step takes precedence over one of a later step, and an exact name always takes precedence.
 type Names struct {
 	exact   map[string]string // name → key
-	forms   map[string]string // normalised form → key, "" for a form of several tools
+	forms   map[string]string // normalized form → key, "" for a form of several tools
 	servers []string          // prefixes of servers, in lower case
 }
 
@@ -86,8 +86,8 @@ func (n *Names) addServer(server string) {
 	}
 }
 
-// Key identifies the tool that a name stands for. Two names with the same key are the same
-// tool. A name that is no tool of the sample has the key of its normalised form.
+// Key identifies the tool that a name refers to. Two names with the same key refer to the same
+// tool. A name that is not a tool of the sample has the key of its normalized form.
 func (n *Names) Key(name string) string {
 	if key, ok := n.exact[name]; ok {
 		return key
@@ -101,14 +101,13 @@ func (n *Names) Key(name string) string {
 	return unknownTool + forms[nameSteps-1]
 }
 
-// Known returns the tool that a name stands for.
+// Known returns the tool that a name refers to.
 func (n *Names) Known(name string) (tool string, known bool) {
 	key := n.Key(name)
 	return key, !strings.HasPrefix(key, unknownTool) || n.exact[key] != ""
 }
 
-// Merged returns the pairs of tools of the sample that the normalisation would make equal if
-// nothing prevented it.
+// Merged returns the pairs of tools of the sample that normalization alone would make equal.
 func Merged(tools []Tool) (pairs [][2]string) {
 	n := NewNames(tools)
 	first := make(map[string]string, len(tools))
@@ -124,10 +123,10 @@ func Merged(tools []Tool) (pairs [][2]string) {
 	return pairs
 }
 
-// nameSteps is the number of forms that a name has.
+// nameSteps is the number of forms of a name.
 const nameSteps = 6
 
-// steps returns the forms of a name, from the one that changes least.
+// steps returns the forms of a name, starting with the one closest to the original.
 func (n *Names) steps(name string) (forms [nameSteps]string) {
 	s := name
 	if !norm.NFC.IsNormalString(s) {
@@ -152,7 +151,7 @@ func (n *Names) steps(name string) (forms [nameSteps]string) {
 	return forms
 }
 
-// kept is the text after a step, or the text before it where the step leaves nothing.
+// kept returns the text after a step, or the text before it if the step leaves nothing.
 func kept(before, after string) string {
 	if strings.Trim(after, "-_.:/ ") == "" {
 		return before
@@ -178,7 +177,7 @@ func trimLast(s string, suffixes ...string) string {
 	return s
 }
 
-// behindLast is the text behind the last separator, all of it where there is none.
+// behindLast returns the text after the last separator, or the whole text if there is none.
 func behindLast(s, separator string) string {
 	if at := strings.LastIndex(s, separator); at >= 0 {
 		return s[at+len(separator):]
@@ -186,8 +185,8 @@ func behindLast(s, separator string) string {
 	return s
 }
 
-// withoutServer strips the name of a server of the sample with its separator, the longest
-// that fits.
+// withoutServer removes the name of a server of the sample with its separator, the longest that
+// matches.
 func (n *Names) withoutServer(s string) string {
 	rest := s
 	for _, server := range n.servers {
@@ -206,7 +205,7 @@ func (n *Names) withoutServer(s string) string {
 	return rest
 }
 
-// separated replaces each run of separators by one underscore and trims them at the ends.
+// separated replaces each run of separators with one underscore and trims them at the ends.
 func separated(s string) string {
 	clean := true
 	for i := 0; i < len(s) && clean; i++ {

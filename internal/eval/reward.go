@@ -14,24 +14,25 @@ import (
 //go:embed rewards/*.json
 var rewardFiles embed.FS
 
-// Reward holds the constants of a reward, which is the weighted sum of a term for the
-// selected tools and a term for the form of the answer, and of terms for what the calls do. The published description has the
-// two terms and their shape, and no constant; the constants of the presets are Callyard's.
+// Reward holds the constants of a reward: the weighted sum of a term for the selected tools, a term
+// for the format of the answer, and terms for the effects of the calls. The published description
+// has the first two terms and their form but no constants; the constants of the presets are
+// Callyard's.
 type Reward struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Selection   RewardSelection `json:"selection"`
 	Format      RewardFormat    `json:"format"`
-	// Execution counts what the calls do; a preset without it counts nothing of that.
+	// Execution rewards the effects of the calls. A preset without it ignores them.
 	Execution RewardExecution `json:"execution"`
 }
 
 // RewardSelection rewards the selected tools by the F1 of the sample.
 type RewardSelection struct {
 	Weight float64 `json:"weight"`
-	// Extraction is the level whose F1 counts.
+	// Extraction is the level whose F1 is used.
 	Extraction Level `json:"extraction"`
-	// NearPerfect is the reward from NearPerfectF1 on.
+	// NearPerfect is the reward if F1 is at least NearPerfectF1.
 	NearPerfectF1 float64 `json:"near_perfect_f1"`
 	NearPerfect   float64 `json:"near_perfect"`
 	// Partial is multiplied by an F1 between 0 and NearPerfectF1.
@@ -45,23 +46,23 @@ type RewardSelection struct {
 	CalledUnexpected float64 `json:"called_unexpected"`
 }
 
-// RewardFormat rewards the form of the answer.
+// RewardFormat rewards the format of the answer.
 type RewardFormat struct {
 	Weight float64 `json:"weight"`
 	// Good is the reward if there are <tool_call> blocks and all are well-formed. Some is
-	// multiplied by the share of the well-formed ones. Bad is the reward if none is.
+	// multiplied by the share of well-formed blocks. Bad is the reward if none is.
 	Good float64 `json:"good"`
 	Some float64 `json:"some"`
 	Bad  float64 `json:"bad"`
-	// Outside is the reward if there are calls only outside of blocks, None if there are no
-	// calls, and NoneExpected if there are none and no tool is expected.
+	// Outside is the reward if there are calls only outside of blocks, None if there are no calls,
+	// and NoneExpected if there are none and no tool is expected.
 	Outside      float64 `json:"outside"`
 	None         float64 `json:"none"`
 	NoneExpected float64 `json:"none_expected"`
 }
 
-// Rewarded is the reward of one answer: the unweighted terms of selection and format, the
-// sum of the terms of execution, and the whole reward.
+// Rewarded is the reward of one answer: the unweighted terms of selection and format, the sum of
+// the execution terms, and the total.
 type Rewarded struct {
 	Selection float64 `json:"selection"`
 	Format    float64 `json:"format"`
@@ -69,7 +70,7 @@ type Rewarded struct {
 	Total     float64 `json:"total"`
 }
 
-// DefaultReward is the name of the preset that is used unless another is chosen.
+// DefaultReward is the name of the default preset.
 const DefaultReward = "default-1"
 
 // RewardNames returns the names of the presets.
@@ -97,7 +98,7 @@ func RewardPreset(name string) (*Reward, error) {
 	return ParseReward(text)
 }
 
-// ParseReward reads the constants of a reward from JSON. Unknown members are an error.
+// ParseReward parses the constants of a reward from JSON. Unknown members are an error.
 func ParseReward(text []byte) (*Reward, error) {
 	var r Reward
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -114,8 +115,8 @@ func ParseReward(text []byte) (*Reward, error) {
 	return &r, nil
 }
 
-// of is the reward of a score. noTool says that no tool is expected; arguments is the share of
-// fitting arguments, nil where it does not count.
+// of returns the reward of a score. noTool means that no tool is expected. arguments is the share
+// of matching arguments, or nil if it does not count.
 func (r *Reward) of(s *Score, x *Extracted, noTool bool, arguments *float64) Rewarded {
 	out := Rewarded{Selection: r.Selection.of(s.At(r.Selection.Extraction), noTool), Format: r.Format.of(x, noTool)}
 	out.Execution = r.Execution.of(s.Execution, arguments)
@@ -123,7 +124,7 @@ func (r *Reward) of(s *Score, x *Extracted, noTool bool, arguments *float64) Rew
 	return out
 }
 
-// Unanswered is the reward where there is no answer: that of an answer without a call to a
+// Unanswered returns the reward if there is no answer: that of an answer without a call to a
 // question that needs one.
 func (r *Reward) Unanswered() Rewarded {
 	out := Rewarded{Selection: r.Selection.None, Format: r.Format.None}

@@ -6,45 +6,44 @@ import (
 	"encoding/json"
 )
 
-// Sample is one question with the tools that a model may choose from and those that it is
+// Sample is one question with the tools that a model may choose from and the tools that it is
 // expected to call.
 type Sample struct {
 	// ID is unique in a data set.
 	ID string `json:"id"`
 	// Category groups samples in reports; "" is shown as "all".
 	Category string `json:"category,omitempty"`
-	// Question is what the model is asked, in plain text. Messages is the whole conversation
-	// where the data set has one, as JSON.
+	// Question is the question to the model in plain text. Messages is the whole conversation as
+	// JSON, if the data set has one.
 	Question string          `json:"question,omitempty"`
 	Messages json.RawMessage `json:"messages,omitempty"`
 	Tools    []Tool          `json:"tools,omitempty"`
-	// Expected are the names of the tools that the answer must call; none for a question
+	// Expected are the names of the tools that the answer must call. It is empty for a question
 	// that needs no tool.
 	Expected []string `json:"expected"`
-	// AnyExpected says that a call of any of the expected tools is right.
+	// AnyExpected means that a call of any of the expected tools is correct.
 	AnyExpected bool `json:"any_expected,omitempty"`
-	// Turns are those of a conversation whose calls are expected turn by turn. Then Question is
-	// the first of them, Messages are all, and Expected are the tools of all turns.
+	// Turns are the turns of a conversation whose calls are expected turn by turn. Question is the
+	// first of them then, Messages are all, and Expected are the tools of all turns.
 	Turns []Turn `json:"turns,omitempty"`
-	// Labels are the expected calls with their arguments, where the data set has them.
+	// Labels are the expected calls with their arguments, if the data set has them.
 	Labels []LabelledCall `json:"labels,omitempty"`
-	// State is the argument of the tool that resets the state of a server before the calls of
-	// this sample, where they begin with a state of their own.
+	// State is the argument of the tool that resets the state of a server before the calls of this
+	// sample, if the sample has an initial state.
 	State json.RawMessage `json:"state,omitempty"`
-	// Check is what a checker of the data set's own needs, such as the possible answers of
-	// BFCL.
+	// Check holds the data for the data set's own checker, such as the possible answers of BFCL.
 	Check *Check `json:"check,omitempty"`
 }
 
-// Turn is what the user says in a turn of a conversation, and the names of the tools that the
-// model must call until it waits for the next one; none for a turn that needs no tool.
+// Turn is the user's message in a turn of a conversation, and the names of the tools that the model
+// must call in it. There are none for a turn that needs no tool.
 type Turn struct {
 	Question string   `json:"question"`
 	Expected []string `json:"expected"`
 }
 
-// Converses says that the sample is a conversation of several turns, so that an answer has the
-// calls of each.
+// Converses reports whether the sample is a conversation of several turns, so that an answer has
+// the calls of each.
 func (s *Sample) Converses() bool { return len(s.Turns) > 0 || s.Check != nil && s.Check.Turns > 0 }
 
 // Tool is a tool that a model may choose.
@@ -60,56 +59,55 @@ type LabelledCall struct {
 	Name      string          `json:"name"`
 	Server    string          `json:"server,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Similar are tools that the data set accepts in place of this one. The metrics of this
-	// package do not.
+	// Similar are tools that the data set accepts instead of this one. The metrics of this package
+	// do not.
 	Similar []string `json:"similar_tools,omitempty"`
-	// Turn is the turn of a conversation, from 0.
+	// Turn is the turn of a conversation, counted from 0.
 	Turn int `json:"turn,omitempty"`
 }
 
-// Check names a checker and holds the data that it needs.
+// Check names a checker and holds its data.
 type Check struct {
 	// Kind is "bfcl" or "tau2".
 	Kind string `json:"kind"`
-	// Category is the category of the data set, which tells the checker its rules.
+	// Category is the category of the data set, which determines the rules of the checker.
 	Category string `json:"category"`
-	// Functions are the definitions as the data set has them, and Answers the possible
-	// answers of BFCL, or the texts that an answer to tau2 must have.
+	// Functions are the definitions from the data set. Answers are the possible answers of BFCL, or
+	// the texts that an answer to tau2 must contain.
 	Functions json.RawMessage `json:"functions,omitempty"`
 	Answers   json.RawMessage `json:"answers,omitempty"`
-	// Turns is the number of turns of a conversation that is checked after each turn, 0 for a
-	// sample that is no such conversation. Then Hidden are functions that the server has and
-	// the sample does not offer: the official checker runs them, and so they may run.
+	// Turns is the number of turns of a conversation that is checked after each turn, or 0 for any
+	// other sample. Hidden are functions that the server has and the sample does not offer; they
+	// may run, because the official checker runs them as well.
 	Turns  int      `json:"turns,omitempty"`
 	Hidden []string `json:"hidden,omitempty"`
-	// Later are the functions that a model is told of only from a turn on, with the turn.
+	// Later maps functions that a model is offered only from a later turn to that turn.
 	Later map[string]int `json:"later,omitempty"`
 }
 
-// Response is the answer of a model to one sample.
+// Response is a model's answer to one sample.
 type Response struct {
-	// ID is that of the sample.
+	// ID is the id of the sample.
 	ID string `json:"id"`
-	// Trial counts the answers to the same sample, from 0.
+	// Trial numbers the answers to the same sample, from 0.
 	Trial int `json:"trial,omitempty"`
-	// Text is the plain text that the model wrote.
+	// Text is the plain text of the model.
 	Text string `json:"text,omitempty"`
-	// Message is the answer of the provider's API, or the assistant message or the tool
-	// calls in it, as JSON in the form of any provider that package format reads.
+	// Message is the response of the provider's API, or the assistant message or tool calls in it,
+	// as JSON in the format of any provider that package format supports.
 	Message json.RawMessage `json:"message,omitempty"`
-	// Turns are the answers of a conversation of several turns in place of Text and Message:
-	// for each turn of the user what the model wrote until it waited for the next one.
+	// Turns are the answers of a conversation of several turns, instead of Text and Message: for
+	// each user turn, the model's output until it waited for the next one.
 	Turns [][]Step `json:"turns,omitempty"`
-	// Error says that there is no answer, and why.
+	// Error is the reason why there is no answer.
 	Error string `json:"error,omitempty"`
-	// Request is the digest of what the model was asked, and of the model, where this program
-	// asked it.
+	// Request is the digest of the request and the model, if this program sent it.
 	Request string `json:"request,omitempty"`
-	// Usage counts the tokens, where the API reports them.
+	// Usage counts the tokens, if the API reports them.
 	Usage *Usage `json:"usage,omitempty"`
 }
 
-// Step is one answer of a model within a turn, with Text and Message as in [Response].
+// Step is one output of a model within a turn, with Text and Message as in [Response].
 type Step struct {
 	Text    string          `json:"text,omitempty"`
 	Message json.RawMessage `json:"message,omitempty"`
@@ -121,8 +119,8 @@ type Usage struct {
 	Output int64 `json:"output_tokens"`
 }
 
-// Digest is the SHA-256 of parts, in hexadecimal with the prefix "sha256:". The boundary of
-// the parts counts.
+// Digest returns the SHA-256 of parts in hexadecimal with the prefix "sha256:". It depends on the
+// boundaries of the parts.
 func Digest(parts ...[]byte) string {
 	whole := sha256.New()
 	for _, part := range parts {

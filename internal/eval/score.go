@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Type says how an answer failed, or that it did not.
+// Type is the failure type of an answer, or TypeCorrect.
 type Type string
 
 const (
@@ -26,42 +26,42 @@ type Selection struct {
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 	F1        float64 `json:"f1"`
-	// Accuracy is 1 if the sets are equal, else 0.
+	// Accuracy is 1 if the sets are equal, otherwise 0.
 	Accuracy float64 `json:"accuracy"`
-	// Extra and Missing count tools that are only called and only expected. Repeated counts
-	// calls of a tool that was called before.
+	// Extra and Missing count tools that are only called and only expected. Repeated counts further
+	// calls of a tool.
 	Extra    int `json:"extra,omitempty"`
 	Missing  int `json:"missing,omitempty"`
 	Repeated int `json:"repeated,omitempty"`
 }
 
-// Score is the result of scoring one answer.
+// Score is the score of one answer.
 type Score struct {
 	ID       string `json:"id"`
 	Trial    int    `json:"trial,omitempty"`
 	Category string `json:"category,omitempty"`
-	// Called are the tools that lenient reading finds, in order and once each, under their
-	// names in the sample; Expected are those that were expected.
+	// Called are the tools found by lenient extraction, in order and without duplicates, with their
+	// names in the sample. Expected are the expected tools.
 	Called    []string  `json:"called"`
 	Expected  []string  `json:"expected"`
 	Strict    Selection `json:"strict"`
 	Published Selection `json:"published"`
 	Lenient   Selection `json:"lenient"`
-	// Turns are those of a sample whose calls are expected turn by turn, and one more if the
-	// answer has calls behind the last of them.
+	// Turns are the turns of a sample whose calls are expected turn by turn, and one more if the
+	// answer has calls after the last of them.
 	Turns []TurnScore `json:"turns,omitempty"`
-	// Reward is that of the chosen preset.
+	// Reward is the reward of the chosen preset.
 	Reward Rewarded `json:"reward"`
-	// Similar is 1 or 0: the accuracy at the level published if tools that the data set calls
-	// similar are accepted too. Nil where it calls none similar.
+	// Similar is 1 or 0: the accuracy at the level published if similar tools of the data set are
+	// accepted as well. It is nil if the sample has none.
 	Similar *float64 `json:"accuracy_with_similar,omitempty"`
-	// Check is the verdict of the data set's own checker, if it has one.
+	// Check is the verdict of the data set's checker, if it has one.
 	Check *Verdict `json:"check,omitempty"`
-	// Execution says how the calls ran, where they were run.
+	// Execution is the outcome of the calls, if they were run.
 	Execution *Execution `json:"execution,omitempty"`
 }
 
-// TurnScore compares the tools that are called in one turn with those that are expected in it.
+// TurnScore compares the called tools of one turn with its expected tools.
 type TurnScore struct {
 	// Called and Expected are as in [Score].
 	Called   []string `json:"called"`
@@ -72,7 +72,7 @@ type TurnScore struct {
 	Lenient   Type `json:"lenient"`
 }
 
-// At is the type at a level.
+// At returns the type at a level.
 func (t *TurnScore) At(level Level) Type {
 	switch level {
 	case Strict:
@@ -83,14 +83,14 @@ func (t *TurnScore) At(level Level) Type {
 	return t.Published
 }
 
-// Verdict is the result of a checker of a data set's own.
+// Verdict is the result of a data set's checker.
 type Verdict struct {
 	Valid bool `json:"valid"`
 	// Error is the type of the first fault; "" for a valid answer.
 	Error string `json:"error,omitempty"`
 }
 
-// At is the selection at a level.
+// At returns the selection at a level.
 func (s *Score) At(level Level) *Selection {
 	switch level {
 	case Strict:
@@ -106,14 +106,14 @@ func ScoreAnswer(sample *Sample, response *Response, reward *Reward) Score {
 	return Prepare(sample).Score(response, reward)
 }
 
-// Prepared is a sample whose names were read, for scoring several answers.
+// Prepared is a sample with parsed names, for scoring several answers.
 type Prepared struct {
 	Sample   *Sample
 	Names    *Names
-	expected []string // keys, once each
+	expected []string // keys without duplicates
 }
 
-// Prepare reads the names of a sample.
+// Prepare parses the names of a sample.
 func Prepare(sample *Sample) *Prepared {
 	p := &Prepared{Sample: sample, Names: NewNames(sample.Tools)}
 	if len(sample.Turns) == 0 {
@@ -131,8 +131,8 @@ func (p *Prepared) Score(response *Response, reward *Reward) Score {
 	return p.ScoreExtracted(response, &x, reward, nil)
 }
 
-// ScoreExtracted scores an answer in which the calls were found already. executed says how
-// they ran; nil where they did not.
+// ScoreExtracted scores an answer whose calls were extracted before. executed is their outcome, or
+// nil if they were not run.
 func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward, executed *Execution) Score {
 	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
 	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: p.shown(rescued), Expected: p.shown(p.expected)}
@@ -153,8 +153,8 @@ func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Rewa
 	return s
 }
 
-// similar is the accuracy of called tools if each labelled call accepts similar tools: each of
-// the labels is called by one of its names, and nothing else is called.
+// similar returns the accuracy of called tools if each labelled call accepts similar tools: each
+// label is called by one of its names, and nothing else is called.
 func (p *Prepared) similar(called []string) *float64 {
 	known, right := false, true
 	accepted := make(map[string]bool)
@@ -182,7 +182,7 @@ func (p *Prepared) similar(called []string) *float64 {
 	return &value
 }
 
-// wanted are the expected tools, of which one is enough where any is right.
+// wanted returns the expected tools. If any of them is correct, it returns one.
 func (p *Prepared) wanted(called []string) []string {
 	if !p.Sample.AnyExpected || len(p.expected) == 0 {
 		return p.expected
@@ -199,8 +199,8 @@ func (p *Prepared) wanted(called []string) []string {
 	return hits
 }
 
-// keys are the keys of the called tools, once each and in order: of those of each turn where the
-// sample expects calls turn by turn.
+// keys returns the keys of the called tools in order, without duplicates. If the sample expects
+// calls turn by turn, the keys include the turn.
 func (p *Prepared) keys(calls []Call) (keys []string) {
 	for i := range calls {
 		key := p.Names.Key(calls[i].Name)
@@ -214,7 +214,7 @@ func (p *Prepared) keys(calls []Call) (keys []string) {
 	return keys
 }
 
-// keysOf are the keys of names behind a prefix, once each and in order.
+// keysOf returns the keys of names after a prefix, in order and without duplicates.
 func (p *Prepared) keysOf(names []string, prefix string) (keys []string) {
 	for _, name := range names {
 		if key := prefix + p.Names.Key(name); !slices.Contains(keys, key) {
@@ -224,13 +224,13 @@ func (p *Prepared) keysOf(names []string, prefix string) (keys []string) {
 	return keys
 }
 
-// inTurn is the prefix of the keys of a turn, of a sample that has turns: a call of a tool
-// counts for its turn alone.
+// inTurn returns the prefix of the keys of a turn. A call counts for its turn only.
 func inTurn(turn int) string { return strconv.Itoa(turn) + turnEnd }
 
 const turnEnd = ":"
 
-// turns compares each turn by itself; nil for a sample that does not expect calls turn by turn.
+// turns compares each turn separately. It returns nil for a sample that does not expect calls turn
+// by turn.
 func (p *Prepared) turns(strict, rescued []string) (all []TurnScore) {
 	if len(p.Sample.Turns) == 0 {
 		return nil
@@ -255,14 +255,14 @@ func (p *Prepared) turns(strict, rescued []string) (all []TurnScore) {
 	return all
 }
 
-// turnOf is the turn of a key that begins with [inTurn].
+// turnOf returns the turn of a key that starts with [inTurn].
 func turnOf(key string) int {
 	prefix, _, _ := strings.Cut(key, turnEnd)
 	turn, _ := strconv.Atoi(prefix) // it was written by inTurn
 	return turn
 }
 
-// shown are keys as names for reports, once each.
+// shown returns keys as names for reports, without duplicates.
 func (p *Prepared) shown(keys []string) []string {
 	names := make([]string, 0, len(keys))
 	for _, key := range keys {
@@ -279,8 +279,8 @@ func (p *Prepared) shown(keys []string) []string {
 	return names
 }
 
-// compare computes the metrics of two sets. If both are empty, all metrics are 1; if one is,
-// all are 0; and F1 is 0 if precision and recall are.
+// compare computes the metrics of two sets. If both are empty, all metrics are 1. If one is empty,
+// all are 0. F1 is 0 if precision and recall are.
 func compare(called, expected []string, calls int) Selection {
 	hits := 0
 	for _, key := range called {

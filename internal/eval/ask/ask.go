@@ -15,58 +15,58 @@ import (
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
-// Model is a language model; a [model.Client] is one.
+// Model is a language model. [model.Client] implements it.
 type Model interface {
 	Ask(ctx context.Context, r *model.Request, text func(string), restart func()) (*model.Answer, error)
 }
 
-// Options say what is asked, and how.
+// Options configure the requests to the model.
 type Options struct {
 	Model Model
 	Wire  model.Wire
-	// Name is that of the model, as PROVIDER:NAME.
+	// Name is the name of the model as PROVIDER:NAME.
 	Name string
-	// Trials is the number of answers to each sample (1), and Parallel that of requests at
-	// the same time (8).
+	// Trials is the number of answers to each sample (default 1), and Parallel the number of
+	// concurrent requests (default 8).
 	Trials, Parallel int
-	// Text has the model write its calls into <tool_call> blocks, as in the published
-	// evaluation, in place of the tool calls of the API.
+	// Text makes the model write its calls into <tool_call> blocks, as in the published evaluation,
+	// instead of using the tool calls of the API.
 	Text bool
-	// MaxOutput is the number of tokens of one answer; 0 is the provider's default.
+	// MaxOutput limits the tokens of one answer. 0 means the provider's default.
 	MaxOutput int
-	// Fabric runs the calls of conversations of several turns, which are led one after the
-	// other; nil: there must be none.
+	// Fabric runs the calls of conversations of several turns, one conversation after the other. If
+	// nil, there must be none.
 	Fabric Fabric
-	// Told is called after each answer; nil: nobody wants to know.
+	// Told is called after each answer. It may be nil.
 	Told func(done, all int)
 }
 
-// Outcome is what asking did.
+// Outcome summarizes a run.
 type Outcome struct {
 	Asked  int // requests to the model
-	Kept   int // answers that were there
+	Kept   int // answers that existed before
 	Failed int // samples without an answer; a later run asks for them again
 	Usage  eval.Usage
-	// Fault is why one of the failed has no answer.
+	// Fault is the error of one of the failed samples.
 	Fault error
 }
 
-// maxFaults is the number of failures in a row after which asking ends: the model cannot be
+// maxFaults is the number of consecutive failures after which the run ends: the model cannot be
 // reached, or refuses everything.
 const maxFaults = 20
 
-// question is an answer to be asked for.
+// question is a request for one answer.
 type question struct {
 	sample  *stage.Sample
 	trial   int
 	request *model.Request
 	digest  string
-	names   map[string]string   // what the model calls a tool, to its name in the sample
-	turns   [][]json.RawMessage // what the user says in each turn of a conversation
+	names   map[string]string   // maps the name of a tool in the request to its name in the sample
+	turns   [][]json.RawMessage // the user's messages in each turn of a conversation
 }
 
-// Run asks for the answers that the file at path does not have and appends them. It returns
-// what was done also with an error, which says that asking ended early.
+// Run requests the answers that the file at path does not have and appends them. It returns the
+// outcome also with an error, which means that the run ended early.
 func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*Outcome, error) {
 	o.Trials = max(o.Trials, 1)
 	if o.Parallel < 1 {
@@ -83,12 +83,12 @@ func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*
 		return nil, err
 	}
 	if slices.ContainsFunc(open, func(q question) bool { return q.sample.Converses() }) {
-		o.Parallel = 1 // they have one state
+		o.Parallel = 1 // they share one state
 	}
 	return out, o.all(ctx, open, file, out)
 }
 
-// questions returns those without an answer.
+// questions returns the samples without an answer.
 func (o *Options) questions(samples []stage.Sample, have map[key]*eval.Response, out *Outcome) (open []question, err error) {
 	for i := range samples {
 		q := question{sample: &samples[i]}
@@ -110,14 +110,14 @@ func (o *Options) questions(samples []stage.Sample, have map[key]*eval.Response,
 	return open, nil
 }
 
-// all asks the questions, some at the same time.
+// all sends the questions, some concurrently.
 func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, out *Outcome) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan *question)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
-	row := 0 // failures in a row
+	row := 0 // consecutive failures
 	for range min(o.Parallel, len(open)) {
 		workers.Go(func() {
 			for q := range next {
@@ -168,7 +168,7 @@ func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, 
 	return nil
 }
 
-// one asks one question.
+// one sends one question.
 func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) {
 	if q.sample.Converses() {
 		return o.converse(ctx, q)
@@ -187,8 +187,8 @@ func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) 
 	return r, err
 }
 
-// message returns the calls of an answer as an assistant message of chat completions, under
-// the names of the sample.
+// message returns the calls of an answer as a chat completions assistant message, with the names of
+// the sample.
 func message(answer *model.Answer, names map[string]string) (json.RawMessage, error) {
 	if len(answer.Calls) == 0 {
 		return nil, nil

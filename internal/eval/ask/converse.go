@@ -13,25 +13,24 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// Fabric runs the calls that a model makes in a conversation. It is used by one conversation at a
-// time.
+// Fabric runs the calls of a model in a conversation. It serves one conversation at a time.
 type Fabric interface {
-	// Reset begins a conversation with the state of the sample.
+	// Reset starts a conversation with the state of the sample.
 	Reset(ctx context.Context, s *eval.Sample) error
-	// Call runs a call and returns what the model is told. failed says that the tool reported an
-	// error, or that the call was refused. With an error it is not known what happened, and the
+	// Call runs a call and returns the text for the model. failed means that the tool returned an
+	// error or that the call was refused. After an error the outcome is unknown, and the
 	// conversation has no answer.
 	Call(ctx context.Context, s *eval.Sample, c eval.Call) (text string, failed bool, err error)
 }
 
-// moreTools is what the user says in a turn that brings tools, in the words of BFCL.
+// moreTools is the user's message in a turn that adds tools, with the wording of BFCL.
 const moreTools = "I have updated some more functions you can choose from. What about now?"
 
-// maxSteps is the number of answers with calls in one turn. With more the conversation ends, as
-// at BFCL, whose limit is reached after one step more than it says.
+// maxSteps is the maximum number of answers with calls in one turn. A conversation with more ends,
+// as at BFCL, whose limit takes effect one step later than documented.
 const maxSteps = 21
 
-// prepareTurns makes the request of a conversation and reads what the user says in each turn.
+// prepareTurns creates the request of a conversation and reads the user's messages of each turn.
 func (o *Options) prepareTurns(q *question) error {
 	if o.Fabric == nil {
 		return errors.New("it is a conversation, whose calls run while the model is asked: name the server, and the tool that resets its state")
@@ -74,7 +73,7 @@ func (o *Options) prepareTurns(q *question) error {
 	return nil
 }
 
-// turnsOf is the number of turns of a conversation.
+// turnsOf returns the number of turns of a conversation.
 func turnsOf(s *eval.Sample) int {
 	if s.Check != nil && s.Check.Turns > 0 {
 		return s.Check.Turns
@@ -82,7 +81,7 @@ func turnsOf(s *eval.Sample) int {
 	return len(s.Turns)
 }
 
-// laterOf are the tools that the model is told of only from a turn on, with the turn.
+// laterOf maps tools that are offered only from a later turn to that turn.
 func laterOf(s *eval.Sample) map[string]int {
 	if s.Check == nil {
 		return nil
@@ -90,7 +89,7 @@ func laterOf(s *eval.Sample) map[string]int {
 	return s.Check.Later
 }
 
-// converse leads a conversation. Its calls run at the fabric.
+// converse runs a conversation. Its calls run at the fabric.
 func (o *Options) converse(ctx context.Context, q *question) (*eval.Response, error) {
 	if err := o.Fabric.Reset(ctx, &q.sample.Sample); err != nil {
 		return nil, fmt.Errorf("resetting the state: %w", err)
@@ -123,7 +122,7 @@ func (o *Options) converse(ctx context.Context, q *question) (*eval.Response, er
 	return r, nil
 }
 
-// turn asks until the model makes no call. ended is false if it makes too many.
+// turn queries the model until it makes no call. ended is false if it makes too many.
 func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, request *model.Request, r *eval.Response) (steps []eval.Step, ended bool, err error) {
 	steps = []eval.Step{}
 	for range maxSteps {
@@ -159,8 +158,8 @@ func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, requ
 	return steps, false, nil
 }
 
-// calls runs the calls of an answer and returns what the model is told of them; nothing if there
-// are none.
+// calls runs the calls of an answer and returns the results for the model, or nothing if there are
+// no calls.
 func (o *Options) calls(ctx context.Context, q *question, calls []model.Call) ([]json.RawMessage, error) {
 	if len(calls) == 0 {
 		return nil, nil
@@ -180,8 +179,8 @@ func (o *Options) calls(ctx context.Context, q *question, calls []model.Call) ([
 	return o.Wire.Join(results), nil
 }
 
-// textCalls runs the calls that lenient reading finds in the text of an answer, which are those
-// that count when the answer is checked, and returns what the model is told of them.
+// textCalls runs the calls that lenient extraction finds in the text of an answer, which are the
+// calls that the checker counts, and returns the results for the model.
 func (o *Options) textCalls(ctx context.Context, q *question, names *eval.Names, step *eval.Step) ([]json.RawMessage, error) {
 	found := eval.Extract(&eval.Response{Text: step.Text}, q.sample.Tools, names).Rescued
 	if len(found) == 0 {
@@ -206,7 +205,7 @@ func (o *Options) textCalls(ctx context.Context, q *question, names *eval.Names,
 	return []json.RawMessage{o.Wire.User(b.String())}, nil
 }
 
-// call runs a call, if it is one that the sample has.
+// call runs a call if the sample has the tool.
 func (o *Options) call(ctx context.Context, q *question, call eval.Call) (text string, failed bool, err error) {
 	if !stage.Offers(&q.sample.Sample, call) {
 		return fmt.Sprintf("Error during execution: there is no function %q that takes such arguments", call.Name), true, nil

@@ -10,14 +10,13 @@ import (
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
-// key names an answer.
+// key identifies an answer.
 type key struct {
 	id    string
 	trial int
 }
 
-// open opens a file of responses, which it locks against other processes, and reads what it
-// has.
+// open opens a file of responses, locks it against other processes, and reads it.
 func open(path string) (*jsonlog.File, map[key]*eval.Response, error) {
 	file, _, err := jsonlog.Open(path, os.O_CREATE, 0o644)
 	if err != nil {

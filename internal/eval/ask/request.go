@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The instructions. Their text is part of the digest of a request.
+// Instructions. Their text is part of the digest of a request.
 const (
 	systemCalls = "Answer the question by calling tools. Call all tools that are needed in one answer; call none if no tool helps."
 	systemText  = `Answer the question by calling tools. Write each call as a block:
@@ -32,7 +32,7 @@ The tools, one a line:
 `
 )
 
-// prepare makes the request of a question.
+// prepare creates the request of a question.
 func (o *Options) prepare(q *question) error {
 	if q.sample.Converses() {
 		return o.prepareTurns(q)
@@ -55,8 +55,8 @@ func (o *Options) prepare(q *question) error {
 	return nil
 }
 
-// messages are those of the user in the sample. Instructions and answers in a conversation of
-// a data set are left out: they are of another model.
+// messages returns the user's messages of the sample. Instructions and answers in a conversation of
+// a data set are left out, because they belong to another model.
 func (o *Options) messages(s *eval.Sample) ([]json.RawMessage, error) {
 	if s.Question == "" {
 		return nil, fmt.Errorf("it has no question in plain text")
@@ -64,8 +64,8 @@ func (o *Options) messages(s *eval.Sample) ([]json.RawMessage, error) {
 	return []json.RawMessage{o.Wire.User(s.Question)}, nil
 }
 
-// tools returns the tools in the format of the API, with the name that the sample has for each
-// name there.
+// tools returns the tools in the format of the API, and a map from the name of each there to its
+// name in the sample.
 func (o *Options) tools(tools []eval.Tool) (json.RawMessage, map[string]string, error) {
 	f := o.Wire.Format()
 	names := make(map[string]string, len(tools))
@@ -93,8 +93,8 @@ func (o *Options) tools(tools []eval.Tool) (json.RawMessage, map[string]string, 
 	return f.Wrap(list), names, nil
 }
 
-// legal returns the name of a tool where all APIs accept it and no other tool has it, else one
-// made of its server and name.
+// legal returns the name of a tool if all APIs accept it and no other tool has it. Otherwise it
+// creates one from the server and the name.
 func legal(t *eval.Tool, taken map[string]string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	if name := t.Name; len(name) > 0 && len(name) <= 64 && strings.ContainsRune(letters, rune(name[0])) && strings.Trim(name, letters+"0123456789-") == "" {
@@ -105,13 +105,13 @@ func legal(t *eval.Tool, taken map[string]string) string {
 	return format.Name(t.Server, t.Name)
 }
 
-// toolLines describes the tools to a model that gets none from its API.
+// toolLines describes the tools for a model that does not get them from its API.
 func toolLines(tools []eval.Tool) string {
 	var b strings.Builder
 	for i := range tools {
 		line, err := json.Marshal(&tools[i])
 		if err != nil {
-			continue // it was read as JSON
+			continue // it was parsed as JSON before
 		}
 		b.Write(append(line, '\n'))
 	}

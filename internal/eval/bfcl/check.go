@@ -13,29 +13,29 @@ type Call struct {
 	Arguments json.RawMessage
 }
 
-// Fault is the type of the first fault of an answer, in the words of the official checker; ""
-// is none. Two are of this package: [Unreadable] and [Undecided].
+// Fault is the type of the first fault of an answer with the name that the official checker uses,
+// or "". [Unreadable] and [Undecided] belong to this package.
 type Fault string
 
 const (
-	// Unreadable is an answer with arguments that are no JSON object.
+	// Unreadable is an answer whose arguments are not a JSON object.
 	Unreadable Fault = "ast_decoder:decoder_wrong_output_format"
-	// Undecided is an answer at which the official checker stops with an exception, such as a
-	// text where the possible answers are objects. It is invalid.
+	// Undecided is an answer for which the official checker raises an exception, such as a string
+	// where the possible answers are objects. It is invalid.
 	Undecided Fault = "exception"
 )
 
 // Options change the rules.
 type Options struct {
-	// UnderscoresForDots expects function names with underscores in place of dots, as
-	// providers ask for that do not accept dots.
+	// UnderscoresForDots expects underscores instead of dots in function names, for providers that
+	// do not accept dots.
 	UnderscoresForDots bool
 }
 
-// Check checks the calls of one answer against the possible answers. category is that of the
-// data set without the prefix of the version, such as "live_parallel"; functions and answers are
-// the JSON of the data set ("function" and "ground_truth"). The error is that of functions or
-// answers that cannot be read. It is safe for concurrent use.
+// Check checks the calls of one answer against the possible answers. category is the category of
+// the data set without the version prefix, such as "live_parallel". functions and answers are JSON
+// of the data set ("function" and "ground_truth"). The error means that functions or answers cannot
+// be parsed. It is safe for concurrent use.
 func Check(category string, functions, answers json.RawMessage, calls []Call, o Options) (Fault, error) {
 	switch {
 	case strings.Contains(category, "irrelevance"):
@@ -130,7 +130,7 @@ func (c *checker) description(name string) *dict {
 	return nil
 }
 
-// parallel gives each possible answer the first call that fits and that no other has.
+// parallel assigns to each possible answer the first matching call that is not assigned yet.
 func (c *checker) parallel(output []call, possible []*dict) Fault {
 	if len(output) != len(possible) {
 		return "parallel_function_checker_no_order:wrong_count"
@@ -245,8 +245,8 @@ func (c *checker) parameter(details *dict, value any, possible []any) Fault {
 	return ""
 }
 
-// typed checks the type of a value. variable says that it has the type of the possible answers
-// and not the declared one: then it is taken as the name of a variable.
+// typed checks the type of a value. variable means that it has the type of the possible answers and
+// not the declared one, so that it counts as the name of a variable.
 func typed(value any, possible []any, expected, nested string) (fault Fault, variable bool) {
 	of := ""
 	for _, answer := range possible {
@@ -290,7 +290,8 @@ func typed(value any, possible []any, expected, nested string) (fault Fault, var
 	return "type_error:simple", false
 }
 
-// characters are the items of a list, or the characters of a text, as Python iterates over both.
+// characters returns the items of a list or the characters of a string, because Python iterates
+// over both.
 func characters(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case []any:

@@ -16,8 +16,8 @@ var (
 	javaNoValues = regexp.MustCompile(`new\s+HashMap<.*?>\s*\(\)`)
 )
 
-// javaValue reads an argument in Java's syntax. A text that is not of the declared type stays a
-// text. ok is false for types that the official checker does not implement.
+// javaValue parses an argument in Java syntax. A text that does not have the declared type stays a
+// string. ok is false for types that the official checker does not implement.
 func javaValue(text, declared, nested string) (v any, ok bool) {
 	switch declared {
 	case "byte", "short", "integer":
@@ -121,7 +121,7 @@ func javaMap(text string) any {
 	return out
 }
 
-// javaGuessed reads a value whose type is not declared.
+// javaGuessed parses a value without a declared type.
 func javaGuessed(text string) any {
 	switch {
 	case text == "true":

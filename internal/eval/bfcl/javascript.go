@@ -13,8 +13,8 @@ var (
 	jsSeparator = regexp.MustCompile(`^[^,]+:`)
 )
 
-// javascriptValue reads an argument in JavaScript's syntax. A text that is not of the declared
-// type stays a text. ok is false for types that the official checker does not know.
+// javascriptValue parses an argument in JavaScript syntax. A text that does not have the declared
+// type stays a string. ok is false for types that the official checker does not know.
 func javascriptValue(text, declared, nested string) (v any, ok bool) {
 	switch declared {
 	case "String":
@@ -122,8 +122,8 @@ func javascriptObject(code string) any {
 	return out
 }
 
-// javascriptPairs splits the members of an object as the official checker does, with the
-// expression ([^:]+):\s*(.*?)(?:,\s*(?=[^,]+:)|$), whose look-ahead Go does not have.
+// javascriptPairs splits the members of an object like the official checker, which uses the
+// expression ([^:]+):\s*(.*?)(?:,\s*(?=[^,]+:)|$). Go does not support its lookahead.
 func javascriptPairs(content string) (pairs [][2]string) {
 	for at := 0; at < len(content); {
 		colon := strings.IndexByte(content[at:], ':')
@@ -152,8 +152,8 @@ func javascriptPairs(content string) (pairs [][2]string) {
 	return pairs
 }
 
-// memberBehind returns where the next member begins behind a comma, with as much white space
-// before it as possible.
+// memberBehind returns the start of the next member after a comma, with as much white space before
+// it as possible.
 func memberBehind(content string, from int) (int, bool) {
 	space := len(content[from:]) - len(strings.TrimLeft(content[from:], " \t\r\n\f\v"))
 	for start := from + space; start >= from; start-- {
@@ -164,7 +164,7 @@ func memberBehind(content string, from int) (int, bool) {
 	return 0, false
 }
 
-// javascriptGuessed reads a value whose type is not declared.
+// javascriptGuessed parses a value without a declared type.
 func javascriptGuessed(text string) any {
 	text = strings.TrimSpace(text)
 	switch {

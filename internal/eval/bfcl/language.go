@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// language is that of the functions of a category.
+// language is the language of the functions of a category.
 type language int
 
 const (
@@ -27,7 +27,7 @@ func languageOf(category string) language {
 	return python
 }
 
-// Types of a declaration, with the type that a value has in Python.
+// Declared types, with the type of a value in Python.
 var (
 	pythonTypes = map[string]string{"string": "str", "integer": "int", "float": "float", "boolean": "bool", "array": "list", "tuple": "list", "dict": "dict", "any": "str"}
 	javaTypes   = map[string]string{
@@ -37,9 +37,8 @@ var (
 	javascriptTypes = map[string]string{"String": "str", "integer": "int", "float": "float", "Bigint": "int", "Boolean": "bool", "dict": "dict", "array": "list", "any": "str"}
 )
 
-// convert returns the value of an argument as Python would have it, with the expected type and
-// that of the items of a list. Arguments of Java and JavaScript functions are texts in the
-// syntax of the language.
+// convert returns the value of an argument as in Python, with the expected type and that of list
+// items. Arguments of Java and JavaScript functions are texts in the syntax of the language.
 func (l language) convert(details *dict, declared string, value any) (out any, expected, nested string, fault Fault) {
 	types := map[language]map[string]string{python: pythonTypes, java: javaTypes, javascript: javascriptTypes}[l]
 	expected, ok := types[declared]
@@ -87,7 +86,7 @@ var (
 	pythonFloat   = regexp.MustCompile(`^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?$`)
 )
 
-// whole is Python's int(text), nil for a text that is none.
+// whole is Python's int(text), or nil if the text is not an integer.
 func whole(text string) any {
 	text = strings.TrimSpace(text)
 	if !pythonInteger.MatchString(text) {
@@ -100,7 +99,7 @@ func whole(text string) any {
 	return n
 }
 
-// fraction is Python's float(text), nil for a text that is none.
+// fraction is Python's float(text), or nil if the text is not a number.
 func fraction(text string) any {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(strings.TrimLeft(text, "+-")) {
@@ -119,7 +118,7 @@ func fraction(text string) any {
 	return f
 }
 
-// guessed is a value whose type is not declared: a number, or the text itself.
+// guessed returns a value without a declared type: a number, or the text itself.
 func guessed(text string) any {
 	if n := whole(text); n != nil {
 		return n
@@ -130,7 +129,7 @@ func guessed(text string) any {
 	return text
 }
 
-// inside is a text without its first and last character, Python's text[1:-1].
+// inside returns a text without its first and last character, like Python's text[1:-1].
 func inside(text string) string {
 	runes := []rune(text)
 	if len(runes) < 2 {

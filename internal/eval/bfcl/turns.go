@@ -2,31 +2,31 @@ package bfcl
 
 import "slices"
 
-// Faults of a conversation of several turns, in the words of the official checker.
+// Faults of a conversation of several turns, with the names of the official checker.
 const (
-	// WrongTurns is a conversation with more or fewer turns than the labels have.
+	// WrongTurns is a conversation with more or fewer turns than the labels.
 	WrongTurns Fault = "multi_turn:force_terminated"
-	// EmptyTurn is a turn without a call where the labels have one.
+	// EmptyTurn is a turn without a call although the labels have one.
 	EmptyTurn Fault = "multi_turn:empty_turn_model_response"
-	// WrongState is a state after a turn that is not the one after the labelled calls.
+	// WrongState is a state after a turn that differs from the state after the labelled calls.
 	WrongState Fault = "multi_turn:instance_state_mismatch"
-	// WrongResults are results of a turn's labelled calls that the answer's calls, also those
-	// of earlier turns, do not have.
+	// WrongResults means that results of a turn's labelled calls are missing from the results of
+	// the answer's calls, including earlier turns.
 	WrongResults Fault = "multi_turn:execution_response_mismatch"
 )
 
-// Turn is what happened in one turn of a conversation.
+// Turn is the outcome of one turn of a conversation.
 type Turn struct {
-	// Calls is the number of calls, also of those that could not run.
+	// Calls is the number of calls, including those that could not run.
 	Calls int
-	// Results are those of the calls, in a form in which equal ones are equal texts.
+	// Results are the results of the calls, in a form in which equal results are equal strings.
 	Results []string
 	// State is the state of the classes after the turn, in such a form.
 	State string
 }
 
-// CheckTurns checks a conversation by its effects, as the official multi_turn_checker does: after
-// each turn with a labelled call, the state must be the one after the labelled calls, and the
+// CheckTurns checks a conversation by its effects, like the official multi_turn_checker: after each
+// turn with a labelled call, the state must equal the state after the labelled calls, and the
 // results of the turn's labelled calls must be among all results so far, each counted once. A turn
 // without a labelled call is not checked itself. It is a pure function.
 func CheckTurns(labels, answer []Turn) Fault {
@@ -49,7 +49,7 @@ func CheckTurns(labels, answer []Turn) Fault {
 	return ""
 }
 
-// among says that all of want are in have, several equal ones several times.
+// among reports whether have contains all elements of want, counting duplicates.
 func among(want, have []string) bool {
 	have = slices.Clone(have)
 	for _, text := range want {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Values are as Python has them, because the rules compare them as Python does: nil, bool,
-// *big.Int, float64, string, []any and *dict.
+// Values have the types of Python, because the rules compare them like Python: nil, bool, *big.Int,
+// float64, string, []any and *dict.
 
-// dict is an object in the order of its keys.
+// dict is an object that keeps the order of its keys.
 type dict struct {
 	keys   []string
 	values map[string]any
@@ -37,33 +37,33 @@ func (d *dict) get(key string) (any, bool) {
 	return v, ok
 }
 
-// text is a member that is a string, "" where it is none.
+// text returns a string member, or "" if there is none.
 func (d *dict) text(key string) string {
 	v, _ := d.get(key)
 	s, _ := v.(string)
 	return s
 }
 
-// object is a member that is an object, nil where it is none.
+// object returns an object member, or nil if there is none.
 func (d *dict) object(key string) *dict {
 	v, _ := d.get(key)
 	o, _ := v.(*dict)
 	return o
 }
 
-// list is a member that is a list, nil where it is none.
+// list returns a list member, or nil if there is none.
 func (d *dict) list(key string) []any {
 	v, _ := d.get(key)
 	l, _ := v.([]any)
 	return l
 }
 
-// maxDepth bounds the nesting of JSON that is read.
+// maxDepth limits the nesting of JSON.
 const maxDepth = 500
 
 var errDepth = errors.New("the JSON is nested too deeply")
 
-// read reads one JSON value. Numbers with a fraction or an exponent are floats, as in Python.
+// read parses one JSON value. Numbers with a fraction or an exponent are floats, as in Python.
 func read(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -126,11 +126,11 @@ func number(text string) any {
 			return n
 		}
 	}
-	f, _ := strconv.ParseFloat(text, 64) // infinite where it is too large, as in Python
+	f, _ := strconv.ParseFloat(text, 64) // infinite if it is too large, as in Python
 	return f
 }
 
-// kind is the name of the type in Python.
+// kind returns the name of the type in Python.
 func kind(v any) string {
 	switch v.(type) {
 	case bool:
@@ -201,7 +201,7 @@ func equalNumbers(a, b any) bool {
 	return false
 }
 
-// integer is an integer or a bool as one.
+// integer returns an integer or a bool as an integer.
 func integer(v any) (*big.Int, bool) {
 	switch v := v.(type) {
 	case *big.Int:

@@ -2,15 +2,15 @@ package bfcl
 
 import "strings"
 
-// ignored are the characters that do not count when texts are compared.
+// ignored are the characters that are removed before strings are compared.
 var ignored = strings.NewReplacer(" ", "", ",", "", ".", "", "/", "", "-", "", "_", "", "*", "", "^", "", "İ", "i\u0307")
 
-// standard is a text in the form in which texts are compared.
+// standard returns a string in the form for comparisons.
 func standard(s string) string {
 	return strings.ReplaceAll(strings.ToLower(ignored.Replace(s)), "'", `"`)
 }
 
-// standardItems are the items with texts in their standard form.
+// standardItems returns the items with strings in the form for comparisons.
 func standardItems(items []any) []any {
 	out := make([]any, len(items))
 	for i, item := range items {
@@ -78,8 +78,8 @@ func checkDict(value any, possible []any) Fault {
 	return fault
 }
 
-// checkMembers compares an object with a possible answer, which has for each key a list of
-// possible values. The fault is the last one that is found, as in the official checker.
+// checkMembers compares an object with a possible answer, which has a list of possible values for
+// each key. It returns the last fault, like the official checker.
 func checkMembers(object, want *dict) (fault Fault) {
 	for _, key := range object.keys {
 		accepted, ok := want.get(key)
@@ -102,7 +102,7 @@ func checkMembers(object, want *dict) (fault Fault) {
 			continue
 		}
 		switch accepted := want.values[key].(type) {
-		case string: // every text contains the empty one
+		case string: // every string contains the empty string
 		case []any:
 			if !in("", accepted) {
 				return "value_error:dict_key"
@@ -118,7 +118,7 @@ func checkMembers(object, want *dict) (fault Fault) {
 	return fault
 }
 
-// checkListOfDicts compares objects in their order.
+// checkListOfDicts compares objects in order.
 func checkListOfDicts(value any, possible []any) Fault {
 	items, ok := value.([]any)
 	if !ok {

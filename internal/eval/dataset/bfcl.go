@@ -14,8 +14,8 @@ import (
 
 const bfclPrefix = "BFCL_v4_"
 
-// BFCLSets returns the sets of BFCL version 4 whose answers are single turns, which can be scored
-// without running anything.
+// BFCLSets returns the sets of BFCL version 4 with single turns, which can be scored without
+// running anything.
 func BFCLSets() []string {
 	return []string{
 		"simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple", "irrelevance",
@@ -118,7 +118,7 @@ func bfclSet(set string, questions, answers *source, limit int) (samples []eval.
 	return samples, nil
 }
 
-// expectedCalls are the functions of the possible answers.
+// expectedCalls returns the functions of the possible answers.
 func expectedCalls(answers json.RawMessage) (names []string, err error) {
 	var calls []map[string]json.RawMessage
 	if err := json.Unmarshal(answers, &calls); err != nil {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// languages of the sets whose arguments are texts in the syntax of a language.
+// languages maps the sets whose arguments are texts in the syntax of a language to that language.
 var languages = map[string]string{"simple_java": "Java", "simple_javascript": "JavaScript"}
 
-// jsonSchema writes the types of BFCL as those of JSON Schema, for models and validators. With a
-// language all arguments are texts, as the checker wants them. The definitions that the checker
-// reads stay as they are.
+// jsonSchema converts the types of BFCL to JSON Schema, for models and validators. With a language,
+// all arguments are strings, as the checker requires. The definitions that the checker reads stay
+// unchanged.
 func jsonSchema(raw json.RawMessage, language string) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -35,7 +35,7 @@ var bfclTypes = map[string]string{
 	"Array": "array", "ArrayList": "array", "Queue": "array", "Stack": "array", "Set": "array", "HashMap": "object", "Hashtable": "object",
 }
 
-// withTypes replaces types; properties says that the members of v are names of arguments.
+// withTypes replaces types. properties means that the members of v are names of arguments.
 func withTypes(v any, properties bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -56,8 +56,8 @@ func withTypes(v any, properties bool) any {
 	return v
 }
 
-// asSourceText makes texts of the arguments of a function, and says in their descriptions what
-// the texts stand for.
+// asSourceText turns the arguments of a function into strings and explains the strings in their
+// descriptions.
 func asSourceText(v any, language string) {
 	parameters, _ := v.(map[string]any)
 	properties, _ := parameters["properties"].(map[string]any)

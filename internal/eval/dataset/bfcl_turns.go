@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// BFCLTurnSets returns the sets of BFCL version 4 whose samples are conversations of several
-// turns. Their calls must be run to be checked, so they are read only if they are asked for.
+// BFCLTurnSets returns the sets of BFCL version 4 whose samples are conversations of several turns.
+// Their calls must be run to be checked, so these sets are read only on request.
 func BFCLTurnSets() []string {
 	return []string{"multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context"}
 }
@@ -96,7 +96,7 @@ func turnsSet(set string, questions, answers *source, functions map[string]*sour
 	})
 }
 
-// classTool is a tool with its parameters in their order.
+// classTool is a tool with its parameters in order.
 type classTool struct {
 	eval.Tool
 	parameters []string
@@ -128,7 +128,7 @@ func classTools(functions map[string]*source) (map[string][]classTool, error) {
 	return out, nil
 }
 
-// labelled are the calls in Python that each turn of a conversation expects.
+// labelled are the expected calls of each turn of a conversation, in Python.
 type labelled struct {
 	line  element
 	turns [][]string
@@ -151,8 +151,8 @@ func turnLabels(answers *source) (map[string]labelled, error) {
 	return out, nil
 }
 
-// tools are those of the involved classes. hidden are functions that the classes have and that
-// the model is not told of. Functions that the model is told of later count as tools.
+// tools returns the tools of the involved classes. hidden are functions of the classes that the
+// model is not offered. Functions that the model is offered later count as tools.
 func (c *conversation) tools(of map[string][]classTool) (tools []eval.Tool, hidden []string, parameters map[string][]string, err error) {
 	parameters = map[string][]string{}
 	for _, class := range c.Classes {
@@ -172,7 +172,7 @@ func (c *conversation) tools(of map[string][]classTool) (tools []eval.Tool, hidd
 	return tools, hidden, parameters, nil
 }
 
-// later are the functions that the model is told of from a turn on.
+// later maps the functions that the model is offered only from a later turn to that turn.
 func (c *conversation) later() (map[string]int, error) {
 	later := map[string]int{}
 	for turn, names := range c.Missed {
@@ -187,7 +187,7 @@ func (c *conversation) later() (map[string]int, error) {
 	return later, nil
 }
 
-// calls reads the labelled calls of all turns.
+// calls parses the labelled calls of all turns.
 func calls(turns [][]string, parameters map[string][]string) (all []eval.LabelledCall, err error) {
 	for turn, texts := range turns {
 		for _, text := range texts {
@@ -208,7 +208,7 @@ func calls(turns [][]string, parameters map[string][]string) (all []eval.Labelle
 	return all, nil
 }
 
-// state is the argument of the tool that begins the conversation at the server of the classes.
+// state returns the argument of the tool that starts the conversation at the server of the classes.
 func (c *conversation) state(set string) (json.RawMessage, error) {
 	config := make(map[string]json.RawMessage, len(c.Classes))
 	for _, class := range c.Classes {

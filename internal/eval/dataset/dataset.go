@@ -16,22 +16,22 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// MaxFile is how many bytes a file may have.
+// MaxFile is the maximum size of a file, in bytes.
 const MaxFile = 1 << 30
 
 // Formats returns the names of the formats.
 func Formats() []string { return []string{"jsonl", "mcptoolbench", "bfcl", "tau2", "tasks"} }
 
-// Options choose a part of a data set.
+// Options select a part of a data set.
 type Options struct {
-	// Sets are the sets of a data set with several, such as "live_multiple" of BFCL; none is all
-	// that can be scored.
+	// Sets are sets of a data set that has several, such as "live_multiple" of BFCL. If empty, all
+	// sets that can be scored are read.
 	Sets []string
-	// Limit is the number of samples of each set; 0 is all.
+	// Limit is the maximum number of samples of each set. 0 means all.
 	Limit int
 }
 
-// Error is a fault in a file, with the line and the column, from 1, where it was found.
+// Error is a fault in a file with its line and column, counted from 1.
 type Error struct {
 	File         string
 	Line, Column int
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read reads a data set, which is written FORMAT:PATH.
+// Read reads a data set given as FORMAT:PATH.
 func Read(data string, o Options) ([]eval.Sample, error) {
 	format, path, ok := strings.Cut(data, ":")
 	if !ok || path == "" || !slices.Contains(Formats(), format) {
@@ -82,7 +82,7 @@ func load(name string) (*source, error) {
 	return &source{name, text}, nil
 }
 
-// at is an error at an offset of the file.
+// at returns an error at an offset of the file.
 func (s *source) at(offset int, err error) *Error {
 	offset = max(0, min(offset, len(s.text)))
 	before := s.text[:offset]
@@ -99,12 +99,12 @@ type element struct {
 	raw    []byte
 }
 
-// fault is an error at the beginning of the element.
+// fault returns an error at the start of the element.
 func (e *element) fault(format string, args ...any) error {
 	return e.source.at(e.offset, fmt.Errorf(format, args...))
 }
 
-// decode reads the element. The error has the place of the fault.
+// decode decodes the element. The error has the place of the fault.
 func (e *element) decode(to any) error {
 	err := json.Unmarshal(e.raw, to)
 	if err == nil {
@@ -142,20 +142,20 @@ func (s *source) list() (all []element, err error) {
 	}
 	whole := element{s, 0, s.text}
 	var items []json.RawMessage
-	if err := whole.decode(&items); err != nil { // it tells the place of the fault
+	if err := whole.decode(&items); err != nil { // it reports the place of the fault
 		return nil, err
 	}
 	return nil, nil // null
 }
 
-// samplesOf reads a sample from each element, side by side; i is the number of the element. limit
-// is the number of samples, 0 for all. The error is that of the first faulty element.
+// samplesOf reads a sample from each element in parallel; i is the index of the element. limit is
+// the maximum number of samples, 0 means all. The error is that of the first faulty element.
 func samplesOf(elements []element, limit int, read func(i int, e *element) (eval.Sample, error)) ([]eval.Sample, error) {
 	if limit > 0 {
 		elements = elements[:min(limit, len(elements))]
 	}
 	samples, faults := make([]eval.Sample, len(elements)), make([]error, len(elements))
-	// All elements before the first faulty one are read, and the loop goes no further.
+	// All elements before the first faulty one are read, and the loop stops there.
 	_ = parallel.Each(context.Background(), len(elements), func(i int) error {
 		samples[i], faults[i] = read(i, &elements[i])
 		return faults[i]
@@ -172,8 +172,8 @@ func samplesOf(elements []element, limit int, read func(i int, e *element) (eval
 	return samples, nil
 }
 
-// unique refuses ids that occur twice. It keeps elements and not their lines, which are counted
-// from the beginning of the file.
+// unique rejects duplicate ids. It keeps elements instead of line numbers, because counting lines
+// starts at the beginning of the file.
 type unique map[string]element
 
 func (u unique) add(e *element, id string) error {
@@ -185,7 +185,7 @@ func (u unique) add(e *element, id string) error {
 	return nil
 }
 
-// asText is a JSON string as text, and a number as it is written; "" for other values.
+// asText returns the value of a JSON string, a number as written, or "" for other values.
 func asText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -1,7 +1,6 @@
-// Package dataset reads data sets into samples of package eval: JSON Lines in the published
-// shape, MCPToolBench++, BFCL version 4, and tau2.
+// Package dataset reads data sets into samples of package eval: JSON Lines in the published format,
+// MCPToolBench++, BFCL version 4, and tau2.
 //
-// It promises that an error names file, line and column; that a sample without expected tools
-// is read only where the data set says so; and that ids are unique. It reads files alone, and
-// ships no data set.
+// An error contains the file, line and column. A sample without expected tools is accepted only if
+// the data set declares it. Ids are unique. The package only reads files, and contains no data set.
 package dataset

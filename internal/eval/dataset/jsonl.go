@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// record is a line of the published shape, with the spellings that such files have.
+// record is a line of the published format, with the spellings that occur in such files.
 type record struct {
 	ID          json.RawMessage `json:"id"`
 	UUID        json.RawMessage `json:"uuid"`
@@ -110,7 +110,7 @@ func (r *record) turns(sample *eval.Sample) error {
 	return nil
 }
 
-// question is a text, or a conversation, of which the question is the last message of the user.
+// question returns a text, or a conversation with its last user message as the question.
 func question(raw json.RawMessage) (text string, messages json.RawMessage) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil
@@ -120,7 +120,7 @@ func question(raw json.RawMessage) (text string, messages json.RawMessage) {
 		Content json.RawMessage `json:"content"`
 	}
 	var turns []json.RawMessage
-	_ = json.Unmarshal(raw, &turns) // what is no list has no messages
+	_ = json.Unmarshal(raw, &turns) // a value that is not a list has no messages
 	for _, turn := range append(turns, raw) {
 		if json.Unmarshal(turn, &all) != nil {
 			continue
@@ -137,7 +137,7 @@ func question(raw json.RawMessage) (text string, messages json.RawMessage) {
 	return text, raw
 }
 
-// targets are tools separated by commas, or in a list.
+// targets parses tools separated by commas, or in a list.
 func targets(raw json.RawMessage) (names []string, err error) {
 	if isNull(raw) {
 		return nil, errors.New("it is missing; a question that needs no tool has an empty text")
@@ -162,8 +162,8 @@ func targets(raw json.RawMessage) (names []string, err error) {
 	return out, nil
 }
 
-// toolsOf reads a list of tools, or a text that holds one: names, or definitions in the form of
-// MCP, of OpenAI, or with parameters.
+// toolsOf parses a list of tools, or a string that contains one: names, or definitions in the
+// format of MCP or OpenAI, or with parameters.
 func toolsOf(raw json.RawMessage) ([]eval.Tool, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -224,11 +224,11 @@ func toolOf(raw json.RawMessage) (eval.Tool, error) {
 	return tool, nil
 }
 
-// folderOr returns the path itself, or the files of a folder that match.
+// folderOr returns the path itself, or the matching files of a folder.
 func folderOr(path, pattern string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(path, pattern))
 	if err != nil || len(files) == 0 {
-		return []string{path}, nil // a file, or nothing, which reading it tells
+		return []string{path}, nil // a file, or nothing, which reading it reports
 	}
 	return files, nil
 }

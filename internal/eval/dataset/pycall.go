@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxNesting bounds lists and objects in the arguments of a call.
+// maxNesting limits the nesting of lists and objects in the arguments of a call.
 const maxNesting = 100
 
-// argument is an argument of a call in Python. Its name is "" if its place says what it is.
+// argument is an argument of a call in Python. Its name is "" for a positional argument.
 type argument struct {
 	name  string
 	value json.RawMessage
 }
 
-// pythonCall reads a call as Python writes it, f(1, b="x"), with literals of texts, numbers,
-// True, False and None, and of lists and dictionaries of them. Numbers stay as they are written.
+// pythonCall parses a call in Python syntax, f(1, b="x"), with literals of strings, numbers, True,
+// False and None, and lists and dictionaries of them. Numbers stay as written.
 func pythonCall(text string) (name string, arguments []argument, err error) {
 	r := &pythonReader{text: text}
 	name = r.name()
@@ -30,7 +30,7 @@ func pythonCall(text string) (name string, arguments []argument, err error) {
 		if len(arguments) > 0 && !r.take(',') {
 			return "", nil, r.fault("a comma is missing between arguments")
 		}
-		if len(arguments) > 0 && r.take(')') { // after a last comma
+		if len(arguments) > 0 && r.take(')') { // after a trailing comma
 			break
 		}
 		var a argument
@@ -48,7 +48,7 @@ func pythonCall(text string) (name string, arguments []argument, err error) {
 	return name, arguments, nil
 }
 
-// asObject places arguments, as the parameters of the function are in their order.
+// asObject assigns positional arguments to the parameters of the function, in order.
 func asObject(arguments []argument, parameters []string) (json.RawMessage, error) {
 	var out bytes.Buffer
 	seen := map[string]bool{}
@@ -75,11 +75,11 @@ func asObject(arguments []argument, parameters []string) (json.RawMessage, error
 	return out.Bytes(), nil
 }
 
-// jsonText is a text as JSON.
+// jsonText encodes a string as JSON.
 func jsonText(text string) []byte {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return []byte(`""`) // a text can always be written
+		return []byte(`""`) // a string always encodes
 	}
 	return raw
 }
@@ -99,7 +99,7 @@ func (r *pythonReader) space() {
 	}
 }
 
-// take passes over a character and space before it, if it is there.
+// take skips a character and white space before it, if it is next.
 func (r *pythonReader) take(c byte) bool {
 	if r.space(); r.at < len(r.text) && r.text[r.at] == c {
 		r.at++
@@ -122,7 +122,7 @@ func (r *pythonReader) name() string {
 	return r.text[from:r.at]
 }
 
-// keyword is the name of an argument with its equals sign; "" if there is none.
+// keyword reads the name of an argument with its equals sign, or returns "" if there is none.
 func (r *pythonReader) keyword() string {
 	from := r.at
 	if name := r.name(); name != "" && r.take('=') {
@@ -164,7 +164,7 @@ func (r *pythonReader) value(depth int) (json.RawMessage, error) {
 	return nil, r.fault("an argument is no literal")
 }
 
-// items reads what stands between two brackets.
+// items reads the content between two brackets.
 func (r *pythonReader) items(begin, end byte, item func() (json.RawMessage, error)) (json.RawMessage, error) {
 	r.take(begin)
 	out := []byte{begin}
@@ -202,8 +202,8 @@ func (r *pythonReader) member(depth int) (json.RawMessage, error) {
 	return append(append(key, ':'), value...), err
 }
 
-// number reads a number that JSON has too. Its text stays, because 1 and 1.0 are written
-// differently in the results of functions.
+// number reads a number that is valid in JSON as well. It keeps the text, because 1 and 1.0 differ
+// in the results of functions.
 func (r *pythonReader) number() (json.RawMessage, error) {
 	from := r.at
 	for r.at < len(r.text) && strings.IndexByte("+-.eE0123456789", r.text[r.at]) >= 0 {
@@ -217,7 +217,7 @@ func (r *pythonReader) number() (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// string reads a text in quotes with the escapes that Python and JSON have.
+// string reads a quoted string with the escapes that Python and JSON share.
 func (r *pythonReader) string(quote byte) (string, error) {
 	r.at++
 	var out strings.Builder
@@ -245,7 +245,7 @@ func (r *pythonReader) string(quote byte) (string, error) {
 	return "", r.fault("a text has no end")
 }
 
-// escape reads what follows a backslash.
+// escape reads the character after a backslash.
 func (r *pythonReader) escape(out *strings.Builder) error {
 	c := r.text[r.at]
 	r.at++
@@ -266,7 +266,7 @@ func (r *pythonReader) escape(out *strings.Builder) error {
 		out.WriteByte("\\'\"\n\r\t\a\b\f\v"[at])
 	case '0' <= c && c <= '7' || c == '\n' || c == 'N':
 		return r.fault("an escape is not supported")
-	default: // Python leaves other backslashes as they are
+	default: // Python keeps other backslashes
 		out.WriteByte('\\')
 		out.WriteByte(c)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// readTasks reads the tasks file of an environment for training. The ids are those that its
-// episodes have in their transcripts: the member id, or the split and the place in it.
+// readTasks reads the tasks file of a training environment. The ids are those in the transcripts of
+// its episodes: the member id, or the split and the index in it.
 func readTasks(path string, o Options) ([]eval.Sample, error) {
 	file, err := load(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func tasksOf(file *source, o Options) (samples []eval.Sample, err error) {
 	return samples, nil
 }
 
-// taskOf reads a task; its category is its split.
+// taskOf parses a task. Its category is its split.
 func taskOf(line *element) (s eval.Sample, err error) {
 	var t struct {
 		ID       string              `json:"id"`

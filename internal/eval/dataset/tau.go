@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// tauTask is a task of tau2, as far as it is read.
+// tauTask is the part of a tau2 task that is read.
 type tauTask struct {
 	ID       json.RawMessage `json:"id"`
 	Scenario struct {
@@ -26,9 +26,9 @@ type tauTask struct {
 	Initial json.RawMessage `json:"initial_state"`
 }
 
-// readTau reads the tasks of a domain of tau2: a file tasks.json, or the folder that holds it.
-// The actions of the agent are the labelled calls. Its reward compares the databases after the
-// calls, and so needs their execution.
+// readTau reads the tasks of a domain of tau2: a file tasks.json, or the folder that contains it.
+// The actions of the agent are the labelled calls. The reward compares the databases after the
+// calls, so the calls must be run.
 func readTau(path string, o Options) (samples []eval.Sample, err error) {
 	files, err := folderOr(path, "tasks*.json")
 	if err != nil {
@@ -91,7 +91,8 @@ func tauTasks(file *source, limit int, seen unique) (samples []eval.Sample, err 
 	return samples, nil
 }
 
-// instructions of the simulated user, which stand for the question: a text, or its parts.
+// instructions returns the instructions of the simulated user, which are used as the question: a
+// text, or its parts.
 func instructions(raw json.RawMessage) string {
 	if text := asText(raw); text != "" {
 		return text

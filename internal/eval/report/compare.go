@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/internal/eval/stats"
 )
 
-// Comparison compares two runs on the samples that both have, b minus a.
+// Comparison compares the samples that two runs share, b minus a.
 type Comparison struct {
 	Level   eval.Level `json:"level"`
 	Samples int        `json:"samples"`
-	// OnlyA and OnlyB are the numbers of samples that one run has alone. They do not count.
+	// OnlyA and OnlyB are the numbers of samples that only one run has. They are ignored.
 	OnlyA    int          `json:"only_a"`
 	OnlyB    int          `json:"only_b"`
 	Settings Settings     `json:"settings"`
@@ -28,7 +28,7 @@ type Comparison struct {
 	Lost   []string `json:"lost"`
 }
 
-// Difference is that of one metric, or of one category.
+// Difference is the difference of one metric or one category.
 type Difference struct {
 	Name string  `json:"name"`
 	A    float64 `json:"a"`
@@ -38,8 +38,8 @@ type Difference struct {
 	Adjusted float64 `json:"p_adjusted"`
 }
 
-// Compare compares two runs at a level. A margin above 0 asks for the test for equivalence. It
-// is an error if no sample is in both, or if a sample differs between them.
+// Compare compares two runs at a level. A margin above 0 adds a test for equivalence. It returns an
+// error if the runs share no sample, or if a sample differs between them.
 func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin float64, settings Settings) (*Comparison, error) {
 	settings = settings.Filled()
 	c := &Comparison{Level: level, Settings: settings, Gained: []string{}, Lost: []string{}}
@@ -59,7 +59,7 @@ func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin f
 	for k, name := range names {
 		margin := margin
 		if name == "reward" {
-			margin = 0 // it is no share, so the margin means nothing for it
+			margin = 0 // it is not a share, so the margin does not apply
 		}
 		if err := c.add(ctx, &c.Metrics, name, columnsA[k], columnsB[k], margin, o); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin f
 	return c, nil
 }
 
-// align keeps the samples that both runs have, in the order of the first.
+// align keeps the samples that both runs have, in the order of the first run.
 func (c *Comparison) align(a, b []stage.Score) (groupsA, groupsB [][]*stage.Score, err error) {
 	ofB := map[string][]*stage.Score{}
 	for _, g := range group(b) {
@@ -141,14 +141,14 @@ func adjust(all []Difference) {
 	}
 }
 
-// Differing is a sample that two runs answer differently, or one that a run answers wrongly.
+// Differing is a sample that two runs answer differently, or that a run answers incorrectly.
 type Differing struct {
 	ID, Category string
 	Expected     []string
-	// A and B are the tools that each run called, in its first trial, with their types.
+	// A and B are the tools that each run called in its first trial, with their types.
 	A, B         []string
 	TypeA, TypeB eval.Type
-	// Better says that b is right and a is not.
+	// Better means that b is correct and a is not.
 	Better bool
 }
 
@@ -171,7 +171,7 @@ func DifferingOf(a, b []stage.Score, level eval.Level, limit int) (out []Differi
 	return out
 }
 
-// Wrong returns the answers of a run that are not correct, at most limit.
+// Wrong returns the incorrect answers of a run, at most limit.
 func Wrong(scores []stage.Score, level eval.Level, limit int) (out []Differing) {
 	for i := range scores {
 		if s := &scores[i]; s.At(level).Type != eval.TypeCorrect && len(out) < limit {

@@ -1,7 +1,6 @@
-// Package report sums scores up: means with intervals for each level of extraction and
-// category, failure types, rewards, pass@k, the comparison of two runs, and a page in HTML.
+// Package report summarizes scores: means with intervals for each level of extraction and each
+// category, failure types, rewards, pass@k, the comparison of two runs, and an HTML page.
 //
-// It promises that a report is the same for the same scores and settings, that it states every
-// setting and the digest of the scores, and that the page loads nothing from elsewhere and
-// runs no script.
+// The same scores and settings give the same report. A report contains every setting and the digest
+// of the scores. The page loads nothing and runs no script.
 package report

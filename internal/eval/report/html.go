@@ -16,10 +16,10 @@ import (
 //go:embed page.html
 var pageText string
 
-// MaxShown is the number of samples that a page shows at most.
+// MaxShown limits the number of samples on a page.
 const MaxShown = 300
 
-// Page is what a page shows.
+// Page is the content of a page.
 type Page struct {
 	// Title names the run.
 	Title  string
@@ -27,13 +27,13 @@ type Page struct {
 	Scores []stage.Score
 	// Level is the level of the tables by category.
 	Level eval.Level
-	// Other is the run that it is compared with; nil is none.
+	// Other is the run to compare with, or nil.
 	Other      []stage.Score
 	OtherTitle string
 	Comparison *Comparison
 }
 
-// view is what the template reads.
+// view is the data of the template.
 type view struct {
 	Page
 	Level       *Level
@@ -45,7 +45,7 @@ type view struct {
 	Scoring     string
 }
 
-// Write writes the page, which is complete in itself: it loads nothing and has no script.
+// Write writes the page. It is self-contained: it loads nothing and has no script.
 func (p *Page) Write(w io.Writer) error {
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"percent": percent, "number": number, "interval": interval, "p": pValue, "heat": heat,
@@ -90,7 +90,7 @@ func pValue(v any) string {
 	return fmt.Sprintf("%.3f", value)
 }
 
-// heat is the colour of a share: from red over yellow to green, light enough for dark text.
+// heat returns the color of a share, from red over yellow to green, light enough for dark text.
 func heat(v float64) template.CSS {
 	return template.CSS(fmt.Sprintf("hsl(%.0f 60%% 72%%)", 120*max(0, min(1, v)))) //nolint:gosec // it has a number in it alone
 }

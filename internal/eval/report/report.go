@@ -12,19 +12,19 @@ import (
 	"github.com/callyard/callyard/internal/eval/stats"
 )
 
-// revision is that of the report. It grows with every change of its contents.
+// revision is the revision of the report format. Increase it with every change of the content.
 const revision = 3
 
-// Settings are those that change a report, in addition to those of the scores.
+// Settings change a report, in addition to the settings of the scores.
 type Settings struct {
 	Iterations int     `json:"iterations"`
 	Seed       uint64  `json:"seed"`
 	Confidence float64 `json:"confidence"`
-	// Stratify draws within each category.
+	// Stratify draws samples within each category.
 	Stratify bool `json:"stratify"`
 }
 
-// Filled has the defaults in place of zeros.
+// Filled replaces zeros by defaults.
 func (s Settings) Filled() Settings {
 	s.Iterations = cmp.Or(s.Iterations, stats.DefaultIterations)
 	s.Seed = cmp.Or(s.Seed, stats.DefaultSeed)
@@ -32,12 +32,12 @@ func (s Settings) Filled() Settings {
 	return s
 }
 
-// Report is report.json.
+// Report is the content of report.json.
 type Report struct {
-	// Inputs is the digest of all that the report follows from.
+	// Inputs is the digest of everything that determines the report.
 	Inputs  string `json:"inputs"`
 	Version string `json:"version"`
-	// Data is the data set as it was named, and SamplesDigest that of its samples.
+	// Data is the data set as it was named, and SamplesDigest the digest of its samples.
 	Data          string         `json:"data,omitempty"`
 	SamplesDigest string         `json:"samples_digest"`
 	Samples       int            `json:"samples"`
@@ -50,23 +50,23 @@ type Report struct {
 	Rules         []string       `json:"rules"`
 	Levels        []Level        `json:"levels"`
 	Rewards       []Reward       `json:"rewards"`
-	// Similar is the accuracy at the level published if tools that the data set calls similar
-	// are accepted too. For samples without similar tools it is their accuracy.
+	// Similar is the accuracy at the level published if similar tools of the data set are accepted
+	// as well. For samples without similar tools it is their accuracy.
 	Similar *stats.Estimate `json:"accuracy_with_similar,omitempty"`
-	// Check is the share of answers that the data set's own checker accepts.
+	// Check is the share of answers that the data set's checker accepts.
 	Check *Checked `json:"check,omitempty"`
-	// Executed sums up what the calls of the answers did, where they were run.
+	// Executed summarizes the outcomes of the answers' calls, if they were run.
 	Executed *Executed `json:"executed,omitempty"`
 	Pass     []Pass    `json:"pass,omitempty"`
-	// Turns are those of conversations whose calls are expected turn by turn.
+	// Turns are the turns of conversations whose calls are expected turn by turn.
 	Turns []TurnMeans `json:"turns,omitempty"`
 }
 
-// TurnMeans is what turn n of conversations gives, at the level published.
+// TurnMeans holds the means of one turn of conversations, at the level published.
 type TurnMeans struct {
 	// Turn counts from 1.
 	Turn int `json:"turn"`
-	// Samples are the conversations with such a turn.
+	// Samples is the number of conversations with such a turn.
 	Samples int `json:"samples"`
 	// Accuracy is the share of turns whose called tools are the expected ones.
 	Accuracy stats.Estimate `json:"accuracy"`
@@ -74,17 +74,17 @@ type TurnMeans struct {
 	Types map[eval.Type]int `json:"types"`
 }
 
-// Level is what one level of extraction gives.
+// Level holds the results at one level of extraction.
 type Level struct {
 	Level eval.Level `json:"level"`
-	// Micro is the mean over all samples, Macro that of the means of the categories.
+	// Micro is the mean over all samples, Macro the mean over the means of the categories.
 	Micro      Metrics           `json:"micro"`
 	Macro      Metrics           `json:"macro"`
 	Types      map[eval.Type]int `json:"types"`
 	Categories []Category        `json:"categories"`
 }
 
-// Category is what one category of samples gives.
+// Category holds the results of one category.
 type Category struct {
 	Name    string            `json:"name"`
 	Samples int               `json:"samples"`
@@ -110,33 +110,34 @@ func MetricNames() []string { return []string{"precision", "recall", "f1", "accu
 
 func metricsOf(e []stats.Estimate) Metrics { return Metrics{e[0], e[1], e[2], e[3]} }
 
-// Reward is the mean of a reward: the whole one, or one of its terms alone.
+// Reward is the mean of a reward: the total, or one of its terms.
 type Reward struct {
 	Name string         `json:"name"`
 	Mean stats.Estimate `json:"mean"`
 }
 
-// Checked is the verdict of a checker over all answers.
+// Checked is the verdict of a checker on all answers.
 type Checked struct {
 	Valid      stats.Estimate     `json:"valid"`
 	Categories map[string]float64 `json:"categories"`
 	Errors     map[string]int     `json:"errors"`
 }
 
-// Executed sums up executions. Each share is the mean over the answers that have it.
+// Executed summarizes executions. Each share is the mean over the answers that have it.
 type Executed struct {
-	// Answers were run, Masked of them without a result that tells something of them.
+	// Answers is the number of executed answers, and Masked the number of those without a usable
+	// result.
 	Answers int `json:"answers"`
 	Masked  int `json:"masked"`
-	// Calls are those of the answers, Refused those that were not run because the sample
-	// does not offer the tool, OK those without an error, and Denied those that were not
+	// Calls is the number of calls in the answers, Refused the number not run because the sample
+	// does not offer the tool, OK the number without an error, and Denied the number that were not
 	// allowed.
 	Calls   int `json:"calls"`
 	Refused int `json:"refused"`
 	OK      int `json:"ok"`
 	Denied  int `json:"denied"`
-	// Run is the share of calls without an error, Results that of the labelled results, and
-	// State that of answers with the state of the labelled calls.
+	// Run is the share of calls without an error, Results that of the labelled results, and State
+	// that of answers with the state of the labelled calls.
 	Run     *stats.Estimate `json:"run,omitempty"`
 	Results *stats.Estimate `json:"results,omitempty"`
 	State   *stats.Estimate `json:"state,omitempty"`
@@ -144,7 +145,7 @@ type Executed struct {
 	Why map[string]int `json:"masked_because,omitempty"`
 }
 
-// Shares are those that there are, with their names.
+// Shares returns the existing shares with their names.
 func (e *Executed) Shares() (all []Reward) {
 	for _, share := range []struct {
 		name string
@@ -165,14 +166,14 @@ type Pass struct {
 	All        stats.Estimate `json:"pass_all_k"`
 }
 
-// About says where scores come from.
+// About is the origin of scores.
 type About struct {
 	Version, Data string
 	Skipped       []string
 	Scoring       stage.Settings
 }
 
-// Inputs is the digest of what a report of the scores follows from.
+// Inputs returns the digest of everything that determines a report of the scores.
 func Inputs(scores []stage.Score, about About, settings Settings) (string, error) {
 	head, err := json.Marshal(struct {
 		Revision int
@@ -189,7 +190,7 @@ func Inputs(scores []stage.Score, about About, settings Settings) (string, error
 	return eval.Digest(parts...), nil
 }
 
-// Make sums scores up. The error is that of ctx, or that there are no scores.
+// Make summarizes scores. The error is that of ctx, or means that there are no scores.
 func Make(ctx context.Context, scores []stage.Score, about About, settings Settings) (*Report, error) {
 	s := settings.Filled()
 	if len(scores) == 0 {
@@ -229,7 +230,7 @@ func Make(ctx context.Context, scores []stage.Score, about About, settings Setti
 	return r, nil
 }
 
-// At is the level of a report.
+// At returns a level of a report.
 func (r *Report) At(level eval.Level) *Level {
 	for i := range r.Levels {
 		if r.Levels[i].Level == level {
@@ -239,7 +240,7 @@ func (r *Report) At(level eval.Level) *Level {
 	return &r.Levels[0]
 }
 
-// Parse reads the text of a report.json; name is the file's in errors.
+// Parse parses a report.json. name is the name of the file for errors.
 func Parse(name string, text []byte) (*Report, error) {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -251,7 +252,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return &r, nil
 }
 
-// group joins the trials of each sample, in the order of the samples.
+// group groups the trials of each sample, in the order of the samples.
 func group(scores []stage.Score) (groups [][]*stage.Score) {
 	at := make(map[string]int, len(scores))
 	for i := range scores {
@@ -274,7 +275,7 @@ type maker struct {
 	strata   []int    // the category of each group
 }
 
-// categoryOf is the name of the category of a score in reports.
+// categoryOf returns the name of the category of a score in reports.
 func categoryOf(s *stage.Score) string { return cmp.Or(s.Category, "all") }
 
 func (m *maker) categories() {
@@ -290,12 +291,12 @@ func (m *maker) categories() {
 	}
 }
 
-// options are those of a bootstrap; each number draws others.
+// options returns the options of a bootstrap. Each number gives different draws.
 func (m *maker) options(number int) stats.Options {
 	return stats.Options{Iterations: m.settings.Iterations, Seed: m.settings.Seed + uint64(number)*0x9e3779b97f4a7c15, Confidence: m.settings.Confidence}
 }
 
-// columns are the means over the trials of each sample, for the samples that keep says.
+// columns returns the means over the trials of each sample that keep selects.
 func (m *maker) columns(n int, keep func(i int) bool, values func(s *stage.Score) []float64) [][]float64 {
 	columns := make([][]float64, n)
 	for i, g := range m.groups {
@@ -324,7 +325,7 @@ func selection(level eval.Level) func(s *stage.Score) []float64 {
 	}
 }
 
-// bootstrap is that of all samples, within categories if that is asked for.
+// bootstrap returns the bootstrap of all samples, within categories if that is set.
 func (m *maker) bootstrap(columns [][]float64) ([]stats.Estimate, error) {
 	o := m.options(0)
 	if m.settings.Stratify && len(columns) > 0 && len(columns[0]) == len(m.strata) {
