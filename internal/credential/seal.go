@@ -11,8 +11,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/callyard/callyard/internal/config"
 )
 
 const (
@@ -34,6 +37,21 @@ type wrapping struct {
 
 // String hides the keys.
 func (*Keys) String() string { return "[keys]" }
+
+// CheckKeyFiles returns the faults of the files of credentials.key_file and encryption.key_file,
+// "" for none. That a file cannot be read is said for every file of the configuration, and not here.
+func CheckKeyFiles(credentials, encryption string) (faults []config.Fault) {
+	for _, f := range []struct{ key, file string }{{"credentials.key_file", credentials}, {"encryption.key_file", encryption}} {
+		var unread *fs.PathError
+		if f.file == "" {
+			continue
+		}
+		if _, err := LoadKeys(f.file); err != nil && !errors.As(err, &unread) {
+			faults = append(faults, config.Faultf(f.key, "%v.", err))
+		}
+	}
+	return faults
+}
 
 // LoadKeys reads a file with keys of 32 bytes in base64, one on each line. To rotate, add
 // the new one first.
