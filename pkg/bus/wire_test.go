@@ -83,7 +83,7 @@ func TestAWorkerOfAnotherVersionIsShownAndOutOfReach(t *testing.T) {
 		same bool
 	}{{0, wireVersion == 1}, {1, wireVersion == 1}, {wireVersion, true}, {wireVersion + 1, false}} {
 		w := &schema.Worker{ID: "w", Wire: c.wire, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}}
-		understand(w)
+		markOtherVersion(w)
 		s := w.Servers[0]
 		if used := s.State == schema.StateInitialized && s.Slots == 8; used != c.same {
 			t.Errorf("version %d: %+v", c.wire, s)

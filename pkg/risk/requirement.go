@@ -96,7 +96,7 @@ func (r Requirement) encoded() []byte {
 }
 
 // maxRequirement is the maximum size, in bytes, of a requirement that is written in full. A
-// warrant with it must fit into the header of a frame.
+// warrant with it must fit into the head of a frame.
 const maxRequirement = 2 << 10
 
 // String returns the JSON form, or the digest if the JSON form is longer than 2 KiB.
