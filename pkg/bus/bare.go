@@ -26,7 +26,7 @@ func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err e
 	if err != nil {
 		return 0, fmt.Errorf("creating a stream: %w", err)
 	}
-	defer func() { _ = c.js.DeleteStream(ctx, name) }() // a stream that remains disturbs nothing
+	defer func() { _ = c.js.DeleteStream(ctx, name) }() // ignored: a remaining stream does no harm
 	data := make([]byte, size)
 	begun := time.Now()
 	for sent := 0; sent < n; sent += bareBatch {

@@ -279,9 +279,9 @@ func (cl *Client) Lost(worker schema.WorkerID) {
 	cl.forgetOutbox(worker)
 }
 
-// LostOf ends the calls in flight at the worker for whose receivers which returns true, with
-// [ReplyLost]. The other calls continue to wait. which is called with a lock held and must not
-// call the client.
+// LostOf ends calls in flight at the worker with [ReplyLost] if which returns true for their
+// receiver. The other calls continue to wait. which is called with a lock held and must not call
+// the client.
 func (cl *Client) LostOf(worker schema.WorkerID, which func(to Receiver) bool) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
 }

@@ -129,7 +129,7 @@ const (
 	// that the call did not start.
 	ReplyNobody ReplyKind = 6
 	// ReplyLost is never sent. The client creates it if the worker is known to be
-	// disconnected, which proves nothing about the call.
+	// disconnected. The call may have run or not.
 	ReplyLost ReplyKind = 7
 )
 

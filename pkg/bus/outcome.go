@@ -39,8 +39,8 @@ const (
 	OutcomeRunning OutcomeState = 2
 	// OutcomeEnded: the call ended with Result or Err.
 	OutcomeEnded OutcomeState = 3
-	// OutcomeForgotten: the call may have reached the worker, which has no record of it any
-	// longer. This proves nothing.
+	// OutcomeForgotten: the call may have reached the worker, which no longer has a
+	// record of it. The call may have run or not.
 	OutcomeForgotten OutcomeState = 4
 )
 
