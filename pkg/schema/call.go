@@ -67,7 +67,8 @@ type Call struct {
 	Priority int
 	// Chosen, if set, is called each time a worker is chosen, before the call is sent to it,
 	// so that the intent can name the worker. Chosen may block. If it ends the context of the
-	// call, nothing is sent. A call with Chosen is never sent to a worker without an ID.
+	// call, nothing is sent. A call with Chosen is only sent to a named worker, and never to
+	// any worker of the server.
 	Chosen func(worker WorkerID)
 	// ReplayOf is the call whose arguments this call repeats, or "". It is written to the
 	// records of the call and is not sent to the worker.

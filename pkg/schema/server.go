@@ -34,7 +34,7 @@ type Server struct {
 	// were replaced since the worker started.
 	Sessions int `json:"sessions"`
 	Restarts int `json:"restarts"`
-	// OtherDefinitions is the number of attached programs that are not used, because their
+	// OtherDefinitions is the number of attached programs that wait, because their
 	// definitions differ from those of the programs in use.
 	OtherDefinitions int `json:"other_definitions,omitempty"`
 	// OtherVersion means that the worker uses another version of the bus protocol than the
