@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// gate lets clients in while open, and tells of each that it turned away.
+// gate admits clients while it is open, and reports each one that it rejects.
 type gate struct {
 	open    atomic.Bool
 	refused chan struct{}
@@ -47,7 +47,7 @@ func guarded(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// said is what a connection logs.
+// said collects the log of a connection.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -86,7 +86,7 @@ func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
 	if err := s.DisconnectClientByID(clients.Conns[0].Cid); err != nil {
 		t.Fatal(err)
 	}
-	for range 4 { // the second was the end of it
+	for range 4 { // by default nats.go gives up after the second
 		<-g.refused
 	}
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "refuses the credential") {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// snakeCase turns GetHTTPStatus into get_http_status.
+// snakeCase converts GetHTTPStatus to get_http_status.
 func snakeCase(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
