@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -326,10 +327,8 @@ func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, mark := range marks {
-		if m.Write == mark {
-			return m, revision, nil
-		}
+	if slices.Contains(marks, m.Write) {
+		return m, revision, nil
 	}
 	return nil, revision, nil
 }

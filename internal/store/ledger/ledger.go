@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -450,10 +451,8 @@ func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string
 	if err != nil {
 		return nil, found, err
 	}
-	for _, mark := range marks {
-		if a.Write == mark {
-			return a, found, nil
-		}
+	if slices.Contains(marks, a.Write) {
+		return a, found, nil
 	}
 	return nil, found, nil
 }
