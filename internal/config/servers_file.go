@@ -196,7 +196,7 @@ func (r *serverReader) entry(path string, m member) {
 	}
 	r.drafts = append(r.drafts, d)
 	r.faults.duplicates(d.path, m.value)
-	if d.disabled = r.isDisabled(d, m.value); d.disabled {
+	if d.disabled = isDisabled(m.value); d.disabled {
 		r.note(m.at, "server %q is disabled and skipped", m.key)
 		return
 	}
@@ -209,7 +209,7 @@ func (r *serverReader) entry(path string, m member) {
 
 // isDisabled looks at the two ways to leave a server out, before anything else
 // of the entry is read: variables of a disabled server need not be set.
-func (r *serverReader) isDisabled(d *draft, n *node) bool {
+func isDisabled(n *node) bool {
 	disabled, enabled := n.get("disabled"), n.get("enabled")
 	return disabled != nil && disabled.value.kind == yamldoc.Bool && disabled.value.text == "true" ||
 		enabled != nil && enabled.value.kind == yamldoc.Bool && enabled.value.text == "false"

@@ -169,7 +169,7 @@ func (l *eventLink) post(body []byte) {
 
 func (l *eventLink) cancel(r *Running, reason string) {
 	r.stop()
-	l.post(appendCancel(nil, r.id, reason))
+	l.post(cancelMessage(r.id, reason))
 }
 
 func (l *eventLink) close() {

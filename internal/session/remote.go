@@ -288,7 +288,7 @@ func (l *remoteLink) cancel(r *Running, reason string) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if !l.s.closed {
-		l.work.Go(func() { l.post(appendCancel(nil, r.id, reason)) })
+		l.work.Go(func() { l.post(cancelMessage(r.id, reason)) })
 	}
 }
 

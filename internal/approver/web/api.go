@@ -263,7 +263,7 @@ func (a *api) decideSeveral(ctx context.Context, _ *struct{}, body *Answers) (Ou
 
 func (a *api) listPermissions(ctx context.Context, _ *struct{}) (PermissionList, error) {
 	out := PermissionList{[]Permission{}}
-	for _, s := range a.permissions.list(ctx, exchangeOf(ctx).who) {
+	for _, s := range a.permissions.list(exchangeOf(ctx).who) {
 		out.Permissions = append(out.Permissions, permissionOf(&s.Permission, s.State, s.May))
 	}
 	return out, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ type Options struct {
 	// Program is the bwrap to use, a name in PATH or a path; "bwrap" when empty.
 	Program  string
 	Launcher *launch.Launcher
-	Log      *slog.Logger
 }
 
 // Maker makes sandboxes. It is safe for concurrent use.
