@@ -58,9 +58,7 @@ func (a *api) register(listPage http.HandlerFunc) {
 	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
 	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
-			e := schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err)
-			e.Retryable, e.RetryAfter = true, time.Second
-			return Status{}, e
+			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err).RetryableAfter(time.Second)
 		}
 		return Status{"ready"}, nil
 	})

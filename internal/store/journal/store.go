@@ -297,9 +297,7 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 			return nil, err
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id)
-	e.Retryable = true
-	return nil, e
+	return nil, schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id).RetryableAfter(0)
 }
 
 // keep is how long the manifest is kept as it is, 0 for ever; ended is for one that has ended.

@@ -369,8 +369,7 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		}
 		revision = r.Revision
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id)
-	e.Retryable = true
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id).RetryableAfter(0)
 	return nil, e.WithCall(now.CallID)
 }
 
