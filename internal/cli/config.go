@@ -35,8 +35,7 @@ func checkConfig(cmd *cobra.Command) error {
 	var roles everyRole
 	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles.all()...)
 	var all []config.Fault
-	var found *config.Faults
-	if errors.As(err, &found) {
+	if found, ok := errors.AsType[*config.Faults](err); ok {
 		all = found.List
 	} else if err != nil {
 		return err

@@ -222,8 +222,7 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 // plainError drops the address from an error of net/http: a query in it may hold
 // a secret.
 func plainError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

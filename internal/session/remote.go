@@ -318,8 +318,7 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	req.Header["Content-Type"] = []string{"application/json"}
 	req.Header["Accept"] = []string{"application/json, text/event-stream"}
 	resp, err = client.Do(req)
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return nil, false, err // also where it was tried on an idle connection before, which took nothing of it
 	}
 	return resp, got.Load(), err
