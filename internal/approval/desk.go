@@ -144,8 +144,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 }
 
 func tokensDown(err error, callID schema.CallID) error {
-	e := schema.Errorf(schema.KindUnavailable, "Calls that require a confirmation are not accepted at the moment because the store of confirmation tokens does not respond; calls of low risk run. (%w)", err)
-	e.Retryable, e.RetryAfter = true, 5*time.Second
+	e := schema.Errorf(schema.KindUnavailable, "Calls that require a confirmation are not accepted at the moment because the store of confirmation tokens does not respond; calls of low risk run. (%w)", err).RetryableAfter(5 * time.Second)
 	return e.WithCall(callID)
 }
 

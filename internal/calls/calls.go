@@ -221,7 +221,5 @@ const noDeadline = 24 * 365 * time.Hour
 // UnderWay is the error for a request that came again with its idempotency key while its
 // call has not ended.
 func UnderWay(id schema.CallID) error {
-	e := schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id).RetryableAfter(time.Second)
 }

@@ -78,9 +78,7 @@ type DryRunChange struct {
 // retryable while another dry run is under way here; KindTooLarge where it took too long.
 func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 	if !c.dryRun.TryLock() {
-		e := schema.Errorf(schema.KindUnavailable, "Another dry run is under way at this front door; try again.")
-		e.Retryable, e.RetryAfter = true, 2*time.Second
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "Another dry run is under way at this front door; try again.").RetryableAfter(2 * time.Second)
 	}
 	defer c.dryRun.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, dryRunTime)

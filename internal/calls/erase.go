@@ -34,9 +34,7 @@ func (c *Calls) EraseTenant(ctx context.Context, tenant schema.TenantID) (Erased
 			return done, err
 		}
 		if time.Now().After(until) {
-			e := schema.Errorf(schema.KindConflict, "%d calls or batches of tenant %q still run, so its data key is not destroyed yet. Erase it again when they have ended.", open, tenant)
-			e.Retryable, e.RetryAfter = true, eraseFor
-			return done, e
+			return done, schema.Errorf(schema.KindConflict, "%d calls or batches of tenant %q still run, so its data key is not destroyed yet. Erase it again when they have ended.", open, tenant).RetryableAfter(eraseFor)
 		}
 		select {
 		case <-ctx.Done():

@@ -75,8 +75,7 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 			return fail(exitUsage, "the data folder %s does not exist; set it with --data, or the NATS server with --nats", cfg.Data)
 		}
 		server, err := embedded.Start(embedded.Options{Dir: cfg.Data, Log: log})
-		var damaged *embedded.DamageError
-		if errors.As(err, &damaged) {
+		if _, ok := errors.AsType[*embedded.DamageError](err); ok {
 			return fail(exitUnreachable, "%w", err)
 		}
 		if err != nil {

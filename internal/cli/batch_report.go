@@ -14,8 +14,7 @@ import (
 
 // troubleText says of an error that is followed by another attempt what it is.
 func troubleText(ctx context.Context, c *client, err error) string {
-	var refused *callyard.ProblemError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*callyard.ProblemError](err); ok {
 		return fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
 	}
 	return batchFailure(ctx, c, err).Error()

@@ -191,7 +191,7 @@ func (e *environments) start(ctx context.Context, metrics *telemetry.Metrics, p 
 	e.manager = episode.New(episode.Options{
 		File: e.file, Calls: e.door.Calls(), Catalog: e.door.Catalog(), Workers: e.door.Router(), Metrics: metrics.Episodes(), Traces: e.cfg.Spans(), Log: p.Log,
 	})
-	e.server = rollout.New(rollout.Options{Episodes: e.manager, Keys: keys, Origin: origin, Metrics: metrics.Handler(), Log: p.Log, Version: setup.Version()})
+	e.server = rollout.New(rollout.Options{Episodes: e.manager, Keys: keys, Origin: origin, Metrics: metrics.Handler(), Version: setup.Version()})
 	e.http = listen.NewServer(e.server, &e.draining, p.Log)
 	go func() {
 		defer close(e.serving)

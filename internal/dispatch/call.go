@@ -72,8 +72,7 @@ func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 // attempt that may have run. It is nil where there is none.
 func DoubtOf(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
-		var e *schema.Error
-		if errors.As(err, &e) && e.Kind == schema.KindOutcomeUnknown {
+		if e, ok := errors.AsType[*schema.Error](err); ok && e.Kind == schema.KindOutcomeUnknown {
 			return e
 		}
 	}
@@ -330,9 +329,7 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 			return nil, tryNone, a.lane.route.fullError(0)
 		}
 		a.lane.route.closeLane(a.lane.worker)
-		e := schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, tryAny, e
+		return nil, tryAny, schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker).RetryableAfter(time.Second)
 	case bus.ReplyLost:
 		a.lane.route.closeLane(a.lane.worker)
 		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was running", a.lane.worker)

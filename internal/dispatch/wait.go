@@ -57,9 +57,7 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema
 }
 
 func errWaitEnded() *schema.Error {
-	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.")
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.").RetryableAfter(0)
 }
 
 // stopWaiting takes the waiter out of the queue. A slot that was given in the

@@ -2,6 +2,7 @@ package episode
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -120,12 +121,12 @@ func (t *tasks) add(line []byte) error {
 	if err := json.Unmarshal(line, &one); err != nil {
 		return fmt.Errorf("is not a task: %w", err)
 	}
-	set(&one.Split, defaultSplit)
+	one.Split = cmp.Or(one.Split, defaultSplit)
 	if strings.ContainsAny(one.Split, "/ ") {
 		return fmt.Errorf("has a split with a space or slash in its name")
 	}
 	list := t.of[one.Split]
-	set(&one.ID, fmt.Sprintf("%s-%d", one.Split, len(list)))
+	one.ID = cmp.Or(one.ID, fmt.Sprintf("%s-%d", one.Split, len(list)))
 	if t.byID[one.ID] != nil {
 		return fmt.Errorf("has the id %q of an earlier task", one.ID)
 	}

@@ -47,9 +47,7 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 		err = datakey.Erase(ctx, d.o.Stored, tenant)
 	}
 	if err != nil {
-		e := schema.Errorf(schema.KindUnavailable, "The data key could not be destroyed; repeat the request. (%w)", err)
-		e.Retryable = true
-		return done, e
+		return done, schema.Errorf(schema.KindUnavailable, "The data key could not be destroyed; repeat the request. (%w)", err).RetryableAfter(0)
 	}
 	d.o.Log.Info("a tenant was erased", "tenant", tenant, "by", by.Name, "counts", fmt.Sprintf("%+v", done))
 	return done, nil

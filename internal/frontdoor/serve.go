@@ -103,8 +103,7 @@ func checkAddress(ctx context.Context, o Options) error {
 
 func open(ctx context.Context, o Options) (net.Listener, error) {
 	l, err := listen.Open(ctx, o.Config.Listen, listen.TLS{Cert: o.Config.CertFile, Key: o.Config.KeyFile, ClientCAs: o.Config.ClientCAFile}, o.Log)
-	var taken *net.OpError
-	if errors.As(err, &taken) {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
 	}
 	return l, err

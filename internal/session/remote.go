@@ -300,7 +300,7 @@ func (l *remoteLink) cancel(r *Running, reason string) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if !l.s.closed {
-		l.work.Go(func() { l.post(appendCancel(nil, r.id, reason)) })
+		l.work.Go(func() { l.post(cancelMessage(r.id, reason)) })
 	}
 }
 
@@ -330,8 +330,7 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	req.Header["Content-Type"] = []string{"application/json"}
 	req.Header["Accept"] = []string{"application/json, text/event-stream"}
 	resp, err = client.Do(req)
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return nil, false, err // also where it was tried on an idle connection before, which took nothing of it
 	}
 	return resp, got.Load(), err

@@ -56,8 +56,7 @@ func patiently(ctx context.Context, c *Conn, open func() error) error {
 // cluster lacks a leader or servers for the replicas (code 503), or the connection moved to
 // another server before the response.
 func comingUp(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503
 	}
 	for _, transient := range []error{nats.ErrDisconnected, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded} {

@@ -67,8 +67,7 @@ func (w *writes) close() {
 // storingFailed reports whether an error of a write is caused by the store, and not by the message
 // or the caller.
 func storingFailed(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return noSpace(err) || api.ErrorCode == codeNotAvailable
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrInvalidMsg)

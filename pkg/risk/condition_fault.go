@@ -2,6 +2,7 @@ package risk
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
@@ -75,10 +76,8 @@ func undeclared(name string) string {
 	if strings.HasPrefix(name, "principal") {
 		return "principal has the fields name, owner and groups; use one of them."
 	}
-	for _, word := range []string{"not", "and", "or"} {
-		if name == word {
-			return misplaced(name)
-		}
+	if slices.Contains([]string{"not", "and", "or"}, name) {
+		return misplaced(name)
 	}
 	if near := yamldoc.Nearest(name, []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}); near != "" {
 		return quote(name) + " is unknown; did you mean " + quote(near) + "?"

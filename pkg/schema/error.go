@@ -91,6 +91,13 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Detail: err.Error(), cause: errors.Unwrap(err)}
 }
 
+// RetryableAfter marks e as retryable, after that time at the earliest if it is not zero, and
+// returns it.
+func (e *Error) RetryableAfter(wait time.Duration) *Error {
+	e.Retryable, e.RetryAfter = true, wait
+	return e
+}
+
 // Error returns the detail.
 func (e *Error) Error() string { return e.Detail }
 
@@ -110,8 +117,7 @@ func AsError(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Kind: KindInternal, Detail: "Callyard failed on this call; the front door's log has the cause.", cause: err}

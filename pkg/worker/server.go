@@ -235,7 +235,7 @@ func Methods(s *Server, receiver any, descriptions map[string]string, options ..
 		if !wanted {
 			continue
 		}
-		t, err := native.Method(snakeCase(name), description, v.Method(i), options...)
+		t, err := native.Method(config.SnakeCase(name), description, v.Method(i), options...)
 		if err == nil {
 			err = s.native.Add(t)
 		}

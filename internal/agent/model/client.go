@@ -136,8 +136,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			restart()
 		}
 		wait := pauses.Delay(n - 1)
-		var fault *Error
-		if errors.As(err, &fault) && fault.RetryAfter > 0 {
+		if fault, ok := errors.AsType[*Error](err); ok && fault.RetryAfter > 0 {
 			if fault.RetryAfter > longestWait {
 				return nil, err
 			}
@@ -151,8 +150,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 
 // again says whether asking again may help. Asking a model changes nothing.
 func again(err error) bool {
-	var fault *Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*Error](err); ok {
 		return fault.retryable()
 	}
 	var invalid *shapeError

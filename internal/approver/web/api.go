@@ -58,9 +58,7 @@ func (a *api) register(listPage http.HandlerFunc) {
 	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
 	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
-			e := schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err)
-			e.Retryable, e.RetryAfter = true, time.Second
-			return Status{}, e
+			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err).RetryableAfter(time.Second)
 		}
 		return Status{"ready"}, nil
 	})
@@ -263,7 +261,7 @@ func (a *api) decideSeveral(ctx context.Context, _ *struct{}, body *Answers) (Ou
 
 func (a *api) listPermissions(ctx context.Context, _ *struct{}) (PermissionList, error) {
 	out := PermissionList{[]Permission{}}
-	for _, s := range a.permissions.list(ctx, exchangeOf(ctx).who) {
+	for _, s := range a.permissions.list(exchangeOf(ctx).who) {
 		out.Permissions = append(out.Permissions, permissionOf(&s.Permission, s.State, s.May))
 	}
 	return out, nil

@@ -223,9 +223,7 @@ func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) er
 		if sandbox.Isolation == schema.IsolationBubblewrap {
 			kind = "sandbox"
 		}
-		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none is available now; it was not run with weaker isolation: %s (%s)", kind, sandbox.Error, reasons)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none is available now; it was not run with weaker isolation: %s (%s)", kind, sandbox.Error, reasons).RetryableAfter(time.Second)
 	}
 	return nil
 }

@@ -91,8 +91,7 @@ func (s *shared) up() bool {
 
 // answered notes whether Redis did. A caller that left says nothing about it.
 func (s *shared) answered(err error) {
-	var refusal redis.Error
-	if errors.As(err, &refusal) {
+	if _, ok := errors.AsType[redis.Error](err); ok {
 		if !s.refused.Swap(true) {
 			s.log.Warn("Redis refuses to store results; every call runs", "error", err)
 		}

@@ -223,7 +223,5 @@ func (q *Quota) leave(k lineKey) {
 var errLeft = errors.New("no caller waits")
 
 func errWaitEnded() error {
-	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for its quota; it did not start. (%w)", errLeft)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for its quota; it did not start. (%w)", errLeft).RetryableAfter(0)
 }

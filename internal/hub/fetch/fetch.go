@@ -136,8 +136,7 @@ func (s *server) fetch(ctx context.Context, _ *native.Call, in arguments) (page,
 // fault makes an error of the client a sentence. The URL is not repeated: it may hold a
 // secret, and the caller knows it.
 func (s *server) fault(ctx context.Context, u *url.URL, limit time.Duration, err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
 	var dns *net.DNSError

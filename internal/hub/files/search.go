@@ -139,7 +139,7 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 		return grepResult{}, p.fault(err)
 	}
 	if !info.IsDir() {
-		b, _, err := p.text(ctx)
+		b, err := p.text(ctx)
 		if err == nil {
 			err = g.scan(path.Base(p.name), b)
 		}
@@ -183,7 +183,7 @@ func (g *grepper) file(p place, info fs.FileInfo, name string) error {
 		g.result.Truncated = true
 		return errStop
 	}
-	b, _, err := p.text(g.ctx)
+	b, err := p.text(g.ctx)
 	if err != nil {
 		if g.ctx.Err() != nil {
 			return g.ctx.Err()

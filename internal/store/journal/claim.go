@@ -95,9 +95,7 @@ func (s *Store) claim(ctx context.Context, of schema.Tenants, id schema.BatchID,
 }
 
 func taken(id schema.BatchID, owner string) error {
-	e := schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process"))
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process")).RetryableAfter(time.Second)
 }
 
 // begin takes the epoch, fences the logs and reads them. The order makes it safe: when

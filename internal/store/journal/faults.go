@@ -22,8 +22,7 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *schema.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*schema.Error](err); ok {
 		return err
 	}
 	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; check that NATS is running. (%w)", err)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -141,20 +142,9 @@ func (m *Manifest) End(e Ending, reason string) {
 func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Principal.Groups = slices.Clone(m.Principal.Groups)
-	c.Labels = cloneMap(m.Labels)
+	c.Labels = maps.Clone(m.Labels)
 	c.Secret = slices.Clone(m.Secret)
 	return &c
-}
-
-func cloneMap(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
-	}
-	c := make(map[string]string, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
 }
 
 // Filter chooses journals; what is empty chooses all.

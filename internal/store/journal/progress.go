@@ -17,9 +17,8 @@ type OpenIntent struct {
 	Attempt int
 	// Worker is where it was to go, "" if that was not known.
 	Worker schema.WorkerID
-	// Epoch and At are of the message that said so.
-	Epoch uint64
-	At    time.Time
+	// At is when the message that said so was written.
+	At time.Time
 }
 
 // Progress is what became of each call of a journal. It holds a bit for each call
@@ -143,7 +142,7 @@ func (p *Progress) intent(h *Head, r *IntentRecord) {
 			case r.Void:
 				delete(p.open, i)
 			default:
-				p.open[i] = OpenIntent{Attempt: r.Attempt, Worker: r.Worker, Epoch: h.Epoch, At: h.At}
+				p.open[i] = OpenIntent{Attempt: r.Attempt, Worker: r.Worker, At: h.At}
 			}
 		}
 	}

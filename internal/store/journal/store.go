@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -296,9 +297,7 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 			return nil, err
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id)
-	e.Retryable = true
-	return nil, e
+	return nil, schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id).RetryableAfter(0)
 }
 
 // keep is how long the manifest is kept as it is, 0 for ever; ended is for one that has ended.
@@ -326,10 +325,8 @@ func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, mark := range marks {
-		if m.Write == mark {
-			return m, revision, nil
-		}
+	if slices.Contains(marks, m.Write) {
+		return m, revision, nil
 	}
 	return nil, revision, nil
 }

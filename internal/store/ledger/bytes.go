@@ -233,8 +233,7 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 		}
 	}
 	if a.ResultDigest == "" { // so is the leader, which was elected a moment ago
-		e := schema.Errorf(schema.KindUnavailable, "The result of approval %s cannot be read yet: a server of NATS that has just become the leader does not have it. Read it again.", id)
-		e.Retryable, e.RetryAfter = true, time.Second
+		e := schema.Errorf(schema.KindUnavailable, "The result of approval %s cannot be read yet: a server of NATS that has just become the leader does not have it. Read it again.", id).RetryableAfter(time.Second)
 		return nil, e.WithCall(seen.CallID)
 	}
 	if r.Revision != 0 && len(r.Body) > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -368,8 +369,7 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		}
 		revision = r.Revision
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id)
-	e.Retryable = true
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id).RetryableAfter(0)
 	return nil, e.WithCall(now.CallID)
 }
 
@@ -450,10 +450,8 @@ func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string
 	if err != nil {
 		return nil, found, err
 	}
-	for _, mark := range marks {
-		if a.Write == mark {
-			return a, found, nil
-		}
+	if slices.Contains(marks, a.Write) {
+		return a, found, nil
 	}
 	return nil, found, nil
 }

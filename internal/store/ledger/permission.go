@@ -176,9 +176,7 @@ func (l *Ledger) changePermission(ctx context.Context, tenant schema.TenantID, i
 			return p, unavailable(err, "")
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent uses of permission %s; try again.", id)
-	e.Retryable = true
-	return Permission{}, e
+	return Permission{}, schema.Errorf(schema.KindConflict, "Too many concurrent uses of permission %s; try again.", id).RetryableAfter(0)
 }
 
 // permitted says that an approval may begin running: it names the permission and

@@ -65,9 +65,6 @@ func open(ctx context.Context, c *bus.Conn, spec bus.StreamSpec, subject string)
 func (o *Outbox) stateOf(id string) string { return o.subject + bus.Token(id) + bus.SuffixState }
 func (o *Outbox) bodyOf(id string) string  { return o.subject + bus.Token(id) + bus.SuffixBody }
 
-// MaxBody is how many bytes of body fit.
-func (o *Outbox) MaxBody() int { return o.s.MaxMessage() - 1<<10 }
-
 // tenantOf returns the tenant of a delivery; those of the default one say none.
 func tenantOf(m *bus.Message) schema.TenantID { return schema.TenantID(m.Record) }
 

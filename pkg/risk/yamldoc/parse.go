@@ -68,8 +68,7 @@ func (r *reader) parse(text string) (file *ast.File) {
 	if err == nil {
 		return file
 	}
-	var syntax yaml.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok {
 		r.fault(syntax.GetToken(), "the file is not valid YAML here: %s; check the indentation and the quotes.", OneLine(syntax.GetMessage()))
 	} else {
 		r.Report(Position{}, "the file is not valid YAML; check its indentation and quotes.")
