@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
@@ -105,7 +106,7 @@ func OpenTranscript(path string) (*Transcript, error) {
 // load reads the lines.
 func (t *Transcript) load(text []byte) error {
 	n := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(bom.Trim(text)) {
 		n++
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -121,7 +122,7 @@ func (t *Transcript) load(text []byte) error {
 
 // isTranscript says whether the text begins with the line of a session.
 func isTranscript(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte{'\n'})
+	line, _, _ := bytes.Cut(bom.Trim(text), []byte{'\n'})
 	var e entry
 	return json.Unmarshal(line, &e) == nil && e.Type == entrySession && e.Session != ""
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // clientCommands returns the commands that talk to a running Callyard over its
@@ -155,7 +156,7 @@ func apiKey(key string) (string, error) {
 		case len(text) > keyFileMost:
 			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %s is too large for a key", name)
 		}
-		if key = strings.TrimSpace(string(text)); key == "" {
+		if key = strings.TrimSpace(string(bom.Trim(text))); key == "" {
 			return "", fail(exitUsage, "The file in CALLYARD_KEY_FILE contains no key.")
 		}
 	}

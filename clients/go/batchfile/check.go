@@ -20,7 +20,7 @@ const faultsMost = 5
 func (in *input) check(ctx context.Context) error {
 	var from io.Reader
 	if in.file != nil {
-		from = io.NewSectionReader(in.file, 0, in.mark.Size)
+		from = io.NewSectionReader(in.file, in.start, in.mark.Size-in.start)
 	} else {
 		p, err := in.pieceOfPipe(ctx, 1, 1)
 		if errors.Is(err, io.EOF) {

@@ -56,6 +56,24 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 	}
 }
 
+// Some editors begin a file of UTF-8 with a byte-order mark; the calls are those behind it.
+func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+	const text = "\xef\xbb\xbf"
+	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
+		d, dir := batchfiletest.Open(t), t.TempDir()
+		o := Options{Results: filepath.Join(dir, "results.ndjson")}
+		if lines := text + batchfiletest.CallLines(30); piped {
+			o.Pipe = strings.NewReader(lines)
+		} else if o.Calls = filepath.Join(dir, "calls.ndjson"); os.WriteFile(o.Calls, []byte(lines), 0o600) != nil {
+			t.Fatal("the file cannot be written")
+		}
+		if err := run(t, d, o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		d.WantResults(t, o.Results, "batch_1", 30)
+	}
+}
+
 func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
 	d := batchfiletest.Open(t)
 	out := filepath.Join(t.TempDir(), "results.ndjson")

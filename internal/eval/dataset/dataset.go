@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/parallel"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
@@ -79,7 +80,7 @@ func load(name string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{name, text}, nil
+	return &source{name, bom.Trim(text)}, nil
 }
 
 // at is an error at an offset of the file.

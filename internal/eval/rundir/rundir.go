@@ -21,6 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/dataset"
 	"github.com/callyard/callyard/internal/eval/report"
 	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // Options say what to score.
@@ -106,7 +107,7 @@ func rewardOf(name string) (*eval.Reward, error) {
 	if err != nil {
 		return nil, err
 	}
-	reward, err := eval.ParseReward(text)
+	reward, err := eval.ParseReward(bom.Trim(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

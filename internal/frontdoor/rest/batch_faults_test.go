@@ -225,6 +225,20 @@ func TestARefusedLineKeepsItsCustomID(t *testing.T) {
 	}
 }
 
+// A file that an editor began with a byte-order mark may be sent as it is.
+func TestAByteOrderMarkIsNoPartOfTheFirstCall(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	const mark = "\xef\xbb\xbf"
+	line := `{"server":"demo","tool":"echo","arguments":{"message":"m"}}` + "\n"
+	for text, refused := range map[string]uint64{mark + line + line: 0, mark + line + mark + line: 1} {
+		var b batches.Batch
+		if err := json.Unmarshal(f.do("POST", "/batches", text, "Content-Type", "application/x-ndjson").body, &b); err != nil || b.Refused != refused {
+			t.Errorf("%q: %d lines were refused, %v: %+v", text, b.Refused, err, b.Refusals)
+		}
+	}
+}
+
 func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
