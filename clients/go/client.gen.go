@@ -4464,6 +4464,9 @@ type TenantErasure struct {
 	// Encrypted Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends.
 	Encrypted bool `json:"encrypted"`
 
+	// Found Whether Callyard had anything of a tenant with this id. If false, check the id.
+	Found bool `json:"found"`
+
 	// Held The held calls that were withdrawn.
 	//
 	// Examples: 1

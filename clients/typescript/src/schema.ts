@@ -3785,6 +3785,8 @@ export interface components {
             credentials: number;
             /** @description Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends. */
             encrypted: boolean;
+            /** @description Whether Callyard had anything of a tenant with this id. If false, check the id. */
+            found: boolean;
             /**
              * Format: int64
              * @description The held calls that were withdrawn.
@@ -8059,6 +8061,7 @@ export interface operations {
                      *       "canceled": 0,
                      *       "credentials": 4,
                      *       "encrypted": true,
+                     *       "found": true,
                      *       "held": 1,
                      *       "id": "billing",
                      *       "keys": 3,
