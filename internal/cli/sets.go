@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -171,7 +172,7 @@ func putSetCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return putSet(ctx, c, args[0], definition)
+		return putSet(ctx, c, args[0], bom.Trim(definition))
 	})
 	return cmd
 }
@@ -194,8 +195,11 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 	for to, patterns := range map[*[]toolset.Selector][]string{&set.Include: f.tools, &set.Exclude: f.exclude} {
 		for _, p := range patterns {
 			server, tool, ok := strings.Cut(p, "/")
-			if !ok {
+			switch {
+			case !ok && p != "":
 				return nil, fail(exitUsage, "%s is not SERVER/TOOL; write '%s/*' for every tool of the server.", strconv.Quote(p), oneLine(p))
+			case server == "" || tool == "": // an empty pattern would select everything
+				return nil, fail(exitUsage, "%s is not SERVER/TOOL; write '*' for every server or tool, such as 'files/*'.", strconv.Quote(p))
 			}
 			*to = append(*to, toolset.Selector{Server: server, Tool: tool})
 		}
