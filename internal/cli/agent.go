@@ -20,9 +20,11 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // exitHeld ends a session of the agent in which a call stays held, exitBudget one whose
@@ -169,8 +171,9 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 			return fail(exitUsage, "There is no prompt: pass it as an argument or on standard input.")
 		}
 	}
-	if a.Transcript.Interrupted() {
-		if err := o.ask(ctx, a, person, ""); err != nil || once && o.prompt == "" {
+	// A prompt continues an interrupted session too: one prompt has one report.
+	if a.Transcript.Interrupted() && !(once && o.prompt != "") {
+		if err := o.ask(ctx, a, person, ""); err != nil || once {
 			return err
 		}
 	}
@@ -374,10 +377,11 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	headers := make(map[string]string)
 	for _, h := range o.headers {
 		k, v, ok := strings.Cut(h, ":")
-		if !ok {
-			return nil, fail(exitUsage, "--header must have the form Name: value.")
+		k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+		if !ok || !httpguts.ValidHeaderFieldName(k) || !httpguts.ValidHeaderFieldValue(v) {
+			return nil, fail(exitUsage, "--header must have the form Name: value, with a name of letters, digits and -, and a value on one line.")
 		}
-		headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
+		headers[k] = v
 	}
 	m := &agentModel{http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
 	if m.Client, err = model.Open(spec, model.Options{BaseURL: o.baseURL, Getenv: os.Getenv, Headers: headers, HTTP: m.http}); err != nil {
@@ -391,7 +395,7 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 		return nil, fail(exitUsage, "The prices cannot be read: %w", err)
 	}
 	var prices map[string]agent.Prices
-	in := json.NewDecoder(bytes.NewReader(text))
+	in := json.NewDecoder(bytes.NewReader(bom.Trim(text)))
 	in.DisallowUnknownFields() // a price that is not read would count as 0, and --max-cost limit nothing
 	if err = in.Decode(&prices); err == nil && in.More() {
 		err = errors.New("there is more than one value")

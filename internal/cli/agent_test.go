@@ -324,6 +324,9 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"no prices of":        {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
 		`unknown field "in"`:  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"in": 1, "output": 1}}`), "x"},
 		"a negative price of": {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},
+		"--header must":       {"--model", "ollama:m", "--header", "X Y: z", "x"},
+		"on one line":         {"--model", "ollama:m", "--header", "X-Y: a\nb", "x"},
+		"form Name: value":    {"--model", "ollama:m", "--header", "X-Y", "x"},
 		"pattern":             {"--model", "ollama:m", "--tools", "[", "x"},
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
