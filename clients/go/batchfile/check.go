@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// serversMost is how many servers are noted.
+const serversMost = 1000
+
 // faultsMost is how many faulty lines are told; the others are counted.
 const faultsMost = 5
 
@@ -42,7 +45,14 @@ func (in *input) check(ctx context.Context) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fault(BadCalls, in.name, "%s cannot be read at line %d: %w", in.name, number, err)
 		}
-		if fault := lineFault(line); fault != "" {
+		server, fault := lineFault(line)
+		if _, known := in.servers[server]; server != "" && !known && len(in.servers) < serversMost {
+			if in.servers == nil {
+				in.servers = make(map[string]int)
+			}
+			in.servers[server] = number
+		}
+		if fault != "" {
 			if count++; count <= faultsMost {
 				faults = append(faults, fmt.Sprintf("\n  %s:%d: %s", in.name, number, fault))
 			}
@@ -81,11 +91,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// lineFault says why a line is no call, "" for one that is, and for a blank one. It
-// repeats nothing of the line.
-func lineFault(line []byte) string {
+// lineFault returns the server of a call, or says why a line is no call. Both are "" for a
+// blank line. It repeats nothing else of the line.
+func lineFault(line []byte) (server, why string) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return ""
+		return "", ""
 	}
 	var call struct {
 		Server, Tool json.RawMessage
@@ -93,17 +103,20 @@ func lineFault(line []byte) string {
 	if err := json.Unmarshal(line, &call); err != nil {
 		var syntax *json.SyntaxError
 		if !errors.As(err, &syntax) {
-			return "it is not a JSON object"
+			return "", "it is not a JSON object"
 		}
-		return fmt.Sprintf("it is not valid JSON at byte %d", max(syntax.Offset, 1))
+		return "", fmt.Sprintf("it is not valid JSON at byte %d", max(syntax.Offset, 1))
 	}
 	for _, m := range []struct {
 		name string
 		raw  json.RawMessage
 	}{{"server", call.Server}, {"tool", call.Tool}} {
 		if len(m.raw) == 0 || m.raw[0] != '"' {
-			return "the member " + m.name + " is missing, or not a string"
+			return "", "the member " + m.name + " is missing, or not a string"
 		}
 	}
-	return ""
+	if err := json.Unmarshal(call.Server, &server); err != nil { // it was checked above
+		return "", "the member server is not a string"
+	}
+	return server, ""
 }

@@ -1,6 +1,7 @@
 package batchfile
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,5 +101,31 @@ func TestUncheckedLinesAreSentAsTheyAre(t *testing.T) {
 	}
 	if err := run(t, d, o); isFault(err, BadCalls) || len(d.Requests()) == 0 {
 		t.Errorf("%v, and it asked for %q", err, d.Requests())
+	}
+}
+
+func TestTheServersOfTheLinesAreToldBeforeTheyAreSent(t *testing.T) {
+	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
+		d, dir := batchfiletest.Open(t), t.TempDir()
+		lines := "\n" + `{"server":"a","tool":"t"}` + "\n" + `{"server":"b","tool":"t"}` + "\n" + `{"server":"a","tool":"u"}` + "\n"
+		var told map[string]int
+		o := Options{Results: filepath.Join(dir, "results.ndjson"), UploadOnly: true, Servers: func(first map[string]int) {
+			told = first
+			if len(d.Requests()) > 0 {
+				t.Errorf("%s: it asked for %q before", name, d.Requests())
+			}
+		}}
+		want := map[string]int{"a": 2, "b": 3}
+		if piped {
+			o.Pipe, want = strings.NewReader(lines), map[string]int{"a": 1} // only the first call is checked
+		} else if o.Calls = filepath.Join(dir, "calls.ndjson"); os.WriteFile(o.Calls, []byte(lines), 0o600) != nil {
+			t.Fatal("the file cannot be written")
+		}
+		if err := run(t, d, o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !maps.Equal(told, want) {
+			t.Errorf("%s: %v, want %v", name, told, want)
+		}
 	}
 }

@@ -50,6 +50,9 @@ type input struct {
 	// start is where the first line begins: behind the byte-order mark of a file that has one.
 	start int64
 
+	// servers are those of the lines that were checked, with the first line of each.
+	servers map[string]int
+
 	file *os.File // nil for a pipe
 	pipe *pipe
 	// kept is the last piece read from a pipe; it begins at line keptFrom. rest is the

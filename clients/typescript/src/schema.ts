@@ -1742,6 +1742,13 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * @description Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail.
+             * @example [
+             *       "evrything"
+             *     ]
+             */
+            missing_servers?: string[];
             /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended. */
             payloads_deleted?: boolean;
             /** Format: int64 */
