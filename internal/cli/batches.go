@@ -35,6 +35,9 @@ func batchesCommand() *cobra.Command {
 		if *limit < 1 {
 			return fail(exitUsage, "--limit must be at least 1.")
 		}
+		if err := oneOf("state", *state, append([]string{""}, batchStates...)...); err != nil {
+			return err
+		}
 		return listBatches(ctx, c, *state, *limit, time.Now())
 	})
 	cmd.AddCommand(&cobra.Command{

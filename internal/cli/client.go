@@ -125,6 +125,11 @@ func takes(least, most int) cobra.PositionalArgs {
 			return nil
 		}
 		if most >= 0 && len(args) > most && cmd.HasAvailableSubCommands() {
+			for _, show := range cmd.Commands() { // people leave the word show out
+				if known, _, err := cmd.Find(args[:1]); err == nil && known == cmd && show.Name() == "show" && most > 0 && show.Args(show, args) == nil {
+					return fail(exitUsage, "%s takes one argument. Did you mean `%s %s`?", cmd.CommandPath(), show.CommandPath(), oneLine(strings.Join(args, " ")))
+				}
+			}
 			return unknownCommand(cmd, args[0])
 		}
 		return fail(exitUsage, "The number of arguments is wrong (%d). Usage: %s", len(args), cmd.UseLine())

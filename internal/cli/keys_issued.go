@@ -164,6 +164,9 @@ func updateKeyCommand() *cobra.Command {
 			return err
 		}
 		body := f.members(cmd, ends)
+		if len(body) == 0 {
+			return fail(exitUsage, "Say with flags what to change, such as --note or --expires.")
+		}
 		return c.withKey(ctx, args[0], func(k *issuedKey) error {
 			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 				return c.api.UpdateKeyWithBody(ctx, k.ID, &callyard.UpdateKeyParams{IfMatch: &k.ETag}, mediaJSON, bytes.NewReader(marshal(body)), edit...)

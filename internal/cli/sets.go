@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,10 +183,11 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 		if len(f.tools) > 0 {
 			return nil, fail(exitUsage, "Pass either a file or --tools.")
 		}
-		if file[0] == "-" {
-			return io.ReadAll(in)
+		text, err := readInput(file[0], in, math.MaxInt32)
+		if err != nil {
+			return nil, fail(exitUsage, "The set cannot be read: %w", err)
 		}
-		return os.ReadFile(file[0])
+		return text, nil
 	}
 	if len(f.tools) == 0 {
 		return nil, fail(exitUsage, "Pass a file with the definition, or --tools 'SERVER/TOOL'.")

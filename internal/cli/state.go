@@ -52,7 +52,7 @@ func importState(ctx context.Context, c *client, path string, apply bool) error 
 		return fail(exitInterrupted, "Interrupted.")
 	}
 	if err != nil {
-		return fail(exitUsage, "reading the file: %w", err)
+		return fail(exitUsage, "The state cannot be read: %w", err)
 	}
 	put := func(params *callyard.PutStateParams) request {
 		return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 		}
 	})
 	typed := "--" + unknown.GetSpecifiedName()
-	return fail(exitUsage, "%s has no flag %s%s", cmd.CommandPath(), oneLine(typed), cmp.Or(didYouMean(typed, names), "."))
+	return fail(exitUsage, "%s has no flag %s%s", cmd.CommandPath(), oneLine(typed), orPoint(didYouMean(typed, names)))
 }
 
 // unknownCommand is the error for a word that is no command below cmd.
@@ -64,7 +63,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(append(names, c.Name()), c.Aliases...)
 		}
 	}
-	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), cmp.Or(didYouMean(word, names), "."))
+	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(didYouMean(word, names)))
 }
 
 // suggesting adds to the error for a server or tool that does not exist the names that may
