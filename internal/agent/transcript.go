@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +89,9 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 func OpenTranscript(path string) (*Transcript, error) {
 	t := &Transcript{path: path}
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no session to continue at %s: %w", path, fs.ErrNotExist)
+	}
 	if err == nil && !isTranscript(text) {
 		return nil, notTranscript(path) // opening it would remove its last line
 	}

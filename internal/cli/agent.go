@@ -235,6 +235,8 @@ func agentFault(ctx context.Context, err error, session string) error {
 		return err
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
+	case errors.Is(err, agent.ErrNoTools):
+		return fail(exitUsage, "No tool fits --tools and --not-tools: `callyard tools` lists the tools. A pattern is SERVER/TOOL, such as files/*, or a name for the model.")
 	case errors.As(err, &api) && api.Status == http.StatusUnauthorized:
 		return fail(exitUnreachable, "%w. Check the key.", err)
 	}
@@ -277,6 +279,12 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	}
 	if o.fork && o.resume == "" && !o.resumeLast {
 		return fail(exitUsage, "--fork needs --resume or --continue.")
+	}
+	if o.confirm == "ask" && !isTerminal(cmd.InOrStdin()) {
+		return fail(exitUsage, "--confirm ask needs a terminal: use deny, or wait for approvers.")
+	}
+	if min(o.toolTokens, o.maxOutput, o.jsonWidth) < 0 {
+		return fail(exitUsage, "--tool-tokens, --max-output and --json-width must not be negative.")
 	}
 	l := &o.limits
 	if min(float64(l.Steps), float64(l.Calls), float64(l.Tokens), l.Cost, float64(l.Repeats), float64(l.Time)) < 0 {
