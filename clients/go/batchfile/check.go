@@ -52,6 +52,9 @@ func (in *input) check(ctx context.Context) error {
 			}
 			in.servers[server] = number
 		}
+		if number == 1 && (bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff"))) {
+			return fault16(in.name)
+		}
 		if fault != "" {
 			if count++; count <= faultsMost {
 				faults = append(faults, fmt.Sprintf("\n  %s:%d: %s", in.name, number, fault))
@@ -72,6 +75,11 @@ func (in *input) check(ctx context.Context) error {
 		faults = append(faults, "\n  and "+more+" more")
 	}
 	return fault(BadCalls, in.name, "%s is not a file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
+}
+
+// fault16 is the error for a file as some shells and editors of Windows write it.
+func fault16(name string) error {
+	return fault(BadCalls, name, "%s is encoded in UTF-16; save it as UTF-8. Nothing was sent.", name)
 }
 
 // readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.

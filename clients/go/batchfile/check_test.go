@@ -129,3 +129,14 @@ func TestTheServersOfTheLinesAreToldBeforeTheyAreSent(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileInUTF16IsNamedAsOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.ndjson")
+	if err := os.WriteFile(path, []byte("\xff\xfe{\x00\"\x00\n\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := batchfiletest.Open(t)
+	if err := run(t, d, Options{Calls: path, Results: path + ".out"}); err == nil || !strings.Contains(err.Error(), "UTF-16") || len(d.Requests()) > 0 {
+		t.Errorf("%v", err)
+	}
+}
