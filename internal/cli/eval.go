@@ -98,7 +98,7 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if out.structured() {
 		return out.value(r)
 	}
-	if err := out.text(fmt.Sprintf("%d samples, %d answers: %d scored, %d unchanged.\n\n", r.Samples, r.Answers, result.Computed, result.Kept)); err != nil {
+	if err := out.text(fmt.Sprintf("%s, %s: %d scored, %d unchanged.\n\n", count(r.Samples, "sample"), count(r.Answers, "answer"), result.Computed, result.Kept)); err != nil {
 		return err
 	}
 	if err := out.table([]string{"EXTRACTION", "MEAN OVER", "PRECISION", "RECALL", "F1", "ACCURACY"}, levelRows(r)); err != nil {

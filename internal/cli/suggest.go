@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,21 @@ func didYouMean(typed string, names []string) string {
 
 // flagFault is the error for a wrong flag, with the flag that may be meant.
 func flagFault(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &invalid) && errors.As(err, &number) { // its own words are those of a programmer
+		kind := "a whole number"
+		if strings.HasPrefix(invalid.GetFlag().Value.Type(), "float") {
+			kind = "a number"
+		}
+		if number.Func == "ParseBool" {
+			kind = "true or false"
+		}
+		if errors.Is(number.Err, strconv.ErrRange) {
+			kind += " that is not so large"
+		}
+		return fail(exitUsage, "--%s must be %s, not %q.", invalid.GetFlag().Name, kind, oneLine(invalid.GetValue()))
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return &exitError{code: exitUsage, err: err}

@@ -71,7 +71,7 @@ type source struct {
 func load(name string) (*source, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the data set cannot be read: %w", err)
 	}
 	if info.Size() > MaxFile {
 		return nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
