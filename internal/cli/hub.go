@@ -11,15 +11,15 @@ import (
 )
 
 func hubCommand() *cobra.Command {
+	list := hubListCommand()
 	cmd := &cobra.Command{
 		Use:   "hub",
-		Short: "Show the built-in tools",
+		Short: "List the built-in servers, or show one of them",
 		Long: "hub shows the servers that every worker has built in. An entry {\"builtin\": \"NAME\"} in the servers file serves one.\n" +
 			"`callyard up` without a servers file serves those that need no setting.",
-		Args: takes(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: takes(0, 0), RunE: list.RunE,
 	}
-	cmd.AddCommand(hubListCommand(), hubShowCommand())
+	cmd.AddCommand(list, hubShowCommand())
 	return cmd
 }
 

@@ -60,7 +60,7 @@ func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 }
 
 func TestHelpKnowsEveryCommand(t *testing.T) {
-	for _, line := range []string{"help", "help calls", "help calls settle", "help hub", "completion", "hub", "eval"} {
+	for _, line := range []string{"help", "help calls", "help calls settle", "help hub", "completion", "hub --help", "eval"} {
 		root := rootCommand()
 		knowCompletion(root)
 		if stdout, stderr, code := typedOn(t, root, "", strings.Fields(line)...); code != exitOK || !strings.Contains(stdout, "Usage:") || !strings.Contains(stdout, "--help") {
@@ -74,5 +74,15 @@ func TestNoHelpIsOfferedForAFullDisk(t *testing.T) {
 	showError(&b, fail(exitUsage, "writing the output: %w", &fs.PathError{Op: "write", Path: os.Stdout.Name(), Err: syscall.ENOSPC}))
 	if got := b.String(); !strings.Contains(got, "no space left") || strings.Contains(got, "--help") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestTheBuiltInServersAreListedWithoutTheWordList(t *testing.T) {
+	want, _, code := typedOn(t, rootCommand(), "", "hub", "list", "--json")
+	if code != exitOK || !strings.HasPrefix(want, "[") {
+		t.Fatalf("code %d, %q", code, want)
+	}
+	if got, _, code := typedOn(t, rootCommand(), "", "hub", "--json"); code != exitOK || got != want {
+		t.Errorf("code %d, %q", code, got)
 	}
 }
