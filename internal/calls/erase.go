@@ -14,6 +14,8 @@ type Erased struct {
 	Held, Permissions int
 	// Batches were deleted; Canceled single durable calls were taken back.
 	Batches, Canceled int
+	// Known says that there are records of its calls.
+	Known bool
 }
 
 const (
@@ -28,6 +30,13 @@ const (
 // still run after some seconds: they have not stored their results.
 func (c *Calls) EraseTenant(ctx context.Context, tenant schema.TenantID) (Erased, error) {
 	var done Erased
+	if c.o.Records != nil {
+		any, _, err := c.o.Records.List(ctx, schema.OnlyTenant(tenant), records.Filter{}, "", 1)
+		if err != nil {
+			return done, err
+		}
+		done.Known = len(any) > 0
+	}
 	for until := time.Now().Add(eraseFor); ; {
 		open, err := endTenant(ctx, &c.o, tenant, &done)
 		if err != nil || open == 0 {

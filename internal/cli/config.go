@@ -23,7 +23,7 @@ func configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and the servers file, and print the settings in force",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}
 	check.Flags().String("environments", "", "an environments file to check with the servers that it uses")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -85,7 +86,7 @@ func parseTasks(path string, text []byte) (*tasks, error) {
 	t := &tasks{of: make(map[string][]*Task), byID: make(map[string]*Task)}
 	var faults []config.Fault
 	n := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(bom.Trim(text)) {
 		n++
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue

@@ -98,6 +98,8 @@ type Manifest struct {
 	Refused uint64 `json:"refused,omitempty"`
 	// Counts are as of the last write of this manifest by the owner.
 	Counts Counts `json:"counts"`
+	// Missing are servers of waiting calls that no worker has announced, as of that write.
+	Missing []schema.ServerID `json:"missing,omitempty"`
 	// Owner and Epoch are of the last claim.
 	Owner string `json:"owner,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
@@ -136,6 +138,7 @@ func (m *Manifest) withinOf(tenants schema.Tenants) schema.Tenants {
 // End marks a manifest as ended.
 func (m *Manifest) End(e Ending, reason string) {
 	m.State, m.Ending, m.Reason, m.Ended = Ended, e, reason, time.Now().UTC()
+	m.Missing = nil
 }
 
 // Clone returns a copy that shares nothing.
@@ -144,6 +147,7 @@ func (m *Manifest) Clone() *Manifest {
 	c.Principal.Groups = slices.Clone(m.Principal.Groups)
 	c.Labels = maps.Clone(m.Labels)
 	c.Secret = slices.Clone(m.Secret)
+	c.Missing = slices.Clone(m.Missing)
 	return &c
 }
 
