@@ -173,10 +173,10 @@ func Failed(text string) Result { return native.Failed(text) }
 //
 // In is a struct, or a map with string keys; arguments are decoded with encoding/json, and
 // a "jsonschema" tag describes a field. Fields are required unless they have omitempty or
-// omitzero, or are pointers. Out is the result: a struct or map becomes structuredContent
-// with an outputSchema, a string becomes text, a [Result] is used as it is, and any other
-// type becomes the member "result" of structuredContent. An error, and a panic, is a
-// result with isError.
+// omitzero, or are pointers. Integers may be written as 1.0 or 1e3. Out is the result: a struct
+// or map becomes structuredContent with an outputSchema, a string becomes text, a [Result] is
+// used as it is, and any other type becomes the member "result" of structuredContent. An error,
+// a panic, and a nil pointer to a struct with required fields, is a result with isError.
 //
 // A fault of a registration is returned by [Worker.Run] and [Local]; once the server is
 // served, it is logged and the tool is not added.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
@@ -73,12 +74,14 @@ type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error
 // In is a struct, or a map with string keys: the arguments are decoded into it with
 // encoding/json, and its JSON schema is the tool's inputSchema. The comment of a field in
 // the schema is its "jsonschema" tag. Fields without omitempty or omitzero, other than
-// pointers, are required. Arguments that In has no field for are refused.
+// pointers, are required. Arguments that In has no field for are refused. A number is
+// an integer by its value, however it is written.
 //
 // Out decides the result. Result is used as it is. A string is a text. nil interfaces and
 // empty structs are an empty text. A struct or a map with string keys becomes
 // structuredContent with an outputSchema; another type becomes the member "result" of
-// such an object.
+// such an object. A nil pointer to a struct with required fields is a result with isError,
+// because no object that the outputSchema allows says the same.
 func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
 	raw, kind, err := define(name, description, reflect.TypeFor[In](), reflect.TypeFor[Out](), options)
 	if err != nil {
@@ -152,9 +155,11 @@ type outputKind int
 
 const (
 	outputRaw outputKind = iota
+	outputRawPointer
 	outputText
 	outputNothing
 	outputObject
+	outputWhole // an object with members that are never left out
 	outputValue // goes into an object
 )
 
@@ -163,6 +168,8 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	switch {
 	case t == reflect.TypeFor[Result]():
 		return outputRaw, nil
+	case t == reflect.TypeFor[*Result]():
+		return outputRawPointer, nil
 	case t.Kind() == reflect.String && !isMarshaler(t):
 		return outputText, nil
 	case t.Kind() == reflect.Struct && t.NumField() == 0, t.Kind() == reflect.Interface && t.NumMethod() > 0:
@@ -176,11 +183,26 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	}
 	if isObject(t) {
 		d.OutputSchema = schema
+		if hasRequired(t) {
+			return outputWhole, nil
+		}
 		return outputObject, nil
 	}
-	d.OutputSchema, err = wrapped(schema)
+	d.OutputSchema, err = wrapped(schema, t.Kind() == reflect.Pointer)
 	return outputValue, err
 }
+
+// hasRequired reports whether the JSON objects of a type have a member that is never left out.
+func hasRequired(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && slices.ContainsFunc(fieldsOf(t), func(f field) bool { return !f.optional })
+}
+
+// noValue is what the model reads of a tool that returned nil: its outputSchema, as MCP wants
+// one, describes an object, and {} is not one that it describes.
+const noValue = "The tool returned no value (nil)."
 
 // result writes the value that out points to: by the pointer, so that methods of pointers
 // write it too.
@@ -188,6 +210,11 @@ func result(kind outputKind, out any) (Result, error) {
 	switch kind {
 	case outputRaw:
 		return *out.(*Result), nil
+	case outputRawPointer:
+		if r := *out.(**Result); r != nil {
+			return *r, nil
+		}
+		return Failed(noValue), nil
 	case outputText:
 		return Text(reflect.ValueOf(out).Elem().String()), nil
 	case outputNothing:
@@ -202,7 +229,11 @@ func result(kind outputKind, out any) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool ran, but its result cannot be written as JSON: %w", err)
 	}
-	if raw[0] != '{' { // a nil map or pointer
+	switch {
+	case raw[0] == '{':
+	case kind == outputWhole:
+		return Failed(noValue), nil
+	default: // a nil map, or a nil pointer to a struct whose members may all be left out
 		raw = []byte("{}")
 	}
 	return Structured(raw), nil
@@ -213,6 +244,16 @@ func decode(arguments []byte, into any) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
 	}
+	err := decodeStrict(arguments, into)
+	if isIntegerFault(err) {
+		v := reflect.ValueOf(into).Elem()
+		v.SetZero() // it holds what was decoded before the fault
+		return decodeStrict(withIntegers(arguments, v.Type()), into)
+	}
+	return err
+}
+
+func decodeStrict(arguments []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
