@@ -33,6 +33,10 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 		x.fail(e)
 		return
 	}
+	if isBatch(body) {
+		ep.postBatch(x, r, body)
+		return
+	}
 	var bad *fault
 	if x.msg, bad = readMessage(body, limit, ep.limits.ArgumentDepth); bad != nil {
 		x.modern = mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion))
