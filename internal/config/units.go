@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Duration is a time span as operators write it: "250ms", "5s", "1h30m", "7d".
@@ -139,11 +141,5 @@ func sizeFault(s string) error {
 	return fmt.Errorf("%s is not a size; write a whole number with its unit, such as \"512B\", \"64KiB\" or \"10MiB\".", quote(s))
 }
 
-// quote shows a value in a sentence, cut where it is long.
-func quote(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
+// quote shows a value in a sentence, truncated where it is long.
+func quote(s string) string { return strconv.Quote(truncate.Text(s, 40)) }

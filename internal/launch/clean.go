@@ -68,16 +68,6 @@ func terminalSequence(s string) int {
 	return 0
 }
 
-// fromRune cuts the rest of a character off the beginning of s.
-func fromRune(s string) string {
-	for i := range min(len(s), utf8.UTFMax) {
-		if utf8.RuneStart(s[i]) {
-			return s[i:]
-		}
-	}
-	return s
-}
-
 // redactor replaces the configured values of environment variables, which may be
 // secrets, by the names of the variables. Its zero value replaces nothing.
 type redactor struct {

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // maxText bounds what is read of one text, in bytes: descriptions come from servers.
@@ -17,7 +19,7 @@ const maxText = 8 << 10
 // read_text_file is several words. A run of a script that is written without spaces, such as
 // Han, Kana or Thai, is its pairs of letters, and with singles each letter as well.
 func words(text string, singles bool, visit func(word string)) {
-	text = cut(text, maxText)
+	text = truncate.Head(text, maxText)
 	if isPlain(text) {
 		plainWords(text, visit)
 		return
@@ -106,17 +108,6 @@ func plainWords(text string, visit func(word string)) {
 }
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
-
-// cut returns the first bytes of a text, without half a letter.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}
 
 func isPlain(text string) bool {
 	for i := range len(text) {

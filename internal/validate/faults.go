@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -192,7 +193,7 @@ func expected(of jsonschema.ErrorKind) string {
 	case *kind.Format:
 		return "expected the format " + quoted(k.Want)
 	case *kind.Pattern:
-		return "expected text that matches the pattern " + cut(k.Want, maxWords)
+		return "expected text that matches the pattern " + truncate.Text(k.Want, maxWords)
 	case *kind.MinLength:
 		return "expected at least " + count(k.Want, "character", "characters")
 	case *kind.MaxLength:
@@ -262,7 +263,7 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-func quoted(text string) string { return strconv.Quote(cut(text, maxToken)) }
+func quoted(text string) string { return strconv.Quote(truncate.Text(text, maxToken)) }
 
 // literal spells a value of the schema as JSON.
 func literal(v any) string {
@@ -270,7 +271,7 @@ func literal(v any) string {
 	if err != nil {
 		return "the value in the schema"
 	}
-	return cut(string(text), maxWords)
+	return truncate.Text(string(text), maxWords)
 }
 
 func listed(values []any) string {
@@ -290,7 +291,7 @@ func listed(values []any) string {
 
 func number(n *big.Rat) string {
 	if n.IsInt() {
-		return cut(n.Num().String(), maxToken)
+		return truncate.Text(n.Num().String(), maxToken)
 	}
 	f, _ := n.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)

@@ -7,11 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -191,10 +192,7 @@ const (
 
 // Close closes the connection in good order; it waits a few seconds for the program.
 func (c *Conn) Close(code int, reason string) {
-	if len(reason) > mostReason {
-		reason = strings.ToValidUTF8(reason[:mostReason], "")
-	}
-	_ = c.ws.Close(websocket.StatusCode(code), reason) // it fails where the program is gone
+	_ = c.ws.Close(websocket.StatusCode(code), truncate.Head(reason, mostReason)) // it fails where the program is gone
 }
 
 // Abort ends the connection at once.
