@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -224,7 +224,7 @@ func (l *Listener) Error(to ReplyTo, seq uint64, e *schema.Error, started bool, 
 	body, err := json.Marshal(e)
 	if part := l.partSize(); err != nil || len(body) > part {
 		// Data of a JSON-RPC error can be anything; the sentence still arrives.
-		small := &schema.Error{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Detail: truncate.Text(e.Detail, 4<<10)}
+		small := &schema.Error{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Detail: truncate(e.Detail, 4<<10)}
 		body, _ = json.Marshal(small) // strings and numbers only
 	}
 	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyError, Worker: l.worker, Took: took, Started: started, Payload: body})
@@ -395,4 +395,13 @@ func (l *Listener) Close() {
 	})
 	<-l.done
 	l.publishers.Wait()
+}
+
+// truncate bounds a text at a whole character. Packages of pkg import nothing internal, so it is
+// not the one of internal/kit/truncate.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
@@ -74,8 +73,14 @@ func (r *report) err(name string) error {
 	return &Faults{Name: name, List: r.list}
 }
 
-// quote shows a text of the outside in a sentence, truncated where it is long.
-func quote(s string) string { return strconv.Quote(truncate.Text(s, 60)) }
+// quote shows a text of the outside in a sentence, cut where it is long.
+func quote(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
 
 // hintAt is the fix for an unknown name: the known one that was likely meant,
 // else what there is.

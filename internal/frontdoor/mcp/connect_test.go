@@ -170,7 +170,7 @@ func TestTheAddressOfAServerReachesClientsOfEachRevision(t *testing.T) {
 		t.Errorf("%s", url)
 	}
 	p.connected.Store(true)
-	if e := (<-p.back("rpc", state, opened)).fault(t); e.Code != 4242 { // the call went on
+	if e := (<-p.back("rpc", state, opened)).fault(t); e.Code != 4242 { // the call continued
 		t.Errorf("%+v", e)
 	}
 	p.connected.Store(false)

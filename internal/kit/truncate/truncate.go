@@ -4,7 +4,7 @@
 // [Tail] say nothing. A text within its bound is returned as it is, valid UTF-8 or not.
 //
 // It refuses to count characters or columns: bounds in those are of the few places that have
-// them from somebody else, such as a provider or a terminal.
+// them from somebody else, such as a provider or a terminal. Packages of pkg cannot import it.
 package truncate
 
 import "unicode/utf8"
