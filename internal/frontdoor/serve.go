@@ -52,7 +52,7 @@ func (d *FrontDoor) serve() error {
 	d.api = handler
 	if d.endpoint, err = mcp.New(mcp.Options{
 		Catalog: d.catalog, Calls: d.calls, Keys: d.callers, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
-		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"), Connected: o.Credentials.Ready,
 	}); err != nil {
 		return err
 	}

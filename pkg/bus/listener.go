@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -392,9 +393,11 @@ func (l *Listener) Close() {
 	l.publishers.Wait()
 }
 
+// truncate bounds a text at a whole character. Packages of pkg import nothing internal, so it is
+// not the one of internal/kit/truncate.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n] + " …"
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -173,10 +173,10 @@ func Failed(text string) Result { return native.Failed(text) }
 //
 // In is a struct, or a map with string keys. Arguments are decoded with encoding/json, and a
 // "jsonschema" tag describes a field. Fields are required unless they have omitempty or
-// omitzero, or are pointers. Out is the result: a struct or map becomes structuredContent
-// with an outputSchema, a string becomes text, a [Result] is used unchanged, and any other
-// type becomes the member "result" of structuredContent. An error or a panic becomes a
-// result with isError.
+// omitzero, or are pointers. Integers may be written as 1.0 or 1e3. Out is the result: a struct
+// or map becomes structuredContent with an outputSchema, a string becomes text, a [Result] is
+// used unchanged, and any other type becomes the member "result" of structuredContent. An error,
+// a panic, and a nil pointer to a struct with required fields become a result with isError.
 //
 // Registration errors are returned by [Worker.Run] and [Local]. Once the server is served,
 // they are logged and the tool is not added.

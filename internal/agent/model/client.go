@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -240,10 +241,7 @@ func readFault(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // what there is
 	e := faultOf(body)
 	if e == nil {
-		e = &Error{Message: strings.TrimSpace(string(body))}
-		if len(e.Message) > 500 {
-			e.Message = strings.ToValidUTF8(e.Message[:500], "") + "…"
-		}
+		e = &Error{Message: truncate.Text(strings.TrimSpace(string(body)), 500)}
 	}
 	e.Status = response.StatusCode
 	if seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64); err == nil && seconds > 0 {

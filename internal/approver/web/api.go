@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -121,7 +122,7 @@ func checkQuery(op *huma.Operation, r *http.Request) error {
 }
 
 func errNoParameter(name string) error {
-	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
+	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(truncate.Head(name, 64)))
 }
 
 // toPage sends a browser that opens an address of the API to the page about it.

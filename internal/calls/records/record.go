@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -242,12 +242,7 @@ func (r *Record) cut() {
 }
 
 func short[S ~string](text *S, most int) {
-	if len(*text) <= most {
-		return
+	if len(*text) > most {
+		*text = S(strings.Clone(string(truncate.Head(*text, most)))) // the rest is not kept
 	}
-	end := most
-	for end > 0 && !utf8.RuneStart((*text)[end]) {
-		end--
-	}
-	*text = S(strings.Clone(string((*text)[:end])))
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // root is a directory that calls may use.
@@ -193,10 +195,4 @@ func cause(err error) error {
 }
 
 // clip shortens text of a caller for an error.
-func clip(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+func clip(text string) string { return truncate.Text(text, 200) }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -208,10 +209,7 @@ func (g *grepper) scan(name string, b []byte) error {
 			g.result.Truncated = true
 			return errStop
 		}
-		line = bytes.TrimSpace(line)
-		if len(line) > maxLine {
-			line = bytes.ToValidUTF8(line[:maxLine], nil)
-		}
+		line = truncate.Head(bytes.TrimSpace(line), maxLine)
 		g.result.Matches = append(g.result.Matches, grepMatch{name, number, string(line)})
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -105,9 +106,7 @@ func (c *chain) group(i *item) bool {
 // cut bounds the free texts of an entry.
 func cut(e *Entry) {
 	for _, s := range []*string{&e.Reason, &e.Rule, &e.Error, &e.Outcome, &e.Tool, (*string)(&e.Server), &e.By, &e.Owner, &e.Attempt, &e.Channel, (*string)(&e.Worker), &e.Path, &e.Credential, &e.Client, &e.Resource, &e.Scopes, &e.Person} {
-		if len(*s) > maxText {
-			*s = (*s)[:maxText] + " …"
-		}
+		*s = truncate.Text(*s, maxText)
 	}
 }
 
