@@ -92,7 +92,11 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 }
 
 func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
-	return g.site.render(w, status, "detail", v, view{Title: visible.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p})
+	page := view{Title: visible.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p}
+	if status != http.StatusOK {
+		page.Self = "/a/" + string(p.ID)
+	}
+	return g.site.render(w, status, "detail", v, page)
 }
 
 func done(kind ledger.DecisionKind) string {

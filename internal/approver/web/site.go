@@ -38,6 +38,7 @@ type view struct {
 	Here  string // the path in the navigation
 	Go    string // where to continue at once; empty: nowhere
 	Live  string // what the script does on a change: "list", "page" or nothing
+	Self  string // the address of the page, where it answers a form
 	Page  any
 }
 
@@ -74,7 +75,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.Response
 }
 
 func (s *site) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
-	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Styles: []string{"/static/approver.css"}, Page: page.Page}
+	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Self: page.Self, Styles: []string{"/static/approver.css"}, Page: page.Page}
 	s.navigate(&frame, v, page.Here)
 	t, err := s.pages.Page(name)
 	if err != nil {
