@@ -25,7 +25,7 @@ func (g *approvalPages) register() {
 	g.site.visited("GET /{$}", g.pending)
 	g.site.visited("GET /history", g.history)
 	g.site.visited("GET /a/{id}", g.detail)
-	g.site.visited("POST /a/{id}/{kind}", g.decide)
+	g.site.restored("POST /a/{id}/{kind}", g.decide, g.decideAgain)
 }
 
 // pending is the list of what waits. Only its first page is kept up to date.
@@ -117,24 +117,36 @@ func done(kind ledger.DecisionKind) string {
 	return ""
 }
 
-// decide takes a form of the detail page.
-func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+// answerOf reads a form of the detail page.
+func answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKind, approval.Answer) {
 	id, kind := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
 	if answer.Reason == "" && kind == ledger.Deny {
 		answer.Reason = f.Get("preset") // the form has approve and deny buttons, and this field is for the latter
 	}
-	if kind == allowKind {
-		answer.Kind = ledger.Approve
-		var err error
-		if answer.Allow, err = wish(f, g.site.o.Now()); err != nil {
-			return g.refuse(w, r, v, id, kind, answer, err)
-		}
-	}
 	if kind == ledger.Edit {
 		// Forms end their lines with CR LF; a string in JSON holds neither.
 		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
+	}
+	return id, kind, answer
+}
+
+// decideAgain gives the form back to a person who signed in since they opened it.
+func (g *approvalPages) decideAgain(w http.ResponseWriter, r *http.Request, v visitor) error {
+	id, kind, answer := answerOf(r, v)
+	return g.refuse(w, r, v, id, kind, answer, errExpired())
+}
+
+// decide takes a form of the detail page.
+func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+	id, kind, answer := answerOf(r, v)
+	if kind == allowKind {
+		answer.Kind = ledger.Approve
+		var err error
+		if answer.Allow, err = wish(r.PostForm, g.site.o.Now()); err != nil {
+			return g.refuse(w, r, v, id, kind, answer, err)
+		}
 	}
 	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
 		return g.refuse(w, r, v, id, kind, answer, err)
