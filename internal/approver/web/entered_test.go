@@ -70,3 +70,33 @@ func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
 		}
 	}
 }
+
+// A double click sends a form twice; the person sees the answer to the second one.
+func TestADecisionThatIsSentTwiceIsNoRefusal(t *testing.T) {
+	f := open(t, people(), nil)
+	for _, kind := range []string{"approve", "deny", "revoke"} {
+		a := f.hold(`{"target":"x"}`, requester(), nil)
+		c := f.signedIn("ada")
+		path := "/a/" + string(a.ID)
+		form := url.Values{"token": {f.web.FormToken(cookieOf(t, f, c), path+"/"+kind)}, "digest": {a.Binding.ArgumentsDigest}, "reason": {"why"}}
+		for i := range 2 {
+			if got := f.post(c, path+"/"+kind, form); got.status != http.StatusSeeOther {
+				t.Errorf("%s, time %d: %d %s", kind, i+1, got.status, got.body)
+			}
+		}
+		if is := f.state(a.ID); len(is.Decisions) != 1 {
+			t.Errorf("%s is recorded %d times", kind, len(is.Decisions))
+		}
+		// What differs from the record is refused, and so is the same of somebody else.
+		form.Set("reason", "another")
+		if got := f.post(c, path+"/"+kind, form); got.status == http.StatusSeeOther {
+			t.Errorf("%s with another reason counts", kind)
+		}
+		bob := f.signedIn("bob")
+		form.Set("reason", "why")
+		form.Set("token", f.web.FormToken(cookieOf(t, f, bob), path+"/"+kind))
+		if got := f.post(bob, path+"/"+kind, form); got.status != http.StatusConflict || !strings.Contains(got.body, `data-self="`+path+`"`) {
+			t.Errorf("%s of somebody else: %d", kind, got.status)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -148,11 +149,22 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 			return g.refuse(w, r, v, id, kind, answer, err)
 		}
 	}
-	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
+	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil && !g.repeats(r.Context(), id, answer, v.who) {
 		return g.refuse(w, r, v, id, kind, answer, err)
 	}
 	http.Redirect(w, r, "/a/"+url.PathEscape(string(id))+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
 	return nil
+}
+
+// repeats reports whether the person's own decision is recorded already: a double click sends the form
+// twice, and the second answer is the one that is shown.
+func (g *approvalPages) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) bool {
+	q, err := g.approvals.find(ctx, id, who)
+	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
+		return false
+	}
+	last := q.Decisions[len(q.Decisions)-1]
+	return last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
 }
 
 // refuse gives the person the page as it is now, with what was typed and
