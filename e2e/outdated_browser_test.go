@@ -102,3 +102,20 @@ func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
 	o.write(t, "billing", "fourth.txt", "4\n")
 	list.sees("the sign-in", `location.pathname === "/sign-in"`)
 }
+
+// The JSON of a call that the form could not write is not what the form has, and says so.
+func TestTheConsoleSaysThatTheFormIsNotInTheJSON(t *testing.T) {
+	t.Parallel()
+	_, pages := consoleFabric(t)
+	between := startOutage(t, pages)
+	p := openTab(startBrowser(t), t, true)
+	p.open(between.URL + "/console/tool?server=crm&tool=echo")
+	between.stops()
+	p.do(chromedp.SendKeys(chromedp.CSS(`textarea[name="f.a.0"]`), "typed"))
+	p.sees("that the JSON is an old one", `document.getElementById("faults").checkVisibility() && document.getElementById("faults").textContent.includes("The server cannot be reached.")`)
+	p.do(chromedp.Click(chromedp.CSS("button[value=run]")))
+	p.sees("that nothing was sent", `document.getElementById("faults").textContent.endsWith("Nothing was sent.")`)
+	between.down.Store(false)
+	p.do(chromedp.SendKeys(chromedp.CSS(`textarea[name="f.a.0"]`), " again"))
+	p.sees("the JSON of the form", `document.getElementById("faults").hidden && JSON.parse(document.getElementById("arguments").value).text === "typed again"`)
+}
