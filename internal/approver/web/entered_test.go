@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
-// What a person typed comes back after their session ended in the middle of it, and nothing is
+// What a person typed is given back after their session ended in the middle of it, and nothing is
 // decided before they see the request again.
 func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
 	f := open(t, people(), nil)

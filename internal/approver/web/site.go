@@ -54,7 +54,7 @@ func (s *site) visited(route string, f func(w http.ResponseWriter, r *http.Reque
 	s.html(route, s.known(f))
 }
 
-// restored is visited for a form that comes back with what was entered when it is sent
+// restored is visited for a form that is given back with what was entered if it is sent
 // under another session than that of its page: expired then shows it, and changes nothing.
 func (s *site) restored(route string, f, expired func(w http.ResponseWriter, r *http.Request, v visitor) error) {
 	s.html(route, s.knownOr(f, expired))
