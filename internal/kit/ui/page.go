@@ -42,6 +42,9 @@ type Frame struct {
 	// "page" says that there is a newer one, empty: nothing. Stream is where changes come
 	// from; empty means /events.
 	Live, Stream string
+	// Self is the address of this version of the page, where that of the request is another
+	// one, as in the answer to a form; empty: it is that of the request.
+	Self string
 	// Styles and Scripts are paths of files that this page needs next to those of all pages.
 	Styles, Scripts []string
 	// Page is what the template of the page gets.
