@@ -2,8 +2,10 @@ package confirm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,13 +63,21 @@ func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
 		_ = client.Close() // what failed is the ping
-		return nil, fmt.Errorf("reaching Redis at %v: %w; start one there, or set another address with --redis", o.Addresses, err)
+		return nil, fmt.Errorf("reaching Redis at %s: %w; %s", strings.Join(o.Addresses, ", "), err, fixOf(err))
 	}
 	now := o.Now
 	if now == nil {
 		now = time.Now
 	}
 	return &Redis{client, now, redis.NewScript(mintScript), redis.NewScript(takeScript)}, nil
+}
+
+// fixOf says what to correct when Redis was not reached.
+func fixOf(err error) string {
+	if refused := redis.Error(nil); errors.As(err, &refused) {
+		return "Redis answers, but refuses: correct redis.username and redis.password_file, or the state of Redis"
+	}
+	return "start one there, or set another address with --redis"
 }
 
 // put stores a token that was minted.
