@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -289,6 +290,12 @@ var trouble = map[string]func(f *fleet){
 		if f.full == nil {
 			f.full = f.add("callyard-frontdoor", "frontdoor-3")
 			f.full.JournalWrites("frontdoor", func() int { return 1 })
+		}
+	},
+	"CallyardRedisDown": func(f *fleet) {
+		if f.full == nil {
+			f.full = f.add("callyard-frontdoor", "frontdoor-3")
+			telemetry.Redis(f.full.Metrics, func() bool { return false })
 		}
 	},
 	"CallyardNATSDisconnected": func(f *fleet) {

@@ -52,7 +52,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	var door *frontdoor.FrontDoor
 	var people *credential.Book
 	var ring *datakey.Ring
-	var unwatch func()
+	var unwatch, noRedis func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
 		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
@@ -93,6 +93,10 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			unwatch = setup.WatchConnection(m, "frontdoor", conn, stored)
+			noRedis = func() {}
+			if confirm.OptionsOf(c.Redis) != nil {
+				noRedis = telemetry.Redis(m, door.TokensUp)
+			}
 			s.running.Store(door)
 			started(door)
 			return nil
@@ -100,6 +104,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
 			unwatch()
+			noRedis()
 			people.Close()
 			ring.Close()
 			stored.Close()
