@@ -72,7 +72,7 @@ func (r *Router) anybody(ctx context.Context, rt *route, call *schema.Call) (*la
 		if ctx.Err() != nil {
 			return nil, errWaitEnded()
 		}
-		e := schema.Errorf(schema.KindUnavailable, "NATS does not respond; the call did not start. Try again later. (%w)", err)
+		e := schema.Errorf(schema.KindUnavailable, "NATS does not respond; the call did not start. Try again later.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, e
 	}
