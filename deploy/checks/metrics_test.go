@@ -329,3 +329,26 @@ func TestEachAlertFiresInItsTrouble(t *testing.T) {
 		}
 	}
 }
+
+// A fault that happens once, in a process that has run for a while, is an alert where one
+// is enough: a series that begins with it would show no increase.
+func TestAnAlertFiresForTheFirstFault(t *testing.T) {
+	once := []string{"CallyardOutcomeUnknown", "CallyardSandboxesLost", "CallyardRecordsLost", "CallyardTracesDropped", "CallyardForgedMessages"}
+	for _, a := range alerts(t) {
+		if !slices.Contains(once, a.Alert) {
+			if strings.Contains(a.Expr, "increase(") && strings.HasSuffix(a.Expr, "> 0") {
+				t.Errorf("%s fires for one fault and is not among those that are tried", a.Alert)
+			}
+			continue
+		}
+		t.Run(a.Alert, func(t *testing.T) {
+			f := openFleet(t)
+			f.run(5*time.Minute, f.mix)
+			trouble[a.Alert](f)
+			f.run(time.Minute, f.mix)
+			if v := f.ask(a.Expr); len(v) == 0 {
+				t.Errorf("%s finds nothing", a.Expr)
+			}
+		})
+	}
+}
