@@ -35,9 +35,7 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
 		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
-			if l, err = rt.anybody(r.unready(call.Server)), nil; call.Chosen != nil {
-				l, err = nil, l.route.fullError(0)
-			}
+			l, err = r.anybody(ctx, rt, call)
 		}
 		if err != nil {
 			if errors.Is(err, errNoOther) && t.last != nil {
@@ -277,6 +275,9 @@ func errCanceledRunning(call *schema.Call) *schema.Error {
 }
 
 func errNoAnswer(call *schema.Call, worker schema.WorkerID, budget time.Duration) *schema.Error {
+	if worker == anyWorker {
+		return unknown(call, "no worker answered within %s", budget)
+	}
 	return unknown(call, "worker %s did not answer within %s", worker, budget)
 }
 

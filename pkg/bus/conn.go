@@ -79,6 +79,10 @@ const connectTimeout = 5 * time.Second
 // writeTimeout limits one write to a server.
 const writeTimeout = 5 * time.Second
 
+// minPayload is the smallest usable max_payload of a server, in bytes: message headers,
+// announcements, parts of results, and arguments of 48 KiB fit.
+const minPayload = 64 << 10
+
 // readQueue is larger than the number of messages that one read of a log requests.
 const readQueue = 1 << 10
 
@@ -148,6 +152,10 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w; %s", redactURL(o), err, fixOf(err))
+	}
+	if most := c.MaxPayload(); most < minPayload {
+		c.Close()
+		return nil, fmt.Errorf("connecting to NATS at %s: the server takes messages of at most %d bytes, and Callyard requires %d: raise max_payload of the NATS server", redactURL(o), most, minPayload)
 	}
 	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {

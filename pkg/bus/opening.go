@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -114,6 +115,9 @@ func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, miss
 func opening(err error, what, of string) error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
 		return fmt.Errorf("the NATS server has no JetStream, which stores %s: start it with -js, or enable it for this account", of)
+	}
+	if errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("JetStream, which stores %s, does not respond: start the NATS server with -js, or enable it in its configuration (%w)", of, err)
 	}
 	return fmt.Errorf("opening the %s of %s: %w", what, of, err)
 }

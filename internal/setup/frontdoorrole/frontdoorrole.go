@@ -90,6 +90,9 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			opened.Add(setup.WatchConnection(m, "frontdoor", conn, stored))
+			if confirm.OptionsOf(c.Redis) != nil {
+				opened.Add(telemetry.Redis(m, door.TokensUp))
+			}
 			s.running.Store(door)
 			started(door)
 			return nil
