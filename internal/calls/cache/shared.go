@@ -18,10 +18,10 @@ import (
 const (
 	prefix = "callyard:cache:"
 	kind   = "cached result" // for sealing
-	// askFor limits the delay of a call by a Redis that does not answer.
-	askFor = 250 * time.Millisecond
-	// askAgain is the pause before the next request to a Redis that did not answer.
-	askAgain = time.Second
+	// redisTimeout limits the delay of a call by a Redis that does not answer.
+	redisTimeout = 250 * time.Millisecond
+	// redisRetryAfter is the pause before the next request to a Redis that did not answer.
+	redisRetryAfter = time.Second
 )
 
 // shared stores results in Redis. A value is the time of storage in milliseconds (eight bytes),
@@ -44,7 +44,7 @@ func (s *shared) get(ctx context.Context, k key) ([]byte, time.Time, bool) {
 	if !s.up() {
 		return nil, time.Time{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	b, err := s.client.Get(ctx, name(k)).Bytes()
 	if errors.Is(err, redis.Nil) {
@@ -64,7 +64,7 @@ func (s *shared) put(ctx context.Context, tenant schema.TenantID, k key, body []
 	if !s.up() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	body, err := s.ring.Seal(ctx, tenant, body, kind, name(k))
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *shared) up() bool {
 		return true
 	}
 	now := time.Now().UnixNano()
-	return now >= again && s.again.CompareAndSwap(again, now+int64(askAgain))
+	return now >= again && s.again.CompareAndSwap(again, now+int64(redisRetryAfter))
 }
 
 // answered records whether Redis answered. Cancellation by the caller is not evidence of either.
@@ -105,7 +105,7 @@ func (s *shared) answered(err error) {
 		}
 	case errors.Is(err, context.Canceled):
 	default:
-		if s.again.Swap(time.Now().Add(askAgain).UnixNano()) == 0 {
+		if s.again.Swap(time.Now().Add(redisRetryAfter).UnixNano()) == 0 {
 			s.log.Warn("Redis does not answer; until it does, no results are stored and every call runs", "error", err)
 		}
 	}
