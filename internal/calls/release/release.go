@@ -2,7 +2,7 @@
 // ones, at the front door that claims them first.
 //
 // A call runs under one claim only. If the tool or the policy changed since the approval, the call
-// does not run. The outcome is always stored. The package does not decide who may approve; that is
+// does not run. The outcome is stored. The package does not decide who may approve; that is
 // the responsibility of internal/approval.
 package release
 

@@ -2,7 +2,7 @@
 // ciphertext; package credential defines the contents of a row. Rows are changed by compare-and-set
 // and read from the leader, so that only one of several concurrent renewals succeeds.
 //
-// The table belongs to the platform: it connects people to the platform's servers. A person is
+// The table is of the platform: it connects people to the platform's servers. A person is
 // identified by a name that includes the tenant (credential.Person). The name is part of the row key
 // and of the data that the ciphertext is bound to, so people of the same name in two tenants have
 // separate rows. The row keys of a tenant begin with its name, so that its rows can be found when the

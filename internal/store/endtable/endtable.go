@@ -1,7 +1,7 @@
 // Package endtable stores the grants of the authorization server that ended while access tokens of them
 // were still valid. Approvers write it, and every front door sees each write.
 //
-// The table belongs to the platform: it contains only the ids of grants, and no data of a person or a
+// The table is of the platform: it contains only the ids of grants, and no data of a person or a
 // tenant.
 package endtable
 

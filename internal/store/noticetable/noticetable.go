@@ -1,5 +1,5 @@
 // Package noticetable stores which receivers were notified of which approval events. Rows are changed by
-// compare-and-set. The table belongs to the platform: only the approver reads it, for approvals of all
+// compare-and-set. The table is of the platform: only the approver reads it, for approvals of all
 // tenants, and a row contains no data of an approval but its id.
 package noticetable
 

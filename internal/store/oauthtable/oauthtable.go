@@ -3,7 +3,7 @@
 // a row. Rows are changed by compare-and-set and read from the leader, so that only one of several
 // concurrent redemptions of a token succeeds.
 //
-// The tables belong to the platform: a grant is looked up by a secret before its owner is known. Its
+// The tables are of the platform: a grant is looked up by a secret before its owner is known. Its
 // ciphertext contains the owner and the tenant.
 package oauthtable
 

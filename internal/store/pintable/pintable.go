@@ -1,6 +1,6 @@
 // Package pintable stores the accepted tool definitions. A server has one row, so that all of its tools
 // are recorded, or accepted, in one step: only one of several front doors that record it concurrently
-// succeeds. The table belongs to the platform: tool definitions are accepted for all tenants.
+// succeeds. The table is of the platform: tool definitions are accepted for all tenants.
 package pintable
 
 import (

@@ -1,5 +1,5 @@
 // Package servertable stores the servers that were added with the API. Every front door sees each write;
-// the last one wins. The table belongs to the platform: the configuration determines which servers a
+// the last one wins. The table is of the platform: the configuration determines which servers a
 // tenant sees.
 package servertable
 

@@ -2,7 +2,7 @@
 // that connect accounts, which message shows which approval, and the accepted requests. Rows are changed
 // by compare-and-set; the packages that open a table define the contents of its rows.
 //
-// The tables belong to the platform: only the approver reads them. A Slack account is looked up before
+// The tables are of the platform: only the approver reads them. A Slack account is looked up before
 // its person is known, and its row contains the person's tenant. A message contains no data of an
 // approval but its id.
 package slacktable

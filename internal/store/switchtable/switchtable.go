@@ -1,5 +1,5 @@
 // Package switchtable stores which tools are disabled. Every front door sees each write; the last one
-// wins. The table belongs to the platform: a tool is disabled for all tenants.
+// wins. The table is of the platform: a tool is disabled for all tenants.
 package switchtable
 
 import (
