@@ -185,7 +185,7 @@ func TestAHundredSameCallsAtOnceAreOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { hundred(t, open(t), synctest.Wait) })
 }
 
-// hundred makes 100 identical calls, and blocks the run until wait reports that all have joined it.
+// hundred makes 100 identical calls, and blocks the run until wait returns.
 func hundred(t *testing.T, c *Cache, wait func()) {
 	t.Helper()
 	var runs, collapsed atomic.Int64
