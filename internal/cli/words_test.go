@@ -17,7 +17,7 @@ func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 	for line, says := range map[string]string{
 		"hub nope":                           `callyard hub has no command "nope".`,
 		"hub shwo x":                         "Did you mean show?",
-		"hub show calculater":                `no built-in server "calculater"`,
+		"hub show calculatorr":               `no built-in server "calculatorr"`,
 		"eval scor x":                        "Did you mean score?",
 		"completion nosh":                    `callyard completion has no command "nosh".`,
 		"help nope":                          `callyard has no command "nope".`,
@@ -29,7 +29,7 @@ func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 		"config check nope":                  "Usage: callyard config check",
 		"demo-server nope":                   "Usage: callyard demo-server",
 		"bench demo":                         "Pass SERVER, TOOL and the ARGUMENTS",
-		"batches --state runing":             `--state cannot be "runing": use one of receiving, running, canceling, ended. Did you mean running?`,
+		"batches --state runningg":           `--state cannot be "runningg": use one of receiving, running, canceling, ended. Did you mean running?`,
 		"approvals --state pending,dnied":    "Did you mean denied?",
 		"tools --format opnai":               "Did you mean openai?",
 		"tools --strict":                     "--strict needs --format",

@@ -149,17 +149,6 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
-func cloneMap(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
-	}
-	c := make(map[string]string, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
-}
-
 // Filter chooses journals; what is empty chooses all.
 type Filter struct {
 	Kind      Kind
