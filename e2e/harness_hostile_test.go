@@ -92,8 +92,8 @@ func (b *besieged) know(t testing.TB) {
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
 		"/keys/{id}": id(key.ID), "PATCH /keys/{id}": id(key.ID), "/keys/{id}/rotate": id(key.ID), "DELETE /keys/{id}": id("nobody"),
 		"/evaluations/{id}": id("known"), "/evaluations/{id}/page": id("known"),
-		"/tenants/{tenant}": {"tenant": "default"},
-		"/sets/{name}":      {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
+		"/tenants/{tenant}": {"tenant": "default"}, "/webhooks/deliveries/{id}/retry": id("nobody"),
+		"/sets/{name}": {"name": "known"}, "/sets/{name}/openapi.json": {"name": "known"}, "PUT /sets/{name}": {"name": "new"}, "DELETE /sets/{name}": {"name": "nobody"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/calls/{id}/replay": id(call), "/confirmations/{id}": id(h.ID),
 	}
 	for _, rest := range []string{"", "/calls", "/cancel", "/events", "/held", "/results", "/seal"} {

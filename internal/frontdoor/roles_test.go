@@ -43,7 +43,7 @@ var mayOperate = map[string]string{
 	"get-call": everybody, "list-calls": everybody, "list-batches": everybody, "get-batch": everybody, "get-batch-results": everybody, "get-batch-events": everybody, "get-batch-held": everybody, "get-usage": everybody,
 	"put-set": ownSets, "remove-set": ownSets, "switch-tools": operates, "switch-tool": operates, "add-server": operates, "remove-server": operates, "restart-server": operates, "drain-worker": operates, "accept-server-pins": operates, "dry-run-policy": operates, "get-state": operates, "put-state": operates,
 	"list-audit": audits, "verify-audit": verifies, "list-tenants": audits, "get-tenant": audits, "erase-tenant": operates,
-	"settle-call": manages, "list-keys": manages, "get-key": manages, "create-key": manages, "update-key": manages, "rotate-key": manages, "revoke-key": manages,
+	"list-webhook-deliveries": manages, "retry-webhook-delivery": manages, "settle-call": manages, "list-keys": manages, "get-key": manages, "create-key": manages, "update-key": manages, "rotate-key": manages, "revoke-key": manages,
 }
 
 var mayAsk = map[string]string{

@@ -16,15 +16,18 @@ import (
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/waits"
+	"github.com/callyard/callyard/internal/webhook"
 )
 
 // serve makes the endpoints, and opens the address where there is one.
 func (d *FrontDoor) serve() error {
 	o := d.o
 	var checkCallback func(string) error
+	var outbox *webhook.Sender
 	if d.notifier != nil {
+		outbox = d.notifier.sender
 		checkCallback = func(url string) error {
-			if e := d.notifier.sender.Check(url); e != nil {
+			if e := outbox.Check(url); e != nil {
 				return e // never a nil pointer in an interface
 			}
 			return nil
@@ -43,7 +46,7 @@ func (d *FrontDoor) serve() error {
 		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: d.callers, Issued: d.issued, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: d.began,
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted, Acts: d.recordAct, Audit: d.stores.approvals.Audit.Reader, Policy: d.policyText,
-		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy, EraseTenant: d.eraseTenant,
+		Tenants: o.Tenants, Told: o.Told, Policies: o.Policy, EraseTenant: d.eraseTenant, Webhooks: outbox,
 		Waits: waiting, Batches: d.durable.Batches, Evaluations: evaluationsIn(o.Config.Evaluations), ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

@@ -69,7 +69,7 @@ func openTown(t testing.TB) *town {
 		"/keys/": w.made("/keys", `{"name":"red/nightly","scopes":["tools:read"]}`, "/keys/"), "/confirmations/": {"conf_" + never, "conf_" + never[1:] + "0"},
 		"/tenants/":     {"red", "tan"},
 		"/workers/":     {string(w.in.Catalog().Workers()[0].ID), "worker_" + never},
-		"/evaluations/": {"scored", "none"},
+		"/evaluations/": {"scored", "none"}, "/webhooks/deliveries/": {"known", "none"}, // see webhooks_deliveries_test.go
 	}
 	if status, _, answer := w.with(redKey, "PUT", "/sets/redown", `{"include":[{"server":"s"}]}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
@@ -156,7 +156,7 @@ var naming = map[string][][2]string{
 	"test-policy":       {{"", `{"server":"SERVER","tool":"read","arguments":{}}`}, {"", `{"server":"SERVER","tool":"read","principal":{"name":"ada","tenant":"TENANT"}}`}},
 	"dry-run-policy":    {{"", `{"policy":"rules: [{name: one, match: {server: SERVER}, level: 1}]"}`}},
 	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}}, "list-evaluations": {{"", ""}},
-	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
+	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-webhook-deliveries": {{"", ""}, {"?state=waiting", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
 	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "list-front-doors": {{"", ""}}, "get-configuration": {{"", ""}},
 	"get-events": {}, // it does not end; see below
 }

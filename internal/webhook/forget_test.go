@@ -47,16 +47,16 @@ func TestBodiesGoWithTheRetentionOfTheirTenant(t *testing.T) {
 		if has("dead", "red") || has("waits", "red") || !has("blue", "blue") {
 			t.Errorf("bodies are there: %t, %t; of another tenant: %t", has("dead", "red"), has("waits", "red"), has("blue", "blue"))
 		}
-		dead := s.Deliveries(true)
+		dead := s.Deliveries(schema.AllTenants(), true)
 		if len(dead) != 2 || dead[1].Dead != retentionOver || !strings.Contains(dead[0].Dead, "answered 400") {
 			t.Errorf("given up are %+v", dead)
 		}
-		if waiting := only(t, s.Deliveries(false)); waiting.ID != "blue" {
+		if waiting := only(t, s.Deliveries(schema.AllTenants(), false)); waiting.ID != "blue" {
 			t.Errorf("%+v waits", waiting)
 		}
 		// Who sends it again is told so, and the receiver hears nothing.
 		sent := r.requests()
-		if err := s.Retry(t.Context(), "waits"); err != nil {
+		if _, err := s.Retry(t.Context(), schema.AllTenants(), "waits"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // spellings returns ways to write an inner address of this machine, with the port.
@@ -247,7 +249,7 @@ func TestANameThatChangesItsMindGainsNothing(t *testing.T) {
 	if hits.Load() != 0 || questions.Load() < 2 {
 		t.Errorf("%d connections to the inner listener, %d questions", hits.Load(), questions.Load())
 	}
-	says(t, only(t, s.Deliveries(true)).Dead, "internal network")
+	says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "internal network")
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {
@@ -265,7 +267,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		if hits.Load() != 0 || len(requests) != 1 {
 			t.Errorf("%d: %d connections to the redirect's end, %d requests", code, hits.Load(), len(requests))
 		}
-		says(t, only(t, s.Deliveries(true)).Dead, "redirect")
+		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "redirect")
 	}
 }
 

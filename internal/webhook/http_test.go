@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestAFailureIsTriedAgainWithTheSameIDAndAFreshSignature(t *testing.T) {
@@ -67,7 +69,7 @@ func TestAReceiverThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 	began := time.Now()
 	send(t, s, "m1", srv.URL)
 	c.wait(t, Retried)
-	says(t, only(t, s.Deliveries(false)).LastError, "did not answer within 0.2 s")
+	says(t, only(t, s.Deliveries(schema.AllTenants(), false)).LastError, "did not answer within 0.2 s")
 	c.wait(t, Retried)
 	c.wait(t, Delivered)
 	if d := time.Since(began); d > 15*time.Second {
@@ -84,7 +86,7 @@ func TestAReceiverThatGoesAwayIsTakenAtItsWord(t *testing.T) {
 		s := start(t, o)
 		send(t, s, "m1", srv.URL)
 		c.wait(t, Dead)
-		says(t, only(t, s.Deliveries(true)).Dead, want)
+		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, want)
 		if len(requests) != 1 {
 			t.Errorf("%d: %d requests", code, len(requests))
 		}

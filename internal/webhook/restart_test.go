@@ -254,7 +254,7 @@ func TestAnotherProcessSeesWhatWaits(t *testing.T) {
 	send(t, first, "m1", srv.URL)
 	c.wait(t, Dead)
 	second := start(t, Options{Rules: Rules{AllowPrivate: true}, Store: deliveries(t, nats.Connect(t, "two")), Secrets: []string{secretA}, Log: slog.New(slog.DiscardHandler)})
-	d := only(t, second.Deliveries(true))
+	d := only(t, second.Deliveries(schema.AllTenants(), true))
 	says(t, d.Dead, "answered 404")
 	if d.ID != "m1" || d.Attempts != 1 || d.Ended.IsZero() {
 		t.Errorf("%+v", d)

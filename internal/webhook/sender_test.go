@@ -103,9 +103,9 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 				t.Errorf("attempt %d after %v, want %v and at most a fifth more", i+1, d, want[i])
 			}
 		}
-		d := only(t, s.Deliveries(true))
+		d := only(t, s.Deliveries(schema.AllTenants(), true))
 		says(t, d.Dead, "answered 500. That was attempt 8, the last one.")
-		if d.Attempts != 8 || d.URL != hook || !d.Next.IsZero() || c.of(Retried) != 7 || c.of(Dead) != 1 || len(s.Deliveries(false)) != 0 {
+		if d.Attempts != 8 || d.URL != hook || !d.Next.IsZero() || c.of(Retried) != 7 || c.of(Dead) != 1 || len(s.Deliveries(schema.AllTenants(), false)) != 0 {
 			t.Errorf("%+v, %v", d, c.n)
 		}
 
@@ -113,14 +113,14 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 		r.mu.Lock()
 		r.answers = nil
 		r.mu.Unlock()
-		if err := s.Retry(t.Context(), "m1"); err != nil {
+		if _, err := s.Retry(t.Context(), schema.AllTenants(), "m1"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if c.of(Delivered) != 1 || r.ids[8] != "m1" || s.Load() != (Load{}) {
 			t.Errorf("%v, %v, %+v", c.n, r.ids, s.Load())
 		}
-		if err := s.Retry(t.Context(), "m1"); schema.KindOf(err) != schema.KindNotFound {
+		if _, err := s.Retry(t.Context(), schema.AllTenants(), "m1"); schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("a delivery that is over: %v", err)
 		}
 	})
@@ -292,7 +292,7 @@ func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
 		if r.requests() != 0 || c.of(Dead) != 1 {
 			t.Errorf("%d requests, %v", r.requests(), c.n)
 		}
-		says(t, only(t, s.Deliveries(true)).Dead, "stopped during it")
+		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "stopped during it")
 	})
 }
 
@@ -437,7 +437,7 @@ func TestAFullOutboxRefusesAndTheLogIsSilentAboutSecrets(t *testing.T) {
 		send(t, s, "more", hook)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if list := s.Deliveries(true); len(list) != 4 || list[3].ID != "more" {
+		if list := s.Deliveries(schema.AllTenants(), true); len(list) != 4 || list[3].ID != "more" {
 			t.Errorf("%+v", list)
 		}
 		for _, secret := range []string{"hunter2", "hooks.example.com", secretA[6:], "call_1"} {
@@ -500,7 +500,7 @@ func TestAnEventThatIsNoLongerKeptIsGivenUp(t *testing.T) {
 		s := begin(t, Options{Store: m}, r)
 		defer shut(t, s)
 		synctest.Wait()
-		says(t, only(t, s.Deliveries(true)).Dead, "no longer kept")
+		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "no longer kept")
 		if _, err := m.Body(t.Context(), schema.DefaultTenant, "m1"); !errors.Is(err, bus.ErrNotFound) || r.requests() != 0 {
 			t.Errorf("%v, %d requests", err, r.requests())
 		}

@@ -69,6 +69,7 @@ var operations = map[string]Need{
 	"erase-tenant": admin,
 	"get-state":    admin, "put-state": admin,
 
+	"list-webhook-deliveries": tenantAdmin, "retry-webhook-delivery": tenantAdmin,
 	"settle-call": tenantAdmin, "list-keys": tenantAdmin, "get-key": tenantAdmin, "create-key": tenantAdmin, "update-key": tenantAdmin, "rotate-key": tenantAdmin, "revoke-key": tenantAdmin,
 }
 

@@ -31,11 +31,13 @@ import (
 	resttenants "github.com/callyard/callyard/internal/frontdoor/rest/tenants"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/internal/frontdoor/rest/usage"
+	"github.com/callyard/callyard/internal/frontdoor/rest/webhooks"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/waits"
+	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -99,6 +101,8 @@ type Options struct {
 	Policies *risk.Holder
 	// EraseTenant erases a tenant; nil: none can be.
 	EraseTenant resttenants.EraseFunc
+	// Webhooks is the outbox of webhooks; nil if they are not configured.
+	Webhooks *webhook.Sender
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// Evaluations are the runs of evaluations that are shown; nil: there are none.
@@ -179,6 +183,7 @@ func New(o Options) (*API, error) {
 	restcalls.Register(a.doc, a.runner, o.Calls)
 	usage.Register(a.doc, o.Calls)
 	resttenants.Register(a.doc, resttenants.Options{Catalog: o.Catalog, Calls: o.Calls, Router: o.Router, Book: o.Tenants, Told: o.Told, Policy: o.Policies, Issued: o.Issued, Erase: o.EraseTenant})
+	webhooks.Register(a.doc, o.Webhooks)
 	evaluations.Register(a.doc, o.Evaluations)
 	if o.Batches != nil {
 		batches.Register(a.doc, batches.Options{

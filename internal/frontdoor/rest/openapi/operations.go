@@ -18,6 +18,7 @@ const (
 	TagKeys        = "Keys"
 	TagUsage       = "Usage"
 	TagTenants     = "Tenants"
+	TagWebhooks    = "Webhooks"
 	TagAudit       = "Audit"
 	TagEvaluations = "Evaluations"
 )
