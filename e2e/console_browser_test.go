@@ -126,6 +126,15 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		p.staysAtHome(name)
 	}
 
+	// What is folded is as good as the rest.
+	p.open(pages + "/console/calls?batch=" + url.QueryEscape(id))
+	call := asked[string](p, `document.querySelector('a[href^="/console/call?"]').getAttribute("href")`)
+	for name, path := range map[string]string{"console-audit-open": "/console/audit", "console-call-open": call, "console-tool-open": "/console/tool?server=crm&tool=echo"} {
+		p.open(pages + path)
+		asked[int](p, `document.querySelectorAll("details").forEach((d) => { d.open = true; }); 0`)
+		p.glance(name)
+	}
+
 	// Figures update without the page being loaded again.
 	p.open(pages + "/console")
 	asked[int](p, `window.mark = 17`)

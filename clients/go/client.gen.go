@@ -2294,6 +2294,11 @@ type Batch struct {
 	ID     string            `json:"id"`
 	Labels map[string]string `json:"labels,omitempty"`
 
+	// MissingServers Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail.
+	//
+	// Examples: ["evrything"]
+	MissingServers []string `json:"missing_servers,omitempty"`
+
 	// PayloadsDeleted Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended.
 	PayloadsDeleted *bool   `json:"payloads_deleted,omitempty"`
 	Priority        *int64  `json:"priority,omitempty"`
@@ -4463,6 +4468,9 @@ type TenantErasure struct {
 
 	// Encrypted Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends.
 	Encrypted bool `json:"encrypted"`
+
+	// Found Whether Callyard had anything of a tenant with this id. If false, check the id.
+	Found bool `json:"found"`
 
 	// Held The held calls that were withdrawn.
 	//

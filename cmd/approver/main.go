@@ -1,5 +1,5 @@
-// Command approver runs the approver of a fleet: the pages and the API on which
-// people decide about held calls.
+// Command approver runs the approver of a fleet: the pages and the API on which people decide on
+// held calls.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command callyard is what people type: `up` runs the whole fabric in one
-// process, the other commands are clients of its REST API. The commands are in
-// internal/cli.
+// Command callyard is the command-line tool. `up` runs a complete fabric in one process. The other
+// commands are clients of its REST API. The commands are in internal/cli.
 package main
 
 import (

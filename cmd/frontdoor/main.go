@@ -1,4 +1,4 @@
-// Command frontdoor runs the front door of a fleet: the REST API before NATS.
+// Command frontdoor runs the front door of a fleet: the REST API in front of NATS.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command worker runs a worker of a fleet: it holds MCP servers and runs the
-// calls that come over NATS.
+// Command worker runs a worker of a fleet. It runs MCP servers and executes the calls that arrive
+// over NATS.
 package main
 
 import (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -291,6 +292,12 @@ var trouble = map[string]func(f *fleet){
 			f.full.JournalWrites("frontdoor", func() int { return 1 })
 		}
 	},
+	"CallyardRedisDown": func(f *fleet) {
+		if f.full == nil {
+			f.full = f.add("callyard-frontdoor", "frontdoor-3")
+			telemetry.Redis(f.full.Metrics, func() bool { return false })
+		}
+	},
 	"CallyardNATSDisconnected": func(f *fleet) {
 		if f.gone == nil {
 			f.gone = f.add("callyard-worker", "worker-2")
@@ -320,5 +327,28 @@ func TestEachAlertFiresInItsTrouble(t *testing.T) {
 		if !slices.ContainsFunc(alerts(t), func(a alert) bool { return a.Alert == name }) {
 			t.Errorf("no alert is named %s", name)
 		}
+	}
+}
+
+// A fault that happens once, in a process that has run for a while, is an alert where one
+// is enough: a series that begins with it would show no increase.
+func TestAnAlertFiresForTheFirstFault(t *testing.T) {
+	once := []string{"CallyardOutcomeUnknown", "CallyardSandboxesLost", "CallyardRecordsLost", "CallyardTracesDropped", "CallyardForgedMessages"}
+	for _, a := range alerts(t) {
+		if !slices.Contains(once, a.Alert) {
+			if strings.Contains(a.Expr, "increase(") && strings.HasSuffix(a.Expr, "> 0") {
+				t.Errorf("%s fires for one fault and is not among those that are tried", a.Alert)
+			}
+			continue
+		}
+		t.Run(a.Alert, func(t *testing.T) {
+			f := openFleet(t)
+			f.run(5*time.Minute, f.mix)
+			trouble[a.Alert](f)
+			f.run(time.Minute, f.mix)
+			if v := f.ask(a.Expr); len(v) == 0 {
+				t.Errorf("%s finds nothing", a.Expr)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -53,6 +54,9 @@ type Tools struct {
 	ready  bool
 }
 
+// ErrNoTools says that no tool fits the patterns that select tools.
+var ErrNoTools = errors.New("no tool fits the patterns of the session")
+
 // findTools is the tool with which a model looks for more tools.
 const findTools = "find_tools"
 
@@ -71,6 +75,9 @@ func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transc
 	all, err := t.fetch(ctx, f, w, "", 0)
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 && len(t.Allow) > 0 {
+		return ErrNoTools // a model without tools would answer as if there were none
 	}
 	t.ready, t.search = true, log.search
 	if len(log.tools) > 0 || log.search {

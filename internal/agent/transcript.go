@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
@@ -87,6 +89,9 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 func OpenTranscript(path string) (*Transcript, error) {
 	t := &Transcript{path: path}
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no session to continue at %s: %w", path, fs.ErrNotExist)
+	}
 	if err == nil && !isTranscript(text) {
 		return nil, notTranscript(path) // opening it would remove its last line
 	}
@@ -105,7 +110,7 @@ func OpenTranscript(path string) (*Transcript, error) {
 // load reads the lines.
 func (t *Transcript) load(text []byte) error {
 	n := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(bom.Trim(text)) {
 		n++
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -121,7 +126,7 @@ func (t *Transcript) load(text []byte) error {
 
 // isTranscript says whether the text begins with the line of a session.
 func isTranscript(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte{'\n'})
+	line, _, _ := bytes.Cut(bom.Trim(text), []byte{'\n'})
 	var e entry
 	return json.Unmarshal(line, &e) == nil && e.Type == entrySession && e.Session != ""
 }

@@ -11,6 +11,23 @@ import (
 
 // TestAFileThatIsNoTranscriptStaysAsItIs names other files to --resume: a text without a line feed
 // at its end, and lines of JSON of which the last is incomplete.
+func TestATranscriptMayBeginWithAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edited.jsonl")
+	if err := os.WriteFile(path, []byte("\xef\xbb\xbf"+`{"type":"session","session":"s","model":"ollama:m"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := agent.OpenTranscript(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened.ID != "s" {
+		t.Errorf("the session is %q", opened.ID)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFileThatIsNoTranscriptStaysAsItIs(t *testing.T) {
 	for _, text := range []string{"", "my notes", "my notes\nthat end here", `{"id":"1"}` + "\n" + `{"id":"2","te`, `{"type":"user","text":"a"}` + "\n{"} {
 		path := filepath.Join(t.TempDir(), "notes.jsonl")

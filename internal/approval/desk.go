@@ -127,7 +127,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 		// The token comes first: a record without its token could never be spent,
 		// a token without its record is worth nothing.
 		if held.Token, err = d.tokens.Mint(ctx, record.ID, rule.Expires); err != nil {
-			return nil, tokensDown(err, call.ID)
+			return nil, tokensDown(call.ID)
 		}
 		record.TokenHash = confirm.Hash(held.Token)
 	} else if record.NoPermission = d.Permissions.noPermission(call.Server); record.NoPermission != "" {
@@ -143,9 +143,9 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	return held, nil
 }
 
-func tokensDown(err error, callID schema.CallID) error {
-	e := schema.Errorf(schema.KindUnavailable, "Calls that require a confirmation are not accepted at the moment because the store of confirmation tokens does not respond; calls of low risk run. (%w)", err)
-	e.Retryable, e.RetryAfter = true, 5*time.Second
+func tokensDown(callID schema.CallID) error {
+	// The error of Redis is in the log; it does not help the caller.
+	e := schema.Errorf(schema.KindUnavailable, "The store of confirmation tokens is not available at the moment: calls that require a confirmation are neither accepted nor confirmed. This call did not run; try again later.").RetryableAfter(5 * time.Second)
 	return e.WithCall(callID)
 }
 
@@ -299,7 +299,7 @@ func tokenError(err error, callID schema.CallID) error {
 	case errors.Is(err, confirm.ErrUnknown):
 		return schema.Errorf(schema.KindNotFound, "The confirmation does not exist, or ended long ago.")
 	case errors.Is(err, confirm.ErrDown):
-		return tokensDown(err, callID)
+		return tokensDown(callID)
 	}
 	return err
 }

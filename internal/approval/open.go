@@ -69,7 +69,9 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 	}
 	var gate *confirm.Redis
 	if o.Redis != nil {
-		if gate, err = confirm.OpenRedis(ctx, *o.Redis); err != nil {
+		redis := *o.Redis
+		redis.Log = o.Log
+		if gate, err = confirm.OpenRedis(ctx, redis); err != nil {
 			book.Close()
 			return nil, err
 		}
@@ -89,6 +91,9 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 	r.work.Go(func() { r.repair(watching, o.Log) })
 	return r, nil
 }
+
+// TokensUp says that confirmation tokens are minted and spent.
+func (r *Instance) TokensUp() bool { return r.tokens.Up() }
 
 const (
 	// repairEvery is how often what a killed process left undone is looked for.

@@ -133,8 +133,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		a.listener, err = listen.Open(ctx, c.Listen, listen.TLS{Cert: c.CertFile, Key: c.KeyFile}, o.Log)
 	}
 	if err != nil {
-		var taken *net.OpError
-		if errors.As(err, &taken) {
+		if _, ok := errors.AsType[*net.OpError](err); ok {
 			err = fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)
 		}
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 )
@@ -29,6 +30,7 @@ func Check(s *settings.File) []config.Fault {
 		}
 	}
 	faults = append(faults, checkAuthorization(s)...)
+	faults = append(faults, credential.CheckKeyFiles(s.Credentials.KeyFile, s.Encryption.KeyFile)...)
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 

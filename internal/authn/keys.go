@@ -257,9 +257,7 @@ func (k *Keys) Refuse(r *http.Request, reason string) error {
 	if wait == 0 { // refusals over the limit of an address are not logged either
 		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
 	} else {
-		e := schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.")
-		e.Retryable, e.RetryAfter = true, wait
-		return e
+		return schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.").RetryableAfter(wait)
 	}
 	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }

@@ -41,10 +41,9 @@ var assertionTypes = []string{"jwt", "client-authentication+jwt"}
 // assertion is a JWT by which a client authenticates (RFC 7523, section 3). Its claims must not be
 // trusted before [Server.verify] has returned nil.
 type assertion struct {
-	client  string
-	id      string // jti
-	expires time.Time
-	token   *jose.JSONWebSignature
+	client string
+	id     string // jti
+	token  *jose.JSONWebSignature
 }
 
 var errAssertion = &fault{badClient, "the client assertion is not valid"}
@@ -91,7 +90,7 @@ func (s *Server) readAssertion(form url.Values) (*assertion, error) {
 	case !(c.Expires > unix(now.Add(-assertionSkew)) && c.Expires <= unix(now.Add(assertionLife+assertionSkew))) || future(c.Before) || future(c.Issued):
 		return nil, errAssertion
 	}
-	return &assertion{client: c.Issuer, id: c.ID, expires: time.Unix(int64(c.Expires), 0), token: t}, nil
+	return &assertion{client: c.Issuer, id: c.ID, token: t}, nil
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

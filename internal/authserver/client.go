@@ -101,14 +101,15 @@ func (c *Client) allows(redirect string) bool {
 // the port before they listen (RFC 8252, section 7.3). It returns "" for any other address.
 func portless(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || !loopback(u.Hostname()) {
+	if err != nil || u.Scheme != "http" || !Loopback(u.Hostname()) {
 		return ""
 	}
 	u.Host = strings.TrimSuffix(u.Host, ":"+u.Port())
 	return u.String()
 }
 
-func loopback(host string) bool {
+// Loopback reports whether a host is this machine.
+func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback() || host == "localhost"
 }
@@ -129,5 +130,5 @@ func GoodRedirect(address string) bool {
 	if err != nil || slices.ContainsFunc([]string{"code", "state", "iss", "error"}, q.Has) {
 		return false
 	}
-	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname())
+	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && Loopback(u.Hostname())
 }

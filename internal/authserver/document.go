@@ -176,8 +176,7 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 	r.Header.Set("Accept", "application/json")
 	resp, err := client.Do(r)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
 		return nil, err

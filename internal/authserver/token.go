@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -159,7 +160,7 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, *call
 	}
 	for name, values := range form {
 		if len(values) != 1 || !utf8.ValidString(values[0]) {
-			return bad("the field " + strings.ToValidUTF8(name[:min(len(name), 40)], "?") + " occurs twice, or is not text")
+			return bad("the field " + strings.ToValidUTF8(truncate.Head(name, 40), "?") + " occurs twice, or is not text")
 		}
 	}
 	user, password, basic := r.BasicAuth()

@@ -86,9 +86,7 @@ var errRefused = schema.Errorf(schema.KindCanceled, "The call could not be store
 
 // notStored is for the caller of a call that could not be stored in time.
 func notStored(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored within %s, so it was not accepted; check that NATS is running and has disk space. Send it again later; with an Idempotency-Key it runs at most once. (%w)", writeTimeout, err)
-	e.Retryable, e.RetryAfter = true, 5*time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The call could not be stored within %s, so it was not accepted; check that NATS is running and has disk space. Send it again later; with an Idempotency-Key it runs at most once. (%w)", writeTimeout, err).RetryableAfter(5 * time.Second)
 }
 
 // accepted is what became of a call that was to be accepted. id is set when it is
@@ -105,9 +103,7 @@ func (l *lane) fault(err error) error {
 		return err
 	}
 	l.job.l.life.halt(errLost)
-	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored and did not run; send it again.")
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The call could not be stored and did not run; send it again.").RetryableAfter(time.Second)
 }
 
 // stored hands over a call that the lane has stored at the index first, or tells why

@@ -77,6 +77,7 @@ type tries struct {
 	failures int
 	wait     time.Duration // before the next one
 	doubt    error         // of an attempt that may have run, or nil
+	absent   bool          // it waits for a server that no worker has announced
 }
 
 // pauses are between the attempts of one call.
@@ -84,6 +85,7 @@ var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second
 
 // try is attempts for a call of which all is known.
 func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
+	defer x.l.absent.note(it.call.Server, t, false)
 	for {
 		if !x.pause(it, t.wait) {
 			if it.taken.Err() != nil {
@@ -96,6 +98,7 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 		}
 		if !it.checked {
 			verdict, err := x.l.o.Gate.Check(it.call)
+			x.l.absent.note(it.call.Server, t, schema.KindOf(err) == schema.KindNotFound && x.missing(it, err))
 			if err == nil && verdict.Assessment.Approval != nil {
 				res, err := x.held.hold(it, verdict)
 				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {

@@ -78,9 +78,7 @@ func (is *intakes) begin(in *Intake) error {
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	if is.open[in.id] != nil {
-		e := schema.Errorf(schema.KindConflict, "Another connection is sending calls of batch %s; close it first.", in.id)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindConflict, "Another connection is sending calls of batch %s; close it first.", in.id).RetryableAfter(time.Second)
 	}
 	is.open[in.id] = in
 	if in.seen = is.names[in.id]; in.seen == nil {

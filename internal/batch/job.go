@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,6 +171,7 @@ func (j *job) tell(done <-chan struct{}) {
 	defer tick.Stop()
 	var last journal.Counts
 	var calls uint64
+	missing := j.l.m.Missing
 	for {
 		select {
 		case <-done:
@@ -181,7 +183,9 @@ func (j *job) tell(done <-chan struct{}) {
 		now, before := j.l.owned.Progress().Counts(), calls
 		receiving := !j.l.owned.Sealed()
 		waits := j.reader.met.Load() > now.Total() || j.l.o.Quota.Queues(&j.l.m.Principal)
-		if now == last && !(receiving && waits) {
+		absent := j.l.absent.servers()
+		same := now == last && slices.Equal(absent, missing)
+		if same && !(receiving && waits) {
 			continue // there may be thousands with nothing to do
 		}
 		ctx, cancel := bound(j.l.life.gone)
@@ -190,11 +194,11 @@ func (j *job) tell(done <-chan struct{}) {
 				calls = n // for the other front doors, which count what waits
 			}
 		}
-		if now == last && calls == before {
+		if same && calls == before {
 			cancel()
 			continue
 		}
-		last = now
+		last, missing = now, absent
 		_, err := j.l.owned.SetState(ctx, func(m *journal.Manifest) error {
 			if m.State == journal.Sealed {
 				m.State = journal.Running
@@ -202,6 +206,7 @@ func (j *job) tell(done <-chan struct{}) {
 			if m.Started.IsZero() {
 				m.Started = time.Now().UTC()
 			}
+			m.Missing = absent
 			if m.Sealed.IsZero() {
 				m.Calls = max(m.Calls, calls)
 			}

@@ -128,9 +128,7 @@ func (ls *lanes) use(ctx context.Context, tenant schema.TenantID) (l *lane, leav
 	}
 	defer n.turn.Release(1)
 	if ls.ctx.Err() != nil {
-		e := schema.Errorf(schema.KindUnavailable, "This front door is shutting down; the call was not accepted. Send it again.")
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, nil, e
+		return nil, nil, schema.Errorf(schema.KindUnavailable, "This front door is shutting down; the call was not accepted. Send it again.").RetryableAfter(time.Second)
 	}
 	if l := n.lane; l != nil {
 		if l.job.l.life.stopping.Err() == nil && l.writer.Next() < ls.o.LaneCalls && time.Since(l.opened) < ls.age(n) {

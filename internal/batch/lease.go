@@ -18,6 +18,7 @@ type lease struct {
 	life   *lifetime
 	window *window
 	calls  *callTable
+	absent absent
 }
 
 // lost reports whether the journal is from before a loss of records.

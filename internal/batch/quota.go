@@ -105,14 +105,10 @@ func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) 
 		most = ownBatches(b.o.OpenBatches)
 	}
 	if all >= b.o.OpenBatches {
-		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", all, b.o.OpenBatches)
-		e.Retryable, e.RetryAfter = true, openAgain
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", all, b.o.OpenBatches).RetryableAfter(openAgain)
 	}
 	if own >= most {
-		e := schema.Errorf(schema.KindQuota, "You have %d open batches, and your limit is %d; no batch was created. Wait for one to end, or cancel one. (The operator sets the limit with batches, under limits.principals.)", own, most)
-		e.Retryable, e.RetryAfter = true, openAgain
-		return nil, e
+		return nil, schema.Errorf(schema.KindQuota, "You have %d open batches, and your limit is %d; no batch was created. Wait for one to end, or cancel one. (The operator sets the limit with batches, under limits.principals.)", own, most).RetryableAfter(openAgain)
 	}
 	if b.o.Quota.Queues(&o.Principal) {
 		lines, _ := b.lines(o.Principal.ID(), "")
@@ -184,14 +180,10 @@ func (b *backlog) space(ctx context.Context, in *Intake, n int) (int, error) {
 		case <-timer.C:
 		case <-b.ctx.Done():
 			timer.Stop()
-			e := schema.Errorf(schema.KindUnavailable, "This front door is shutting down; GET the batch returns the number of stored lines. Continue from there.")
-			e.Retryable, e.RetryAfter = true, time.Second
-			return 0, e
+			return 0, schema.Errorf(schema.KindUnavailable, "This front door is shutting down; GET the batch returns the number of stored lines. Continue from there.").RetryableAfter(time.Second)
 		case <-ctx.Done():
 			timer.Stop()
-			e := schema.Errorf(schema.KindQuota, "You reached the limit of your waiting calls; the last lines were not stored. GET the batch returns the number of stored lines. Continue from there.")
-			e.Retryable, e.RetryAfter = true, time.Second
-			return 0, e
+			return 0, schema.Errorf(schema.KindQuota, "You reached the limit of your waiting calls; the last lines were not stored. GET the batch returns the number of stored lines. Continue from there.").RetryableAfter(time.Second)
 		}
 	}
 }

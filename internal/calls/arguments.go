@@ -6,9 +6,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Arguments returns the exact argument bytes of a call of a tool, as its caller sent them: an
-// edit by an approver does not count. Errors: KindConflict where they are not kept;
-// KindUnavailable.
+// Arguments returns the exact argument bytes of a tool call as its caller sent them, before any
+// edit by an approver. Errors: KindConflict if the arguments are not stored; KindUnavailable.
 func (c *Calls) Arguments(ctx context.Context, s *Status) (args []byte, err error) {
 	switch {
 	case s.approval != nil:

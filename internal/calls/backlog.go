@@ -7,26 +7,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Backlog is what is stored and has not ended, over all principals and front doors.
+// Backlog summarizes the stored calls and batches that have not ended, over all principals and
+// front doors.
 type Backlog struct {
-	// Approvals are the calls that wait for one, and OldestApproval is when the first of
-	// them was held; zero: there are none.
+	// Approvals is the number of calls that wait for an approval. OldestApproval is the time at
+	// which the oldest of them was held; it is zero if there are none.
 	Approvals      int
 	OldestApproval time.Time
-	// ByTenant is the number of Approvals of each tenant, by its stored id.
+	// ByTenant splits Approvals by stored tenant id.
 	ByTenant map[schema.TenantID]int
-	// Held are the calls that wait for an approval or run after one, and HeldBytes the
-	// bytes of their arguments.
+	// Held is the number of calls that wait for an approval or run after one. HeldBytes is the
+	// total size of their arguments.
 	Held      int
 	HeldBytes int64
-	// Batches have not ended, and OldestBatch is when the first of them was created.
+	// Batches is the number of batches that have not ended. OldestBatch is the creation time of
+	// the oldest of them.
 	Batches     int
 	OldestBatch time.Time
 	// LostRecords counts execution records that this process could not store.
 	LostRecords uint64
 }
 
-// Backlog returns what is stored and has not ended, as this process sees it.
+// Backlog returns the current backlog as this process sees it.
 func (c *Calls) Backlog() (b Backlog) {
 	b.ByTenant = make(map[schema.TenantID]int)
 	if c.o.Ledger != nil {

@@ -8,39 +8,40 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toldWithin is how old the end of a held call may be that its callback is told of late.
-const toldWithin = 24 * time.Hour
+// maxCallbackAge is the maximum time since the end of a held call at which a late callback is
+// still delivered.
+const maxCallbackAge = 24 * time.Hour
 
-// untold says that the callback of a held call has not been told of its end.
-func untold(a *ledger.Approval) bool {
+// callbackDue reports whether a held call has ended and its callback has not been delivered.
+func callbackDue(a *ledger.Approval) bool {
 	return a.CallbackURL != "" && a.State.Ended() && a.Told.IsZero()
 }
 
-// WatchCallbacks calls ended, which must not block, with each held call that ends and
-// whose callback is to be told; stop ends that. The id is for [Calls.TellCallback]. Every
-// front door sees every end. Calls must be able to hold calls.
+// WatchCallbacks calls ended for each held call that ends with an undelivered callback, until
+// stop is called. ended must not block; pass its id to [Calls.TellCallback]. Every front door
+// sees every end. Calls must be able to hold calls.
 func (c *Calls) WatchCallbacks(ended func(id schema.ApprovalID)) (stop func()) {
 	return c.o.Ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
-		if untold(a) {
+		if callbackDue(a) {
 			ended(a.ID)
 		}
 	})
 }
 
-// DueCallbacks returns the held calls that ended at least the time after ago and whose
-// callbacks nobody has told yet; those that ended a day ago or earlier are left out.
+// DueCallbacks returns the held calls with undelivered callbacks that ended more than after
+// ago, but less than a day ago.
 func (c *Calls) DueCallbacks(after time.Duration) (ids []schema.ApprovalID) {
 	for _, a := range c.o.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
-		return untold(a) && time.Since(a.Ended) > after && time.Since(a.Ended) < toldWithin
+		return callbackDue(a) && time.Since(a.Ended) > after && time.Since(a.Ended) < maxCallbackAge
 	}) {
 		ids = append(ids, a.ID)
 	}
 	return ids
 }
 
-// TellCallback has send tell the callback URL how a held call ended, unless it was told,
-// and stores that it was. Several front doors may tell at once: what send makes of a
-// status must be the same each time.
+// TellCallback sends the final status of a held call to its callback URL with send, unless it was
+// delivered before, and records the delivery. Several front doors may send at the same time, so
+// send must produce the same request for the same status.
 func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send func(s *Status, url string) error) error {
 	a, _, err := c.o.Ledger.Get(ctx, schema.AllTenants(), id)
 	if err != nil {
@@ -60,7 +61,7 @@ func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send fun
 		return nil
 	})
 	if schema.KindOf(err) == schema.KindConflict {
-		return nil // another front door stored it
+		return nil // another front door recorded the delivery
 	}
 	return err
 }

@@ -15,108 +15,110 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what calls are built on. Gate and Chain are required.
+// Options configures [New]. Gate and Chain are required.
 type Options struct {
-	// Gate decides on calls, and Chain runs those that may run at once.
+	// Gate decides on calls. Chain runs the calls that may run immediately.
 	Gate  *admission.Gate
 	Chain *execution.Chain
-	// Desk and Ledger hold calls that need an approval, and Release runs one that
-	// FrontDoor has claimed: when its context ends it returns, and the call continues.
-	// progress, unless nil, takes its progress as [schema.Call].Progress does.
-	// Without them nothing is held.
+	// Desk and Ledger hold calls that need an approval. Release runs a held call that FrontDoor
+	// has claimed: if its context ends, it returns and the call continues. progress may be nil;
+	// otherwise it receives progress as [schema.Call].Progress does. Without Desk and Ledger, no
+	// call is held.
 	Desk    *approval.Desk
 	Ledger  *ledger.Ledger
 	Release func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error)
-	// Durable runs durable calls; nil: none are accepted.
+	// Durable runs durable calls. If nil, they are refused.
 	Durable *batch.Runner
-	// Records is the execution log; nil: calls are not listed.
+	// Records is the execution log. If nil, calls are not listed.
 	Records *records.Recorder
-	// Traced is whether calls have spans here.
+	// Traced reports whether this process records spans for calls.
 	Traced bool
-	// Usage counts the calls of the log by hour; nil: nobody does.
+	// Usage counts the calls of the log by hour. If nil, usage is not counted.
 	Usage *usage.Usage
-	// CheckCallback returns why an address cannot be called back; nil: callbacks are off.
+	// CheckCallback returns an error if a callback URL is not allowed. If nil, callbacks are
+	// disabled.
 	CheckCallback func(url string) error
-	// ApprovalLost reports whether the approval of a call may have been lost with a
-	// damaged data folder; nil: none was.
+	// ApprovalLost reports whether the approval of a call may have been lost with a damaged data
+	// folder. If nil, none was lost.
 	ApprovalLost func(callID schema.CallID) bool
 	// FrontDoor is the id of this front door.
 	FrontDoor string
 }
 
-// Calls is the entry. It is safe for concurrent use.
+// Calls is the entry point for calls. It is safe for concurrent use.
 type Calls struct {
 	o Options
-	// dryRun lets one dry run go at a time: it takes a processor for seconds.
+	// dryRun allows one dry run at a time, because each uses a CPU for seconds.
 	dryRun sync.Mutex
 }
 
-// New returns the entry for calls.
+// New returns the entry point for calls.
 func New(o Options) *Calls { return &Calls{o: o} }
 
-// Limits are the bounds of one call.
+// Limits bounds one call.
 type Limits = admission.Limits
 
-// Limits returns the limits in force.
+// Limits returns the effective limits.
 func (c *Calls) Limits() Limits { return c.o.Gate.Limits() }
 
-// CanHold reports whether calls can wait for an approval here.
+// CanHold reports whether calls can be held for approval here.
 func (c *Calls) CanHold() bool { return c.o.Desk != nil && c.o.Ledger != nil }
 
 // CanStore reports whether durable calls are accepted here.
 func (c *Calls) CanStore() bool { return c.o.Durable != nil }
 
-// CanList reports whether calls are listed here.
+// CanList reports whether calls can be listed here.
 func (c *Calls) CanList() bool { return c.o.Records != nil }
 
-// CheckMethod returns why a request that is no call of a tool must not run, nil where it
-// may. Nothing is run.
+// CheckMethod returns an error if a request other than tools/call must not run, and nil if it
+// may. It runs nothing.
 func (c *Calls) CheckMethod(call *schema.Call) error { return c.o.Gate.CheckMethod(call) }
 
-// Request is a call with the wishes of its caller.
+// Request is a call and the options of its caller.
 type Request struct {
-	// Call is the call. Its ID is filled in, and may be replaced when it is stored.
+	// Call is the call to run. Submit sets its ID, and may replace it when it stores the call.
 	Call *schema.Call
-	// Durable asks for a call that outlives its caller: it is stored before it runs.
+	// Durable requests a call that outlives its caller: it is stored before it runs.
 	Durable bool
-	// Key is the caller's idempotency key, "" for none, and Fingerprint the digest of the
-	// request that carries it. A call with a key is durable.
+	// Key is the caller's idempotency key, or "". Fingerprint is the digest of the request that
+	// carries the key. A call with a key is durable.
 	Key, Fingerprint string
-	// CallbackURL is told when the call ends, "" for none. A call with one is durable.
+	// CallbackURL is notified when the call ends. It may be "". A call with a callback is
+	// durable.
 	CallbackURL string
-	// Async says that the caller does not wait for the result of a durable call.
+	// Async is set if the caller does not wait for the result of a durable call.
 	Async bool
 }
 
 func (r *Request) durable() bool { return r.Durable || r.Key != "" || r.CallbackURL != "" }
 
-// Outcome is what came of a submitted call. Exactly one of its fields is set.
+// Outcome is the outcome of Submit. Exactly one field is set.
 type Outcome struct {
-	// Result is what the tool answered.
+	// Result is the tool's result.
 	Result *schema.Result
-	// Held says that the call waits for an approval.
+	// Held is set if the call waits for an approval.
 	Held *Held
-	// Accepted says that the call is stored and continues by itself.
+	// Accepted is set if the call is stored and continues in the background.
 	Accepted *Accepted
 }
 
-// Accepted is a call that is stored.
+// Accepted is a call that was stored.
 type Accepted struct {
 	CallID schema.CallID
-	// Replayed says that it was accepted before, under the same idempotency key.
+	// Replayed is set if the call was accepted earlier with the same idempotency key.
 	Replayed bool
 
-	ticket *batch.Ticket // nil where the call is not to be waited for by it
+	ticket *batch.Ticket // nil if the call must be awaited by its id
 	call   *schema.Call
 }
 
-// Submit admits the call, once, and returns what came of it: its result; that it is
-// held; or that it was accepted, because the caller or the policy wants it durable. A
-// call that a standing permission approves runs as if it had never been held.
+// Submit admits the call once. The outcome is its result, a held call, or an accepted call if
+// the caller or the policy requires a durable one. A call that a standing permission approves
+// runs as if it had never been held.
 //
-// The error is a *schema.Error: a refusal, or why the call has no result. Errors of
-// durable calls: KindKeyReused for a key of another request; KindInvalidRequest for a
-// callback that is not allowed; KindQuota; KindUnavailable when it cannot be stored.
+// The error is a *schema.Error: a refusal, or the reason why the call has no result. Errors of
+// durable calls: KindKeyReused for a key that another request used; KindInvalidRequest for a
+// callback that is not allowed; KindQuota; KindUnavailable if the call cannot be stored.
 func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
 	if r.durable() {
 		return c.store(ctx, &r, nil)
@@ -133,7 +135,8 @@ func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
 	return Outcome{Result: a.Result}, nil
 }
 
-// store accepts a durable call; verdict is that of the gate where it was asked already.
+// store accepts a durable call. verdict is the gate's verdict, or nil if the gate has not been
+// asked yet.
 func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdict) (Outcome, error) {
 	switch {
 	case c.o.Durable == nil && verdict != nil:
@@ -157,8 +160,8 @@ func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdic
 	return Outcome{Accepted: &Accepted{CallID: t.CallID, Replayed: t.Replayed, ticket: t, call: r.Call}}, nil
 }
 
-// CheckCallback returns why an address cannot be called back when a call or batch has
-// ended, nil where it can or is empty.
+// CheckCallback returns an error if the URL cannot be used as the callback of a call or batch. It
+// returns nil for an allowed or empty URL.
 func (c *Calls) CheckCallback(url string) error {
 	switch {
 	case url == "":
@@ -169,7 +172,7 @@ func (c *Calls) CheckCallback(url string) error {
 	return c.o.CheckCallback(url)
 }
 
-// hold returns a held call to its caller, or runs one that is approved already.
+// hold returns a held call to its caller, or runs it if it is already approved.
 func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome, error) {
 	if !h.Run {
 		held := heldOf(h.Approval)
@@ -178,7 +181,7 @@ func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome
 	}
 	id := h.Approval.CallID
 	if r.Async {
-		c.runWithout(ctx, h.Approval)
+		c.runDetached(ctx, h.Approval)
 		return Outcome{Accepted: &Accepted{CallID: id}}, nil
 	}
 	res, err := c.o.Release(ctx, h.Approval, r.Call.Progress)
@@ -188,15 +191,15 @@ func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome
 	return Outcome{Result: res}, nil
 }
 
-// runWithout has an approved call run without its caller.
-func (c *Calls) runWithout(ctx context.Context, a *ledger.Approval) {
+// runDetached runs an approved call without waiting for it.
+func (c *Calls) runDetached(ctx context.Context, a *ledger.Approval) {
 	gone, leave := context.WithCancel(ctx)
 	leave()
-	_, _ = c.o.Release(gone, a, nil) // its end is stored with the approval
+	_, _ = c.o.Release(gone, a, nil) // the outcome is stored with the approval
 }
 
-// Await waits until an accepted call of the principal has ended or is suspended. When ctx
-// ends first, its error is returned, and the call continues.
+// Await waits until an accepted call of the principal has ended or is suspended. If ctx ends
+// first, Await returns its error and the call continues.
 func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*Status, error) {
 	if a.ticket == nil || a.Replayed {
 		s, err := c.wait(ctx, a.CallID, who, noDeadline, true)
@@ -215,13 +218,11 @@ func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*
 	return c.ofResult(a, rec), nil
 }
 
-// noDeadline is a wait that its context ends.
+// noDeadline is a wait that only the context ends.
 const noDeadline = 24 * 365 * time.Hour
 
-// UnderWay is the error for a request that came again with its idempotency key while its
-// call has not ended.
+// UnderWay is the error for a request that repeats an idempotency key before the original call
+// has ended.
 func UnderWay(id schema.CallID) error {
-	e := schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id).RetryableAfter(time.Second)
 }

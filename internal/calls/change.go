@@ -10,45 +10,45 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Confirmation is what a caller says to its own held call.
+// Confirmation is a caller's decision on its own held call.
 type Confirmation struct {
 	// Token is the single-use token of the held call.
 	Token string
-	// Confirm runs the call; without it the call is denied.
+	// Confirm runs the call. If false, the call is denied.
 	Confirm   bool
 	Principal schema.Principal
-	// Attempt names the request: the same attempt may ask again when it could not be
-	// told whether the token was spent. Replay says that an attempt which spent the
-	// token before gets its answer again.
+	// Attempt identifies the request. The same attempt may repeat the request if it is unknown
+	// whether the token was spent. With Replay, an attempt that already spent the token gets its
+	// answer again.
 	Attempt string
 	Replay  bool
-	// Async says that the caller does not wait for the result.
+	// Async is set if the caller does not wait for the result.
 	Async bool
-	// Progress takes the progress of the call while the caller waits, as [schema.Call].Progress
-	// does; nil: nobody wants it.
+	// Progress receives the progress of the call while the caller waits, as [schema.Call].Progress
+	// does. It may be nil.
 	Progress func(params []byte)
 }
 
-// Confirmed is what came of a confirmation.
+// Confirmed is the outcome of a confirmation.
 type Confirmed struct {
 	CallID     schema.CallID
 	ApprovalID schema.ApprovalID
-	// Replayed says that the same attempt had spent the token before.
+	// Replayed is set if the same attempt had already spent the token.
 	Replayed bool
-	// Denied says that the call was denied and never runs.
+	// Denied is set if the call was denied and never runs.
 	Denied bool
-	// Result is what the tool answered; nil for a denial and with Async.
+	// Result is the tool's result. It is nil for a denial and with Async.
 	Result *schema.Result
 }
 
-// replayWait bounds how long a confirmation that came again waits for its call.
+// replayWait is the maximum time that a repeated confirmation waits for its call.
 const replayWait = 10 * time.Minute
 
-// Confirm spends the token of a held call. Errors: KindNotFound for a token that is
-// unknown, spent, or not the principal's, with the call where that may be known;
-// KindExpired; KindForbidden where somebody else must approve; KindKeyReused for an
-// attempt that said the opposite before; KindUnavailable; and those of the call itself.
-// The outcome names the call even with an error, where it is known.
+// Confirm spends the token of a held call. Errors: KindNotFound for a token that is unknown,
+// spent, or another principal's (the error names the call if the caller may know it);
+// KindExpired; KindForbidden if another principal must approve; KindKeyReused for an attempt that
+// made the opposite decision before; KindUnavailable; and the errors of the call itself. The
+// outcome names the call even with an error, if it is known.
 func (c *Calls) Confirm(ctx context.Context, q Confirmation) (Confirmed, error) {
 	a, err := c.o.Desk.Confirm(ctx, q.Token, q.Confirm, q.Principal, q.Attempt, c.o.FrontDoor)
 	if schema.KindOf(err) == schema.KindNotFound && q.Replay {
@@ -62,7 +62,7 @@ func (c *Calls) Confirm(ctx context.Context, q Confirmation) (Confirmed, error) 
 	case done.Denied:
 		return done, nil
 	case q.Async:
-		c.runWithout(ctx, a)
+		c.runDetached(ctx, a)
 		return done, nil
 	}
 	if done.Result, err = c.o.Release(ctx, a, q.Progress); err != nil {
@@ -71,8 +71,8 @@ func (c *Calls) Confirm(ctx context.Context, q Confirmation) (Confirmed, error) 
 	return done, nil
 }
 
-// confirmedBefore gives the answer to a confirmation again, where the same attempt spent
-// the token; else the refusal stands.
+// confirmedBefore repeats the answer to a confirmation if the same attempt spent the token.
+// Otherwise it returns refusal.
 func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal error) (Confirmed, error) {
 	a, confirmed, err := c.o.Desk.Confirmed(ctx, q.Token, q.Principal, q.Attempt)
 	switch {
@@ -95,15 +95,14 @@ func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal err
 	return done, err
 }
 
-// ConfirmHeld confirms or denies a held call of a batch of the principal, for which no
-// token was given to anybody. Errors as those of [Calls.Confirm]; KindForbidden for a
-// call that has a token.
+// ConfirmHeld confirms or denies a held call in a batch of the principal. Such a call has no
+// token. Errors: those of [Calls.Confirm]; KindForbidden for a call that has a token.
 func (c *Calls) ConfirmHeld(ctx context.Context, id schema.CallID, confirm bool, who schema.Principal) error {
 	return c.o.Durable.Calls.Confirm(ctx, id, confirm, who)
 }
 
-// HeldCall is a call of a batch that waits for an approval. With ByCaller, the caller confirms
-// it with [Calls.ConfirmHeld].
+// HeldCall is a call of a batch that waits for an approval. If ByCaller is set, the caller
+// confirms it with [Calls.ConfirmHeld].
 type HeldCall struct {
 	Held
 
@@ -112,8 +111,8 @@ type HeldCall struct {
 	ArgumentsDigest string
 }
 
-// ListHeld returns the calls of a batch of the principal that wait for an approval, in
-// their order: at most limit.
+// ListHeld returns at most limit calls of the principal's batch that wait for an approval, in
+// batch order.
 func (c *Calls) ListHeld(ctx context.Context, batchID schema.BatchID, who schema.Principal, limit int) ([]HeldCall, error) {
 	found, err := c.o.Durable.Batches.HeldCalls(ctx, batchID, who, limit)
 	if err != nil {
@@ -129,9 +128,9 @@ func (c *Calls) ListHeld(ctx context.Context, batchID schema.BatchID, who schema
 	return all, nil
 }
 
-// Cancel cancels a call of the principal. One that is held or was not sent ends as
-// canceled and never runs; one that runs is asked to stop and ends as what it was, or as
-// unknown. Errors: KindNotFound; KindConflict for a held call that runs or has ended.
+// Cancel cancels a call of the principal. A call that is held or was not sent ends as canceled
+// and never runs. A running call is asked to stop; it ends with its actual outcome, or as unknown.
+// Errors: KindNotFound; KindConflict for a held call that runs or has ended.
 func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	if c.stored(id) {
 		b, err := c.o.Durable.Calls.Cancel(ctx, id, who)
@@ -147,17 +146,16 @@ func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Princip
 	return OfApproval(a), nil
 }
 
-// Settlement is what a person says about a call whose outcome is unknown, or that was
-// given up.
+// Settlement is a person's decision on a call that has an unknown outcome or was given up.
 type Settlement struct {
-	// As is StateSucceeded or StateFailed; StateQueued orders another run.
+	// As is StateSucceeded, StateFailed, or StateQueued to run the call again.
 	As     schema.State
 	Reason string
 }
 
-// Settle records what a person says about a durable call of the principal. Errors:
-// KindNotFound; KindConflict for a call in another state; KindInvalidRequest without a
-// reason or for another state.
+// Settle records a person's settlement of a durable call of the principal. Errors: KindNotFound;
+// KindConflict for a call that is not in a state to be settled; KindInvalidRequest without a
+// reason or for another target state.
 func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, s Settlement) (*Status, error) {
 	v := batch.Verdict{Reason: s.Reason}
 	switch s.As {
@@ -177,9 +175,9 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	return ofStored(b), nil
 }
 
-// Answer gives the server of a suspended call the caller's answers to the questions of a
-// round, by the server's ids. Answers to anything else change nothing. Errors:
-// KindNotFound; KindTooLarge; and refusals of the gate, after which the questions stand.
+// Answer sends the caller's answers to the server of a suspended call, keyed by the server's
+// question ids. round must be the current round; answers to other questions are ignored. Errors:
+// KindNotFound; KindTooLarge; and refusals of the gate, after which the questions remain open.
 func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	return c.o.Durable.Calls.Answer(ctx, id, who, round, answers)
 }

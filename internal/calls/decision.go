@@ -9,17 +9,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ArgumentsState says whether arguments fit the schema of their tool.
+// ArgumentsState reports whether arguments match the tool's schema.
 type ArgumentsState string
 
-// The states of arguments.
+// The values of ArgumentsState.
 const (
 	ArgumentsValid     ArgumentsState = "valid"
 	ArgumentsInvalid   ArgumentsState = "invalid"
-	ArgumentsUnchecked ArgumentsState = "unchecked" // the call is refused before they are looked at
+	ArgumentsUnchecked ArgumentsState = "unchecked" // the call is refused before its arguments are checked
 )
 
-// PolicyDecision is what the gate decides on a call that nobody makes.
+// PolicyDecision is the gate's decision on a hypothetical call.
 type PolicyDecision struct {
 	Decision  risk.Decision      `json:"decision" enum:"allowed,held,refused" doc:"allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run."`
 	Arguments ArgumentsState     `json:"arguments" enum:"valid,invalid,unchecked" doc:"Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool."`
@@ -34,7 +34,7 @@ type PolicyDecision struct {
 	Durable   bool               `json:"durable" doc:"Whether the policy makes the call durable: it is stored before it runs."`
 }
 
-// PolicyApproval says who must approve a call.
+// PolicyApproval describes who must approve a call.
 type PolicyApproval struct {
 	By        string   `json:"by" enum:"caller,groups" doc:"caller: whoever makes the call confirms it; groups: members of groups approve it."`
 	Groups    []string `json:"groups" nullable:"false" doc:"The groups whose members may approve it."`
@@ -42,14 +42,14 @@ type PolicyApproval struct {
 	ExpiresMS int64    `json:"expires_ms" doc:"How long the call waits, in milliseconds. Then it has expired."`
 }
 
-// argumentKinds are of the errors for arguments.
+// argumentKinds lists the error kinds for bad arguments.
 var argumentKinds = []schema.Kind{schema.KindInvalidArguments, schema.KindInvalidRequest, schema.KindTooLarge}
 
-// TestPolicy returns what the gate decides on the call for its principal now, with the draft in
-// place of the policy of the platform where draft is not nil. The gate is the one that decides on
-// calls. Nothing is run, held or recorded, quotas are not charged, and standing permissions, which
-// can approve a held call, are not looked at. Errors: KindNotFound for a server or tool that
-// there is not, or that the tenant of the principal does not see.
+// TestPolicy returns the decision that the gate would make on the call for its principal now. If
+// draft is not nil, it replaces the platform policy. The gate is the one that decides on real
+// calls. Nothing is run, held or recorded, and no quota is charged. Standing permissions, which
+// can approve a held call, are ignored. Errors: KindNotFound for a server or tool that does not
+// exist or that the principal's tenant cannot see.
 func TestPolicy(c *Calls, call *schema.Call, draft *risk.Policy) (*PolicyDecision, error) {
 	gate := c.o.Gate
 	if draft != nil {
@@ -67,7 +67,7 @@ func TestPolicy(c *Calls, call *schema.Call, draft *risk.Policy) (*PolicyDecisio
 			d.Arguments, d.Errors = ArgumentsInvalid, notnull.List(e.Faults)
 		}
 	}
-	if d.Decision, d.Rule = v.Decision(err); d.Decision == "" { // the policy was not asked
+	if d.Decision, d.Rule = v.Decision(err); d.Decision == "" { // the policy was not evaluated
 		d.Decision = risk.Refused
 		return d, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// anyCall is a random call, of which some are refused before a policy is asked.
+// anyCall returns a random call. Some are refused before a policy is evaluated.
 func anyCall(rnd *rand.Rand) *schema.Call {
 	call := randomCall(rnd)
 	switch rnd.IntN(8) {
@@ -48,8 +48,8 @@ func countRecords(t *testing.T, c *Calls) (n int) {
 	return n
 }
 
-// TestATestedCallIsDecidedAsTheGateDecides tests calls against drafts, puts each draft in force,
-// makes the same calls, and compares the answers with what was recorded of them.
+// TestATestedCallIsDecidedAsTheGateDecides tests calls against drafts, activates each draft, makes the
+// same calls, and compares the test results with the recorded decisions.
 func TestATestedCallIsDecidedAsTheGateDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	policy := risk.NewHolder(randomPolicy(t, rnd, 12))
@@ -91,8 +91,8 @@ func TestATestedCallIsDecidedAsTheGateDecides(t *testing.T) {
 	}
 }
 
-// compare compares what a test of a call answered with what became of it, and says in a word
-// what that was.
+// compare compares the result of a policy test with the outcome of the call, and returns the outcome as
+// a word.
 func compare(t *testing.T, call *schema.Call, got *PolicyDecision, rec *records.Record, made error) string {
 	t.Helper()
 	want, way := rec.Decision, string(rec.Decision)
@@ -109,7 +109,7 @@ func compare(t *testing.T, call *schema.Call, got *PolicyDecision, rec *records.
 		if got.Approval == nil || got.Approval.Needed < 1 || got.Approval.ExpiresMS == 0 || got.Approval.Groups == nil {
 			t.Errorf("who approves is %+v", got.Approval)
 		}
-		return way // this shop has no desk that holds calls
+		return way // this fixture has no desk that holds calls
 	}
 	if (made == nil) != (got.Error == nil) || made != nil && (schema.KindOf(made) != got.Error.Kind || schema.AsError(made).Detail != got.Error.Detail) {
 		t.Errorf("%s/%s %s: tested %+v; made %v", call.Server, call.Tool, call.Arguments, got.Error, made)

@@ -1,15 +1,15 @@
-// Package calls is the life of a call: the one entry for every endpoint.
+// Package calls is the single entry point for calls, used by every endpoint.
 //
-// An endpoint (REST, MCP, tool calls of models, the console) hands a call to [Calls.Submit]
-// and learns that it has a result, is held for an approval, or was accepted and continues
-// by itself. Later it asks for the call by id: [Calls.Get], [Calls.Wait], [Calls.Confirm],
-// [Calls.Cancel], [Calls.Settle], [Calls.Answer], [Calls.List].
+// An endpoint (REST, MCP, tool calls of models, the console) passes a call to [Calls.Submit],
+// which returns a result, a held call that waits for an approval, or an accepted call that
+// continues in the background. Later the endpoint refers to the call by id: [Calls.Get],
+// [Calls.Wait], [Calls.Confirm], [Calls.Cancel], [Calls.Settle], [Calls.Answer], [Calls.List].
 //
-// It promises that a call is admitted once, whichever way it takes; that one
-// [Status] describes every call; and that a call is shown to the principal that asked
-// for it and to nobody else. It alone knows where a call is stored: plain calls live in
-// memory and leave an execution record, held calls are in the ledger of approvals,
-// durable calls in journals. An id tells which, and endpoints do not read ids.
+// The package guarantees that a call is admitted once on every path, that one [Status] describes
+// every call, and that only the principal that requested a call can see it. It is the only
+// package that knows where a call is stored: plain calls live in memory and leave an execution
+// record, held calls are in the approval ledger, durable calls in journals. The id determines the
+// location; endpoints do not parse ids.
 //
-// It refuses to render: what a status looks like is for the endpoint to say.
+// Rendering is left to the endpoints.
 package calls

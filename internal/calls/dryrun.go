@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// maxDryRun is how many recorded calls one dry run looks at, the newest ones.
+	// maxDryRun limits the number of recorded calls that one dry run reads, newest first.
 	maxDryRun = 1_000_000
-	// dryRunTime bounds one dry run.
+	// dryRunTime limits the duration of one dry run.
 	dryRunTime = time.Minute
 )
 
-// DryRunQuery says which draft of a policy is compared with what was decided on which calls.
+// DryRunQuery selects the draft policy and the recorded calls of a dry run.
 type DryRunQuery struct {
 	Policy *risk.Policy
-	// From and To bound when the calls were admitted.
+	// From and To bound the admission time of the calls.
 	From, To time.Time
-	// MaxChanges is how many calls that would be decided in another way are listed.
+	// MaxChanges limits the number of changed decisions that are listed.
 	MaxChanges int
 }
 
-// DryRun is what a draft of a policy would have decided on recorded calls of tools.
+// DryRun is the result of applying a draft policy to recorded tool calls.
 type DryRun struct {
 	Version   string         `json:"policy_version" doc:"The version of the draft."`
 	Since     time.Time      `json:"since"`
@@ -41,7 +41,7 @@ type DryRun struct {
 	Changes   []DryRunChange `json:"changes" nullable:"false" doc:"Calls on which the draft decides in another way, newest first."`
 }
 
-// DryRunUnknown counts the calls for which a decision cannot be known.
+// DryRunUnknown counts the calls whose decision cannot be determined.
 type DryRunUnknown struct {
 	Total     int `json:"total"`
 	Arguments int `json:"arguments" doc:"A rule reads arguments, and the arguments of the call are not kept."`
@@ -59,7 +59,7 @@ type DryRunRule struct {
 	Changed int    `json:"changed" doc:"The calls on which this rule decides in another way than was decided."`
 }
 
-// DryRunChange is a call on which the draft decides in another way.
+// DryRunChange is a call on which the draft decides differently.
 type DryRunChange struct {
 	ID        schema.CallID   `json:"id"`
 	Server    schema.ServerID `json:"server"`
@@ -72,15 +72,14 @@ type DryRunChange struct {
 	NowRule   string          `json:"now_rule,omitempty" doc:"The rule of the draft that decides, if one does."`
 }
 
-// DryRun applies a draft of a policy to recorded calls of all principals, by the function
-// by which the gate decides, with the tools as their servers define them now. Whoever calls it
-// checks that the caller may see that. Nothing is run or changed. Errors: KindUnavailable,
-// retryable while another dry run is under way here; KindTooLarge where it took too long.
+// DryRun applies a draft policy to the recorded calls of all principals. It uses the gate's
+// decision function and the current tool definitions. It does not check permissions: its caller
+// must verify that the requester may see all principals. Nothing is run or changed. Errors:
+// KindUnavailable, retryable, while another dry run is in progress here; KindTooLarge if it takes
+// too long.
 func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 	if !c.dryRun.TryLock() {
-		e := schema.Errorf(schema.KindUnavailable, "Another dry run is under way at this front door; try again.")
-		e.Retryable, e.RetryAfter = true, 2*time.Second
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "Another dry run is under way at this front door; try again.").RetryableAfter(2 * time.Second)
 	}
 	defer c.dryRun.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, dryRunTime)
@@ -123,18 +122,18 @@ func (c *Calls) DryRun(ctx context.Context, q DryRunQuery) (*DryRun, error) {
 	return &d.out, nil
 }
 
-// dryRun is one dry run under way.
+// dryRun is a dry run in progress.
 type dryRun struct {
 	c       *Calls
 	gate    *admission.Gate
 	durable *batch.ArgumentReader
 	most    int
 	rules   map[string]*DryRunRule
-	order   []*DryRunRule // those of the draft first
+	order   []*DryRunRule // the draft's rules first
 	out     DryRun
 }
 
-// rule returns the counts of a rule. Those of policies of tenants come after the draft's.
+// rule returns the counts of a rule. Rules of tenant policies follow those of the draft.
 func (d *dryRun) rule(name string) *DryRunRule {
 	r := d.rules[name]
 	if r == nil {
@@ -144,7 +143,7 @@ func (d *dryRun) rule(name string) *DryRunRule {
 	return r
 }
 
-// judge counts what the draft decides on one call.
+// judge applies the draft to one call and counts the decision.
 func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 	was := decided(rec)
 	if was == "" {
@@ -170,7 +169,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 		}
 	}
 	switch {
-	case err != nil: // the tool or its server is gone
+	case err != nil: // the tool or its server no longer exists
 		d.out.Unknown.Tools++
 		d.out.Unknown.Total++
 		return nil
@@ -188,7 +187,7 @@ func (d *dryRun) judge(ctx context.Context, rec *records.Record) error {
 	return nil
 }
 
-// count counts a decision of the draft.
+// count adds a decision of the draft to the counts.
 func (d *dryRun) count(rec *records.Record, was, now risk.Decision, rule string) {
 	r := d.rule(rule)
 	switch now {
@@ -210,8 +209,9 @@ func (d *dryRun) count(rec *records.Record, was, now risk.Decision, rule string)
 	}
 }
 
-// decided is what was decided on a call; "" where no policy was asked, or that cannot be
-// told. Records of older versions tell it of calls that were held, or that ran.
+// decided returns the recorded decision on a call, or "" if no policy was evaluated or the
+// decision is unknown. For records of older versions it derives the decision of calls that were
+// held or ran.
 func decided(rec *records.Record) risk.Decision {
 	switch {
 	case rec.Decision != "":
@@ -224,10 +224,11 @@ func decided(rec *records.Record) risk.Decision {
 	return ""
 }
 
-// emptyObject is the digest of arguments that need not be kept to be known.
+// emptyObject is the digest of {}. Arguments with this digest are known even if they are not
+// stored.
 var emptyObject = records.DigestOf([]byte("{}"))
 
-// arguments returns the arguments of a recorded call as they came, where they are kept.
+// arguments returns the original arguments of a recorded call if they are still stored.
 func (d *dryRun) arguments(ctx context.Context, rec *records.Record) (args []byte, known bool, err error) {
 	switch {
 	case rec.Arguments == emptyObject:
@@ -237,7 +238,7 @@ func (d *dryRun) arguments(ctx context.Context, rec *records.Record) (args []byt
 	case rec.Approval != "" && d.c.o.Ledger != nil:
 		args, err = d.c.o.Ledger.Asked(ctx, rec.Tenant, rec.Approval)
 		if err != nil && schema.KindOf(err) != schema.KindUnavailable && ctx.Err() == nil {
-			err = nil // they are not kept any more
+			err = nil // no longer stored
 		}
 	}
 	return args, err == nil && args != nil, err

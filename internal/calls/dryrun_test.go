@@ -56,7 +56,7 @@ func (s shop) Schema(t catalog.Tool) (*validate.Schema, error) {
 	return s.schemas.Get(t.Digest, t.Input)
 }
 
-// answers is a router whose tools answer at once.
+// answers is a router whose tools answer immediately.
 type answers struct{}
 
 func (answers) Do(context.Context, *schema.Call) (*schema.Result, error) {
@@ -65,7 +65,7 @@ func (answers) Do(context.Context, *schema.Call) (*schema.Result, error) {
 
 func (answers) Place(*dispatch.AsyncCall) {}
 
-// openShop returns the gate before the shop, the chain that runs its calls, and all of it.
+// openShop returns the gate of the shop, the chain that runs its calls, and a Calls.
 func openShop(t *testing.T, policy *risk.Policy) (*admission.Gate, *execution.Chain, *Calls) {
 	t.Helper()
 	return openShopOf(t, risk.NewHolder(policy))
@@ -124,7 +124,7 @@ func TestADryRunDecidesAsTheGateWould(t *testing.T) {
 	made := make([]*schema.Call, 600)
 	for i := range made {
 		made[i] = randomCall(rnd)
-		_, _ = chain.Submit(t.Context(), made[i]) // those that are refused are recorded too
+		_, _ = chain.Submit(t.Context(), made[i]) // refused calls are recorded too
 	}
 	_, _ = chain.Submit(t.Context(), &schema.Call{Server: "s1", Tool: "none", Arguments: []byte(`{}`)})
 	for range 25 {
@@ -167,8 +167,8 @@ func TestADryRunDecidesAsTheGateWould(t *testing.T) {
 	}
 }
 
-// dryRunCalls is how many calls the dry run is measured on; the variable makes it the number
-// that is promised.
+// dryRunCalls is the number of calls for the measurement. The variable sets it to the documented
+// number.
 func dryRunCalls() int {
 	if n, err := strconv.Atoi(os.Getenv("CALLYARD_TEST_DRYRUN_CALLS")); err == nil {
 		return n
@@ -189,7 +189,7 @@ func TestADryRunOverManyCallsTakesSeconds(t *testing.T) {
 		}
 		c.o.Records.Add(&rec)
 		if i%2000 == 0 {
-			if err := c.o.Records.Sync(t.Context()); err != nil { // its queue is bounded
+			if err := c.o.Records.Sync(t.Context()); err != nil { // the recorder's queue is bounded
 				t.Fatal(err)
 			}
 		}

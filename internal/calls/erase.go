@@ -8,35 +8,41 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Erased says what was ended and removed of a tenant.
+// Erased counts what EraseTenant ended and removed.
 type Erased struct {
-	// Held calls were withdrawn, and standing Permissions removed.
+	// Held is the number of withdrawn calls, Permissions of removed standing permissions.
 	Held, Permissions int
-	// Batches were deleted; Canceled single durable calls were taken back.
+	// Batches is the number of deleted batches, Canceled of canceled single durable calls.
 	Batches, Canceled int
+	// Known says that there are records of its calls.
+	Known bool
 }
 
 const (
-	// eraseFor is how long EraseTenant waits for calls that run, and eraseAgain is between two
-	// looks at them.
+	// eraseFor is how long EraseTenant waits for running calls, and eraseAgain its poll interval.
 	eraseFor   = 10 * time.Second
 	eraseAgain = 200 * time.Millisecond
 )
 
-// EraseTenant ends the calls of a tenant that is deleted, and removes its batches and standing
-// permissions. It may be repeated. The error is of KindConflict, and retryable, where calls
-// still run after some seconds: they have not stored their results.
+// EraseTenant ends the calls of a deleted tenant, and removes its batches and standing
+// permissions. It is idempotent. If calls still run after some seconds, their results are not
+// stored yet and it returns a retryable error of KindConflict.
 func (c *Calls) EraseTenant(ctx context.Context, tenant schema.TenantID) (Erased, error) {
 	var done Erased
+	if c.o.Records != nil {
+		any, _, err := c.o.Records.List(ctx, schema.OnlyTenant(tenant), records.Filter{}, "", 1)
+		if err != nil {
+			return done, err
+		}
+		done.Known = len(any) > 0
+	}
 	for until := time.Now().Add(eraseFor); ; {
 		open, err := endTenant(ctx, &c.o, tenant, &done)
 		if err != nil || open == 0 {
 			return done, err
 		}
 		if time.Now().After(until) {
-			e := schema.Errorf(schema.KindConflict, "%d calls or batches of tenant %q still run, so its data key is not destroyed yet. Erase it again when they have ended.", open, tenant)
-			e.Retryable, e.RetryAfter = true, eraseFor
-			return done, e
+			return done, schema.Errorf(schema.KindConflict, "%d calls or batches of tenant %q still run, so its data key is not destroyed yet. Erase it again when they have ended.", open, tenant).RetryableAfter(eraseFor)
 		}
 		select {
 		case <-ctx.Done():
@@ -46,7 +52,7 @@ func (c *Calls) EraseTenant(ctx context.Context, tenant schema.TenantID) (Erased
 	}
 }
 
-// endTenant ends what can be ended, and returns how much runs on.
+// endTenant ends every call that can be ended, and returns the number that still run.
 func endTenant(ctx context.Context, o *Options, tenant schema.TenantID, done *Erased) (open int, err error) {
 	if o.Desk != nil {
 		ended, running, permissions, err := o.Desk.EndTenant(ctx, tenant)
@@ -73,7 +79,7 @@ func endTenant(ctx context.Context, o *Options, tenant schema.TenantID, done *Er
 		r := &page[i]
 		if r.Known == "" || r.Batch != "" || o.Durable == nil {
 			if r.Batch == "" && r.Approval == "" {
-				open++ // its caller still waits
+				open++ // its caller is still waiting
 			}
 			continue
 		}

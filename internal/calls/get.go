@@ -12,26 +12,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Get returns the status of a call of the principal. Errors: KindNotFound for a call
-// that does not exist, is not kept any more, or is not the principal's;
-// KindOutcomeUnknown for one whose records were lost with a damaged data folder;
-// KindUnavailable.
+// Get returns the status of a call of the principal. Errors: KindNotFound for a call that does
+// not exist, is no longer stored, or belongs to another principal; KindOutcomeUnknown for a call
+// whose records were lost with a damaged data folder; KindUnavailable.
 func (c *Calls) Get(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	return c.wait(ctx, id, who, 0, false)
 }
 
-// Wait is Get, but returns once the call has ended, d has passed or ctx ends.
+// Wait is Get, but waits until the call has ended, d has passed or ctx ends.
 func (c *Calls) Wait(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*Status, error) {
 	return c.wait(ctx, id, who, d, false)
 }
 
-// WaitSuspended is Wait, but returns a call that is suspended as well.
+// WaitSuspended is Wait, but also returns if the call is suspended.
 func (c *Calls) WaitSuspended(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*Status, error) {
 	return c.wait(ctx, id, who, d, true)
 }
 
-// stored reports whether the call with the id is in a journal. It is the one place that
-// reads ids.
+// stored reports whether the call is in a journal. It is the only function that parses ids.
 func (c *Calls) stored(id schema.CallID) bool {
 	_, _, ok := batch.ParseCallID(id)
 	return ok && c.o.Durable != nil
@@ -54,9 +52,9 @@ func (c *Calls) wait(ctx context.Context, id schema.CallID, who schema.Principal
 	return OfApproval(a), nil
 }
 
-// lookEvery is how often a suspended call is looked at by those who wait for its end:
-// nothing announces that it has been resumed.
-const lookEvery = 500 * time.Millisecond
+// suspendedPoll is the poll interval of waiters for a suspended call. Nothing announces that the
+// call was resumed.
+const suspendedPoll = 500 * time.Millisecond
 
 func (c *Calls) waitStored(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
 	until := time.Now().Add(d)
@@ -68,14 +66,14 @@ func (c *Calls) waitStored(ctx context.Context, id schema.CallID, who schema.Pri
 		if b.State != schema.StateSuspended || suspended || time.Until(until) <= 0 {
 			return ofStored(b), nil
 		}
-		if !sleep.For(min(lookEvery, time.Until(until)), ctx.Done()) {
+		if !sleep.For(min(suspendedPoll, time.Until(until)), ctx.Done()) {
 			return ofStored(b), nil
 		}
 	}
 }
 
-// waitApproval returns the approval of a call of the principal that is held, once it has
-// ended or d has ended.
+// waitApproval waits until a held call of the principal has ended or d has passed, and returns
+// its approval.
 func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held or durable call %q.", id)
 	if c.o.Ledger == nil || id == "" || len(id) > maxID {
@@ -96,7 +94,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 		a, _, err := c.o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), id)
 		switch {
 		case schema.KindOf(err) == schema.KindNotFound, err == nil && !a.Binding.Of(&who):
-			return nil, none // somebody else's is answered like one that does not exist
+			return nil, none // same answer as for a call that does not exist
 		case err != nil || a.State.Ended() || d <= 0:
 			return a, err
 		}
@@ -110,12 +108,11 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 	}
 }
 
-// maxID is longer than any id of a call, in bytes.
+// maxID exceeds the length of every call id, in bytes.
 const maxID = 256
 
-// neverHeld returns KindNotFound for a call that the execution log proves was not held,
-// and that its record was lost for all others: it is for calls from before a loss of
-// approvals.
+// neverHeld is for calls from before a loss of approvals. It returns KindNotFound if the
+// execution log proves that the call was not held, else an error for a lost record.
 func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Principal) error {
 	if c.o.Records != nil {
 		rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(who.Tenant), id)
@@ -129,8 +126,7 @@ func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Prin
 	return journal.LostCall(id)
 }
 
-// recorded returns what the execution log has of a call that nothing else knows, or the
-// error none.
+// recorded returns the status of a call that only the execution log knows, or the error none.
 func recorded(ctx context.Context, log *records.Recorder, id schema.CallID, who schema.Principal, none error) (*Status, error) {
 	rec, err := log.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	switch {
@@ -142,9 +138,9 @@ func recorded(ctx context.Context, log *records.Recorder, id schema.CallID, who 
 	return ofRecord(rec), nil
 }
 
-// Watch calls changed, which must not block, after each change of a held call of the tenant; stop ends
-// that. announced is false for a call whose changes are not announced: who waits for it
-// looks at it now and then. Watch does not check which principal's call it is.
+// Watch calls changed after each change of a held call of the tenant, until stop is called.
+// changed must not block. If announced is false, changes of the call are not announced and the
+// caller must poll. Watch does not check which principal owns the call.
 func (c *Calls) Watch(tenant schema.TenantID, id schema.CallID, changed func()) (announced bool, stop func()) {
 	if c.o.Ledger == nil {
 		return false, func() {}
@@ -152,25 +148,25 @@ func (c *Calls) Watch(tenant schema.TenantID, id schema.CallID, changed func()) 
 	return !c.stored(id), c.o.Ledger.WatchOne(schema.OnlyTenant(tenant), ledger.IDFor(id), func(*ledger.Approval) { changed() })
 }
 
-// Filter chooses calls of the execution log.
+// Filter selects calls of the execution log.
 type Filter = records.Filter
 
-// View is a call as the execution log shows it.
+// View is a call as the execution log returns it.
 type View = records.View
 
-// ViewError is why such a call has no result.
+// ViewError is the reason why a call has no result.
 type ViewError = records.ViewError
 
 // Page is a page of the execution log.
 type Page = records.Page
 
-// List returns a page of the calls of these tenants and of the principals that the filter
-// names, without any of all, the newest first: at most limit of those that the filter chooses, from the cursor of
-// the page before on. The page may be short and have a next. Whether whoever asks may see
-// these calls is for the caller to know. Errors: KindInvalidRequest for a bad state or cursor;
-// KindUnavailable.
+// List returns a page of calls from the execution log, newest first. It selects calls of the
+// given tenants that match the filter; if the filter names no principals, calls of all principals
+// match. It returns at most limit calls, starting at the cursor of the previous page. A page may be
+// short and still have a next cursor. List does not check permissions; its caller must. Errors:
+// KindInvalidRequest for a bad state or cursor; KindUnavailable.
 func (c *Calls) List(ctx context.Context, of schema.Tenants, f Filter, cursor string, limit int) (Page, error) {
-	if of == (schema.Tenants{}) { // nothing needs to be read
+	if of == (schema.Tenants{}) { // no tenants: nothing to read
 		return Page{Calls: []View{}}, nil
 	}
 	found, next, err := c.o.Records.List(ctx, of, f, cursor, limit)

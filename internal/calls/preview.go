@@ -6,12 +6,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Preview returns what the policy says of a call of the tool with no arguments. The arguments of
-// a call may change it, in both directions. Nothing is run, held or recorded.
+// Preview returns the policy's assessment of a call of the tool without arguments. The arguments
+// of a real call may make it stricter or more lenient. Nothing is run, held or recorded.
 func (c *Calls) Preview(tool *catalog.Tool, who schema.Principal) risk.Assessment {
 	return c.o.Gate.Preview(tool, who)
 }
 
-// Judge returns what judges what is shown to a principal, nil where everything is; see
+// Judge returns the visibility filter of a principal, or nil if everything is visible; see
 // [admission.Gate.Judge].
 func Judge(c *Calls, who *schema.Principal) catalog.Judge { return c.o.Gate.Judge(who) }

@@ -13,59 +13,57 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Decision is what somebody said about a held call.
+// Decision is a person's decision on a held call.
 type Decision = ledger.Decision
 
-// Allow is the wish of an approver that calls like this one run without an approval.
+// Allow is an approver's request that similar calls run without an approval.
 type Allow = ledger.Allow
 
-// Pattern says which arguments an Allow is for.
+// Pattern selects the arguments that an Allow covers.
 type Pattern = ledger.Pattern
 
-// Value is one place in the arguments and its digest.
+// Value is a location in the arguments and the digest of its value.
 type Value = ledger.Value
 
-// Status is what is known of a call, wherever it is stored. It does not change.
+// Status is everything known about a call, independent of where it is stored. It is immutable.
 type Status struct {
 	ID schema.CallID
-	// Tenant is that of the principal; "" may stand for the default one.
+	// Tenant is the principal's tenant. The default tenant may be "".
 	Tenant schema.TenantID
 	State  schema.State
-	// Server and Tool are empty where the record of the call is not kept any more.
+	// Server and Tool are empty if the call record is no longer stored.
 	Server schema.ServerID
 	Tool   string
-	// Batch is the batch that the call is part of, at Index; "" for a single call.
+	// Batch is the batch that contains the call at Index, or "" for a single call.
 	Batch    schema.BatchID
 	Index    uint64
 	CustomID string
-	// ApprovalID names the approval that the call waits or ran under, "" for none.
+	// ApprovalID is the approval for which the call waits or under which it ran, or "".
 	ApprovalID schema.ApprovalID
-	// Held is what was asked of approvers, nil where the call was not held as a single
-	// call.
+	// Held is the approval request, or nil if the call was not held as a single call.
 	Held   *Held
 	Edited bool // an approver changed the arguments
-	// ReplayOf is the call whose arguments it repeats, "" for none.
+	// ReplayOf is the call whose arguments this call repeats, or "".
 	ReplayOf  schema.CallID
 	Decisions []Decision
 
-	// RecordOnly says that nothing but the execution record of the call is kept: its
-	// result is not.
+	// RecordOnly is set if only the execution record of the call is left, without its result.
 	RecordOnly bool
 
 	Created time.Time
-	Expires time.Time // until then it may be approved, or sent
+	Expires time.Time // deadline for the approval or the start
 	Ended   time.Time
 
 	Worker    schema.WorkerID
 	Attempt   int
-	ToolError bool   // the tool answered with an error of its own
+	ToolError bool   // the tool returned an error
 	GivenUp   bool   // every attempt failed
-	Settled   string // who settled an unknown outcome, and why
-	// Error is why a call that has ended has no result.
+	Settled   string // who settled an unknown outcome, and the reason
+	// Error is the reason why an ended call has no result.
 	Error *schema.Error
 
-	// InputRequest is the result by which the server requested input at Asked, while the
-	// call is suspended. Round counts the requests from 1.
+	// InputRequest is the result with which the server requested input at the time Asked, while
+	// the call is suspended. Round counts the requests from 1.
 	InputRequest []byte
 	Asked        time.Time
 	Round        int
@@ -73,22 +71,22 @@ type Status struct {
 	approval *ledger.Approval
 	call     *journal.CallRecord
 	result   *journal.ResultRecord
-	trace    records.TraceID // of the record, with RecordOnly
+	trace    records.TraceID // from the record; only with RecordOnly
 }
 
 // Held describes a call that was held for an approval.
 type Held struct {
 	CallID     schema.CallID
 	ApprovalID schema.ApprovalID
-	// Token is the single-use confirmation token of a call that was held just now, "" where
-	// people decide. It is known here and to the caller, and to nobody else.
+	// Token is the single-use confirmation token of a call that was just held, or "" if other
+	// people decide. It is returned to the caller and not stored.
 	Token  string
 	Server schema.ServerID
 	Tool   string
-	// ByCaller says that the caller itself confirms the call; otherwise people decide, even
-	// about a call with a token: the rule can change while the call is held.
+	// ByCaller is set if the caller itself confirms the call. Otherwise other people decide,
+	// even on a call with a token, because the rule can change while the call is held.
 	ByCaller bool
-	// Level is the risk level, Reasons say why an approval is required.
+	// Level is the risk level. Reasons explain why an approval is required.
 	Level   int
 	Reasons []string
 	Expires time.Time
@@ -101,7 +99,7 @@ func heldOf(a *ledger.Approval) *Held {
 	}
 }
 
-// approvalStates maps the states of an approval to those of its call.
+// approvalStates maps the state of an approval to the state of its call.
 var approvalStates = map[ledger.State]schema.State{
 	ledger.Pending: schema.StateHeld, ledger.Approved: schema.StateQueued, ledger.Running: schema.StateRunning, ledger.Succeeded: schema.StateSucceeded,
 	ledger.Failed: schema.StateFailed, ledger.Denied: schema.StateDenied, ledger.Revoked: schema.StateDenied, ledger.Expired: schema.StateExpired,
@@ -117,7 +115,7 @@ func OfApproval(a *ledger.Approval) *Status {
 	}
 }
 
-// OfEnd returns the status of a durable call that ended.
+// OfEnd returns the status of a durable call that has ended.
 func OfEnd(e batch.End) *Status {
 	return ofStored(&batch.Status{CallID: e.CallID, State: batch.StateOf(e.Result.Outcome), Call: e.Call, Result: e.Result, Principal: e.Principal})
 }
@@ -135,14 +133,14 @@ func ofStored(b *batch.Status) *Status {
 	return s
 }
 
-// ofResult returns the status of an accepted call that ended here.
+// ofResult returns the status of an accepted call that ended in this process.
 func (c *Calls) ofResult(a *Accepted, r *journal.ResultRecord) *Status {
 	s := &Status{ID: a.CallID, State: batch.StateOf(r.Outcome), Server: a.call.Server, Tool: a.call.Tool, Tenant: a.call.Principal.Tenant}
 	s.end(r)
 	return s
 }
 
-// end adds how a durable call ended; nil: it has not.
+// end sets the outcome of a durable call. A nil record means that the call has not ended.
 func (s *Status) end(r *journal.ResultRecord) {
 	if r == nil {
 		return
@@ -157,7 +155,7 @@ func (s *Status) end(r *journal.ResultRecord) {
 	}
 }
 
-// ofRecord returns the status of a call of which only the execution record is kept.
+// ofRecord returns the status of a call of which only the execution record is left.
 func ofRecord(r *records.Record) *Status {
 	s := &Status{
 		RecordOnly: true, ID: r.ID, Tenant: r.Tenant, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
@@ -172,7 +170,7 @@ func ofRecord(r *records.Record) *Status {
 	return s
 }
 
-// Same reports whether the call is of the same tool with the same argument bytes.
+// Same reports whether call is for the same tool with identical argument bytes.
 func (s *Status) Same(call *schema.Call) bool {
 	if s.Server != call.Server || s.Tool != call.Tool {
 		return false
@@ -188,10 +186,9 @@ func (s *Status) Same(call *schema.Call) bool {
 	return string(s.call.Arguments) == string(call.Arguments)
 }
 
-// Body returns the result of a call that succeeded, as the bytes that the tool
-// answered; nil where it did not succeed, a person said that it did, or only its
-// execution record is kept. Errors are of KindUnavailable, or KindNotFound for a result
-// that is not kept any more.
+// Body returns the result of a successful call as the bytes that the tool returned. It returns
+// nil if the call did not succeed, a person settled it as succeeded, or only its execution record
+// is left. Errors: KindUnavailable; KindNotFound for a result that is no longer stored.
 func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	if s.State != schema.StateSucceeded || s.Error != nil {
 		return nil, nil
@@ -205,8 +202,8 @@ func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	return nil, nil
 }
 
-// Result returns the result of a call that has ended, or the error why it has none. A
-// call that a person declared done has a result without content.
+// Result returns the result of an ended call, or the reason why it has none as the error. A call
+// that a person settled as succeeded has a result without content.
 func (c *Calls) Result(ctx context.Context, s *Status) (*schema.Result, error) {
 	switch {
 	case s.Error != nil:

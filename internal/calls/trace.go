@@ -9,13 +9,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// traceWithin bounds the question for the trace of a call, which nobody is to wait for.
-const traceWithin = time.Second
+// traceTimeout bounds the lookup of a trace, so that no caller waits long for it.
+const traceTimeout = time.Second
 
-// TraceID returns the id of the trace that has the spans of the call, 32 hex digits, or ""
-// where there is none, it was not sampled, or it is not known. A call that was held has the trace in
-// which it ran, which only its execution record tells; that of a call of a batch is in
-// its record only.
+// TraceID returns the id of the call's trace as 32 hex digits, or "" if the call was not traced
+// or not sampled, or its trace is unknown. A held call is in the trace of its run, which only its
+// execution record contains. The trace of a call in a batch is in its record only.
 func TraceID(ctx context.Context, c *Calls, s *Status) string {
 	switch {
 	case s.RecordOnly:
@@ -23,9 +22,9 @@ func TraceID(ctx context.Context, c *Calls, s *Status) string {
 	case s.approval != nil:
 		asked := schema.Trace{Parent: s.approval.Trace}
 		if c.o.Records == nil || telemetry.SampledID(asked) == ([16]byte{}) {
-			return "" // the run is sampled if the request was
+			return "" // the run is sampled only if the request was
 		}
-		ctx, cancel := context.WithTimeout(ctx, traceWithin)
+		ctx, cancel := context.WithTimeout(ctx, traceTimeout)
 		defer cancel()
 		rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(s.Tenant), s.ID)
 		if err != nil {
@@ -33,7 +32,7 @@ func TraceID(ctx context.Context, c *Calls, s *Status) string {
 		}
 		return rec.Trace.String()
 	case s.call != nil && s.Batch == "" && c.o.Traced:
-		// It runs below the request that had it stored.
+		// The call's spans are children of the request that stored it.
 		return records.TraceID(telemetry.SampledID(s.call.Trace)).String()
 	}
 	return ""

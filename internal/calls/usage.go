@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// What is asked for, and what was counted.
+// Aliases of the types of package usage.
 type (
 	// UsageQuery is [usage.Query].
 	UsageQuery = usage.Query
@@ -21,9 +21,9 @@ type (
 	UsageCounts = usage.Counts
 )
 
-// Usage returns what the hours of usage have of the calls that the query chooses. It does
-// not check who asks. Errors: KindInvalidRequest for a query without sense or with too many
-// rows; KindUnavailable.
+// Usage returns the hourly usage of the calls that the query selects. It does not check
+// permissions. Errors: KindInvalidRequest for a query that is invalid or matches too many rows;
+// KindUnavailable.
 func (c *Calls) Usage(ctx context.Context, q UsageQuery) (*UsageReport, error) {
 	if c.o.Usage == nil {
 		return nil, schema.Errorf(schema.KindUnavailable, "Usage is not counted here: the operator must run callyard init, and update NATS to the permissions of this version.")

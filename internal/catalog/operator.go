@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/store/servertable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -68,8 +69,8 @@ const mostSaid = 1 << 10
 func notStarted(s *Server) *schema.Error {
 	text := cmp.Or(s.Error, fmt.Sprintf("Server %q did not start.", s.ID))
 	said := strings.TrimSpace(s.StderrTail)
-	if over := len(said) - mostSaid; over > 0 {
-		said = strings.ToValidUTF8(said[over:], "")
+	if len(said) > mostSaid {
+		said = truncate.Tail(said, mostSaid)
 		if _, whole, ok := strings.Cut(said, "\n"); ok {
 			said = whole
 		}

@@ -51,9 +51,7 @@ func (c *Change) Text() string {
 // refusal is the error of calls of a tool in quarantine.
 func (c *Change) refusal(server schema.ServerID, tool string) error {
 	if c.pending {
-		e := schema.Errorf(schema.KindUnavailable, "The tool definitions of server %q were not compared with the accepted ones yet, and it has pin: quarantine; the call did not start. Send it again.", server)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindUnavailable, "The tool definitions of server %q were not compared with the accepted ones yet, and it has pin: quarantine; the call did not start. Send it again.", server).RetryableAfter(time.Second)
 	}
 	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is in quarantine: %s. An operator can review it with `callyard tools diff` and accept it with `callyard tools accept`.", tool, server, c.Text())
 }

@@ -83,9 +83,7 @@ func (s Switches) put(ctx context.Context, sw switchtable.Switch) error {
 // notStored is the error of a change that a table did not take: nothing changed, and it may
 // be sent again. what names the change.
 func notStored(what string, err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The %s could not be stored, so nothing changed: %w", what, err)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The %s could not be stored, so nothing changed: %w", what, err).RetryableAfter(time.Second)
 }
 
 // List returns what is turned off: tools, and patterns and sets of tools.

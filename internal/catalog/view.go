@@ -63,9 +63,7 @@ func (s *Server) Refusal() error {
 const offlineRetry = 5 * time.Second
 
 func offlineError(id schema.ServerID, why string) error {
-	e := schema.Errorf(schema.KindUnavailable, "Server %q is offline, so the call did not start: %s", id, why)
-	e.Retryable, e.RetryAfter = true, offlineRetry
-	return e
+	return schema.Errorf(schema.KindUnavailable, "Server %q is offline, so the call did not start: %s", id, why).RetryableAfter(offlineRetry)
 }
 
 // WorkerServer is one worker's report of a server.
@@ -235,9 +233,7 @@ func (c *Catalog) Server(id schema.ServerID) (Server, error) {
 // restart must not look like a server that is gone.
 func (c *Catalog) noServer(id schema.ServerID) error {
 	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < firstWords {
-		e := schema.Errorf(schema.KindUnavailable, "This front door has just started and has not discovered any workers yet; the call did not start. Send it again.")
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindUnavailable, "This front door has just started and has not discovered any workers yet; the call did not start. Send it again.").RetryableAfter(time.Second)
 	}
 	return schema.Errorf(schema.KindNotFound, "There is no server %q. GET /servers lists the servers.", id)
 }

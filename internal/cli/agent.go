@@ -20,9 +20,11 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // exitHeld ends a session of the agent in which a call stays held, exitBudget one whose
@@ -169,8 +171,9 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 			return fail(exitUsage, "There is no prompt: pass it as an argument or on standard input.")
 		}
 	}
-	if a.Transcript.Interrupted() {
-		if err := o.ask(ctx, a, person, ""); err != nil || once && o.prompt == "" {
+	// A prompt continues an interrupted session too: one prompt has one report.
+	if a.Transcript.Interrupted() && !(once && o.prompt != "") {
+		if err := o.ask(ctx, a, person, ""); err != nil || once {
 			return err
 		}
 	}
@@ -232,6 +235,8 @@ func agentFault(ctx context.Context, err error, session string) error {
 		return err
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
+	case errors.Is(err, agent.ErrNoTools):
+		return fail(exitUsage, "No tool fits --tools and --not-tools: `callyard tools` lists the tools. A pattern is SERVER/TOOL, such as files/*, or a name for the model.")
 	case errors.As(err, &api) && api.Status == http.StatusUnauthorized:
 		return fail(exitUnreachable, "%w. Check the key.", err)
 	}
@@ -274,6 +279,12 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	}
 	if o.fork && o.resume == "" && !o.resumeLast {
 		return fail(exitUsage, "--fork needs --resume or --continue.")
+	}
+	if o.confirm == "ask" && !isTerminal(cmd.InOrStdin()) {
+		return fail(exitUsage, "--confirm ask needs a terminal: use deny, or wait for approvers.")
+	}
+	if min(o.toolTokens, o.maxOutput, o.jsonWidth) < 0 {
+		return fail(exitUsage, "--tool-tokens, --max-output and --json-width must not be negative.")
 	}
 	l := &o.limits
 	if min(float64(l.Steps), float64(l.Calls), float64(l.Tokens), l.Cost, float64(l.Repeats), float64(l.Time)) < 0 {
@@ -374,10 +385,11 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	headers := make(map[string]string)
 	for _, h := range o.headers {
 		k, v, ok := strings.Cut(h, ":")
-		if !ok {
-			return nil, fail(exitUsage, "--header must have the form Name: value.")
+		k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+		if !ok || !httpguts.ValidHeaderFieldName(k) || !httpguts.ValidHeaderFieldValue(v) {
+			return nil, fail(exitUsage, "--header must have the form Name: value, with a name of letters, digits and -, and a value on one line.")
 		}
-		headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
+		headers[k] = v
 	}
 	m := &agentModel{http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
 	if m.Client, err = model.Open(spec, model.Options{BaseURL: o.baseURL, Getenv: os.Getenv, Headers: headers, HTTP: m.http}); err != nil {
@@ -391,7 +403,7 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 		return nil, fail(exitUsage, "The prices cannot be read: %w", err)
 	}
 	var prices map[string]agent.Prices
-	in := json.NewDecoder(bytes.NewReader(text))
+	in := json.NewDecoder(bytes.NewReader(bom.Trim(text)))
 	in.DisallowUnknownFields() // a price that is not read would count as 0, and --max-cost limit nothing
 	if err = in.Decode(&prices); err == nil && in.More() {
 		err = errors.New("there is more than one value")

@@ -21,7 +21,7 @@ func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 	y := openYard(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Chdir(t.TempDir())
-	answers := httptest.NewServer(modeltest.New(modeltest.Script{{Text: "Done."}, {Text: "Done."}, {Text: "Done."}}))
+	answers := httptest.NewServer(modeltest.New(modeltest.Script{{Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}}))
 	defer answers.Close()
 	run := func(ctx context.Context, api string, args ...string) (string, error) {
 		var stdout bytes.Buffer
@@ -56,6 +56,10 @@ func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 		word := strings.ReplaceAll(strings.Trim(named[1], "'"), `'\''`, "'") // as a shell reads it
 		if transcript == "" && strings.ContainsRune(word, os.PathSeparator) {
 			t.Errorf("a session in the usual folder is named %s", word)
+		}
+		// A prompt continues a copy of the session, with one report as JSON.
+		if out, err := run(t.Context(), answers.URL, "--resume", word, "--fork", "--output", "json", "Go on."); err != nil || strings.Count(out, `"stop":`) != 1 || !strings.Contains(out, `"answer":"Done."`) {
+			t.Errorf("%q: --resume %s with a prompt: %q, %v", transcript, word, out, err)
 		}
 		if out, err := run(t.Context(), answers.URL, "--resume", word); err != nil || out != "Done.\n" {
 			t.Errorf("%q: --resume %s: %q, %v", transcript, word, out, err)

@@ -324,6 +324,11 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"no prices of":        {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
 		`unknown field "in"`:  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"in": 1, "output": 1}}`), "x"},
 		"a negative price of": {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},
+		"--header must":       {"--model", "ollama:m", "--header", "X Y: z", "x"},
+		"on one line":         {"--model", "ollama:m", "--header", "X-Y: a\nb", "x"},
+		"form Name: value":    {"--model", "ollama:m", "--header", "X-Y", "x"},
+		"needs a terminal":    {"--model", "ollama:m", "--confirm", "ask", "x"},
+		"--json-width must":   {"--model", "ollama:m", "--json-width", "-1", "x"},
 		"pattern":             {"--model", "ollama:m", "--tools", "[", "x"},
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -355,5 +360,19 @@ func TestThePortOfMCPBridgesAgentReplacesThatOfItsAddress(t *testing.T) {
 		if got, err := mcpAddress(c.address, c.port); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s with port %d: %q, %v", c.address, c.port, got, err)
 		}
+	}
+}
+
+// A model that is shown no tools would answer as if there were none.
+func TestPatternsThatFitNoToolAreRefused(t *testing.T) {
+	y := openYard(t)
+	for _, pattern := range []string{"notes/raed", "read"} {
+		_, notes, code, server := y.agentRun(t, modeltest.Script{{Text: "There are no tools."}}, "-p", "--tools", pattern, "Read a.")
+		if code != exitUsage || !strings.Contains(notes, "No tool fits --tools") || len(server.Asked()) > 0 {
+			t.Errorf("%s: code %d, %q, the model was asked %d times", pattern, code, notes, len(server.Asked()))
+		}
+	}
+	if out, notes, code, _ := y.agentRun(t, modeltest.Script{{Text: "Done."}}, "-p", "--tools", "notes/re*", "Read a."); code != exitOK || out != "Done.\n" {
+		t.Errorf("code %d, %q, %q", code, out, notes)
 	}
 }

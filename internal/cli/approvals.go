@@ -60,7 +60,7 @@ func approvalCommands() []*cobra.Command {
 	deny.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
 		return decideApproval(ctx, c, args[0], decisionBody{Kind: "deny", Reason: *reason})
 	})
-	offer(list, "state", "pending", "approved", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
+	offer(list, "state", approvalStates...)
 	commands := []*cobra.Command{list, approve, deny, permissionsCommand()}
 	for _, cmd := range commands {
 		cmd.PersistentFlags().String("approver-url", "", "address of the approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+")")
@@ -128,10 +128,23 @@ type approvalItem struct {
 	} `json:"restarts"`
 }
 
+// approvalStates are what --state takes.
+var approvalStates = []string{"pending", "approved", "denied", "expired", "revoked", "canceled", "running", "succeeded", "failed", "unknown"}
+
 func listApprovals(ctx context.Context, c *client, state string) error {
 	query := url.Values{}
-	if state != "" {
-		query.Set("state", state)
+	var states []string
+	for one := range strings.SplitSeq(state, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		if err := oneOf("state", one, approvalStates...); err != nil {
+			return err
+		}
+		states = append(states, one)
+	}
+	if len(states) > 0 {
+		query.Set("state", strings.Join(states, ","))
 	}
 	all, err := readList[approvalItem](ctx, c, 0, func(_ int, cursor string) request {
 		if cursor != "" {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -110,7 +111,7 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 	if bytes.Equal(bytes.TrimSpace(text), []byte(strings.TrimSpace(pretty(args)))) {
 		return args, nil // nothing was changed, not even spaces
 	}
-	return object(text, "The edited text")
+	return object(bom.Trim(text), "The edited text")
 }
 
 // confirmApproval asks on the terminal. Everything but "yes" denies.

@@ -45,6 +45,12 @@ func auditCommand() *cobra.Command {
 	list.Flags().StringVar(&f.call, "call", "", "id of the call whose records are listed")
 	list.Flags().StringVar(&f.by, "by", "", "only records of actions of this principal")
 	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, separated by commas: asked, held, decided, ran, ended …")
+	list.PreRunE = func(*cobra.Command, []string) error {
+		if f.limit < 0 {
+			return fail(exitUsage, "--limit must not be negative; 0 lists all.")
+		}
+		return nil
+	}
 	list.Flags().IntVar(&f.limit, "limit", 100, "with --url: the maximum number of records; 0 for all")
 	durationVar(list.Flags(), &f.since, "since", 0, "age of the oldest record to list, such as 24h")
 	for _, c := range []*cobra.Command{verify, list} {
@@ -75,8 +81,7 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 			return fail(exitUsage, "the data folder %s does not exist; set it with --data, or the NATS server with --nats", cfg.Data)
 		}
 		server, err := embedded.Start(embedded.Options{Dir: cfg.Data, Log: log})
-		var damaged *embedded.DamageError
-		if errors.As(err, &damaged) {
+		if _, ok := errors.AsType[*embedded.DamageError](err); ok {
 			return fail(exitUnreachable, "%w", err)
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"path/filepath"
@@ -108,6 +109,12 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 // continue.
 func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	var show *batchProgress
+	servers := newBatchServers(c)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	if !o.Unchecked {
+		o.Servers = func(firstLine map[string]int) { servers.check(ctx, cmp.Or(o.Calls, "standard input"), firstLine) }
+	}
 	o.Client, o.Address = c.api, c.base
 	var job *batchfile.Job
 	o.Began = func(b batchfile.Beginning) error {
@@ -123,6 +130,7 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 			return fail(exitUsage, "%w", err)
 		}
 		show = newBatchProgress(c.note, job.Progress)
+		show.over.Go(func() { servers.watch(watching, b.Batch, show) })
 		return nil
 	}
 	o.Failing = func(err error, pause time.Duration) {
@@ -132,7 +140,7 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	}
 	job = batchfile.New(o)
 	report, err := job.Run(ctx)
-	if show != nil {
+	if stop(); show != nil {
 		show.end()
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type batchProgress struct {
 	said    string // the last line that was not overwritten
 	samples []sample
 	failing bool
+	absent  []string // servers that calls wait for
 
 	stop chan struct{}
 	over sync.WaitGroup
@@ -77,6 +79,19 @@ func (p *batchProgress) trouble(why string, pause time.Duration) {
 	_ = p.line.s.text(fmt.Sprintf("%s; retrying in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
 }
 
+// missing shows the servers that Callyard does not have and calls wait for; warn tells of each.
+func (p *batchProgress) missing(servers []string, warn func(server, place string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.absent = servers
+	if len(servers) > 0 {
+		p.line.clear()
+	}
+	for _, server := range servers {
+		warn(server, "")
+	}
+}
+
 func (p *batchProgress) draw(now time.Time) {
 	s := p.job()
 	p.mu.Lock()
@@ -90,7 +105,7 @@ func (p *batchProgress) draw(now time.Time) {
 		p.samples = p.samples[1:]
 	}
 	old := p.samples[0]
-	f := figures{tally: s.Results, total: max(s.Stored, done), sealed: s.Sealed}
+	f := figures{tally: s.Results, total: max(s.Stored, done), sealed: s.Sealed, absent: p.absent}
 	if since := now.Sub(old.at).Seconds(); since > 0 {
 		f.rate = float64(done-min(old.done, done)) / since
 	}
@@ -113,6 +128,7 @@ type figures struct {
 	total  uint64 // stored
 	sealed bool   // there will be no more
 	rate   float64
+	absent []string // servers that calls wait for
 }
 
 // line is the figures in words, the most important ones first; what goes beyond
@@ -139,6 +155,9 @@ func (f *figures) line(width int) string {
 		if n.count > 0 {
 			parts = append(parts, n.name+" "+number(n.count))
 		}
+	}
+	if len(f.absent) > 0 {
+		parts = slices.Insert(parts, 1, "no server "+oneLine(strings.Join(f.absent, ", ")))
 	}
 	text := parts[0]
 	for _, part := range parts[1:] {

@@ -14,8 +14,7 @@ import (
 
 // troubleText says of an error that is followed by another attempt what it is.
 func troubleText(ctx context.Context, c *client, err error) string {
-	var refused *callyard.ProblemError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*callyard.ProblemError](err); ok {
 		return fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
 	}
 	return batchFailure(ctx, c, err).Error()
@@ -151,7 +150,11 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 		}
 	}
 	if !o.UploadOnly {
-		fmt.Fprintf(&t, "Results: %s, %s lines.\n", o.Results, number(r.Progress.Results.Lines))
+		noun := "lines"
+		if r.Progress.Results.Lines == 1 {
+			noun = "line"
+		}
+		fmt.Fprintf(&t, "Results: %s, %s %s.\n", o.Results, number(r.Progress.Results.Lines), noun)
 	}
 	if c.Unknown > 0 {
 		fmt.Fprintf(&t, "Calls in state unknown were sent and may have run; they were not started again. Check the effects of each, and settle it:\n"+

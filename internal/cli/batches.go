@@ -35,6 +35,9 @@ func batchesCommand() *cobra.Command {
 		if *limit < 1 {
 			return fail(exitUsage, "--limit must be at least 1.")
 		}
+		if err := oneOf("state", *state, append([]string{""}, batchStates...)...); err != nil {
+			return err
+		}
 		return listBatches(ctx, c, *state, *limit, time.Now())
 	})
 	cmd.AddCommand(&cobra.Command{
@@ -107,7 +110,7 @@ func showBatch(ctx context.Context, c *client, q request) error {
 	}
 	n := &b.Counts
 	return c.out.sheet(cells("batch", b.ID), []cell{{text: "state"}, stateCell(string(b.State))}, cells("why", deref(b.Reason)), cells("labels", labelText(b.Labels, " ")),
-		cells("priority", priority), cells("created", at(&b.Created)), cells("expires", at(&b.ExpiresAt)), cells("ended", at(b.Batch.Ended)), cells("payloads", deletedPayloads(&b.Batch)), cells("calls", number(b.Total())),
+		cells("priority", priority), cells("created", at(&b.Created)), cells("expires", at(&b.ExpiresAt)), cells("ended", at(b.Batch.Ended)), cells("payloads", deletedPayloads(&b.Batch)), cells("calls", number(b.Total())), cells("no such server", oneLine(strings.Join(b.MissingServers, " "))),
 		counted("waiting", n.Waiting, plain), counted("held", n.Held, yellow), counted("succeeded", n.Succeeded, green), counted("tool errors", n.ToolErrors, yellow),
 		counted("failed", n.Failed, red), counted("denied", n.Denied, red), counted("expired", n.Expired, red), counted("canceled", n.Canceled, yellow),
 		counted("unknown", n.Unknown, red))

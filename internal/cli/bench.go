@@ -26,10 +26,10 @@ func benchCommand() *cobra.Command {
 			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a running Callyard.\n\n" +
 			"The program callyard-bench runs the measurements. It is looked up next to callyard, then in PATH; inside Callyard's repository it is built.",
 		Example: "  callyard bench --quick\n  callyard bench --endpoint peer=http://127.0.0.1:3000/servers/everything/tools/echo\n  callyard bench --figures batch,flat\n  callyard bench --url http://127.0.0.1:8080 demo echo '{\"message\":\"hi\"}'",
-		Args:    cobra.MaximumNArgs(3),
+		Args:    takes(0, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 0 && len(args) != 3 {
-				return fail(exitUsage, "pass SERVER, TOOL and the ARGUMENTS object")
+				return fail(exitUsage, "Pass SERVER, TOOL and the ARGUMENTS object, or none of them. Usage: %s", cmd.UseLine())
 			}
 			for _, h := range o.Headers {
 				if !strings.Contains(h, ":") {

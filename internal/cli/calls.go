@@ -52,6 +52,10 @@ func callsCommand() *cobra.Command {
 		}
 		return listCalls(ctx, c, values, q.limit, now)
 	})
+	cmd.AddCommand(&cobra.Command{
+		Use: "show ID", Short: "The same as `callyard calls ID`", Args: takes(1, 1), ValidArgsFunction: cmd.ValidArgsFunction,
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error { return showCall(ctx, c, args[0]) }),
+	})
 	return cmd
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // preflight is GET /preflight, as far as it is read here.
@@ -114,7 +116,7 @@ func requiredTools(file string, stdin io.Reader) (names []string, err error) {
 		return nil, fail(exitUsage, "%s has more than %d bytes.", oneLine(file), maxRequired)
 	}
 	n := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(bom.Trim(text))) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -57,6 +58,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(approvalCommands()...)
 	addLists(root)
 	root.SetFlagErrorFunc(flagFault)
+	root.SetHelpCommand(helpCommand())
 	root.Version = buildinfo.Read().String()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the line of the command version
 	return root
@@ -74,6 +76,7 @@ func Run(args []string) int {
 		defer stop()
 	}
 	root := rootCommand()
+	knowCompletion(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	showError(os.Stderr, err)
@@ -99,7 +102,7 @@ func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo-server",
 		Short: "Run the demo MCP server on standard input and output",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return demo.Serve(cmd.Context(), setup.Version()) },
 	}
 }
@@ -126,6 +129,12 @@ func exitCode(err error) int {
 	return exitUsage
 }
 
+// isOutputFault says that standard output could not be written, which no help changes.
+func isOutputFault(err error) bool {
+	var fault *fs.PathError
+	return errors.As(err, &fault) && fault.Op == "write" && fault.Path == os.Stdout.Name()
+}
+
 // showError prints an error for people: a sentence or more, and for a wrong
 // command line the way to its help.
 func showError(w io.Writer, err error) {
@@ -137,7 +146,7 @@ func showError(w io.Writer, err error) {
 		return
 	}
 	fmt.Fprintln(w, "callyard: "+text)
-	if exitCode(err) == exitUsage && !strings.Contains(text, "\n") {
+	if exitCode(err) == exitUsage && !strings.Contains(text, "\n") && !isOutputFault(err) {
 		fmt.Fprintln(w, "Try --help.")
 	}
 }

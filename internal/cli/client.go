@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // clientCommands returns the commands that talk to a running Callyard over its
@@ -124,6 +125,11 @@ func takes(least, most int) cobra.PositionalArgs {
 			return nil
 		}
 		if most >= 0 && len(args) > most && cmd.HasAvailableSubCommands() {
+			for _, show := range cmd.Commands() { // people leave the word show out
+				if known, _, err := cmd.Find(args[:1]); err == nil && known == cmd && show.Name() == "show" && most > 0 && show.Args(show, args) == nil {
+					return fail(exitUsage, "%s takes one argument. Did you mean `%s %s`?", cmd.CommandPath(), show.CommandPath(), oneLine(strings.Join(args, " ")))
+				}
+			}
 			return unknownCommand(cmd, args[0])
 		}
 		return fail(exitUsage, "The number of arguments is wrong (%d). Usage: %s", len(args), cmd.UseLine())
@@ -155,7 +161,7 @@ func apiKey(key string) (string, error) {
 		case len(text) > keyFileMost:
 			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %s is too large for a key", name)
 		}
-		if key = strings.TrimSpace(string(text)); key == "" {
+		if key = strings.TrimSpace(string(bom.Trim(text))); key == "" {
 			return "", fail(exitUsage, "The file in CALLYARD_KEY_FILE contains no key.")
 		}
 	}

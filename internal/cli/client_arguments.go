@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
@@ -29,13 +30,13 @@ func callArguments(args []string, stdin io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, fail(exitUsage, "The arguments cannot be read from standard input: %w", err)
 		}
-		return object(body, "Standard input")
+		return object(bom.Trim(body), "Standard input")
 	case strings.HasPrefix(one, "@"):
 		body, err := os.ReadFile(one[1:])
 		if err != nil {
 			return nil, fail(exitUsage, "The arguments cannot be read: %w", err)
 		}
-		return object(body, one[1:])
+		return object(bom.Trim(body), one[1:])
 	case strings.HasPrefix(strings.TrimSpace(one), "{"), json.Valid([]byte(one)):
 		return object([]byte(one), "The argument after the tool")
 	}

@@ -91,3 +91,29 @@ func FuzzPairs(f *testing.F) {
 		}
 	})
 }
+
+func TestAByteOrderMarkIsNoPartOfAFile(t *testing.T) {
+	const mark = "\xef\xbb\xbf"
+	path := filepath.Join(t.TempDir(), "file")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(mark+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"a":1}`)
+	if got, err := callArguments([]string{"@" + path}, strings.NewReader("")); err != nil || string(got) != `{"a":1}` {
+		t.Errorf("a file of arguments: %q, %v", got, err)
+	}
+	if got, err := callArguments([]string{"-"}, strings.NewReader(mark+`{"a":1}`)); err != nil || string(got) != `{"a":1}` {
+		t.Errorf("standard input: %q, %v", got, err)
+	}
+	write("demo/echo\n")
+	if got, err := requiredTools(path, nil); err != nil || len(got) != 1 || got[0] != "demo/echo" {
+		t.Errorf("required tools: %q, %v", got, err)
+	}
+	write("cyk_secret\n")
+	t.Setenv("CALLYARD_KEY_FILE", path)
+	if got, err := apiKey(""); err != nil || got != "cyk_secret" {
+		t.Errorf("a file with a key: %q, %v", got, err)
+	}
+}

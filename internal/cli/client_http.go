@@ -139,15 +139,13 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fail(exitInterrupted, "Interrupted.")
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return fail(exitUnreachable, "Callyard is not reachable at %s: start it with `callyard up`, or set another address with %s.", c.base, c.flag)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fail(exitUnreachable, "%s did not answer in time.", c.base)
 	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the address, which is said already
 	}
 	return fail(exitUnreachable, "The connection to %s failed: %w", c.base, err)

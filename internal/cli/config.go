@@ -23,7 +23,7 @@ func configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and the servers file, and print the settings in force",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}
 	check.Flags().String("environments", "", "an environments file to check with the servers that it uses")
@@ -35,8 +35,7 @@ func checkConfig(cmd *cobra.Command) error {
 	var roles everyRole
 	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles.all()...)
 	var all []config.Fault
-	var found *config.Faults
-	if errors.As(err, &found) {
+	if found, ok := errors.AsType[*config.Faults](err); ok {
 		all = found.List
 	} else if err != nil {
 		return err
@@ -120,7 +119,7 @@ func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
 	}
 	if s.Adapt != nil {
-		if err := sayTools(ctx, out, string(spec.ID), s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
+		if err := sayTools(ctx, out, s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
 			return err
 		}
 	}
@@ -132,7 +131,7 @@ func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 
 // sayTools prints which tools a server that is adapted here has, and what was left
 // out.
-func sayTools(ctx context.Context, out io.Writer, server string, src adapt.Source) error {
+func sayTools(ctx context.Context, out io.Writer, src adapt.Source) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	defer src.CloseIdle()

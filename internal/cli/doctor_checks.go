@@ -69,7 +69,7 @@ func (x *examination) servers(ctx context.Context) {
 // server says whether nothing is wrong with a server.
 func (x *examination) server(s *callyard.ServerItem) bool {
 	at, faults := "server "+s.ID, x.faults()
-	why, state := prefixed(": ", oneLine(deref(s.Error))), string(s.InitializationState)
+	why, state := because(oneLine(deref(s.Error))), string(s.InitializationState)
 	switch state {
 	case "initialized":
 	case "starting":
@@ -84,7 +84,7 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	for _, w := range s.Workers {
 		restarts += w.Restarts
 		if here := string(w.InitializationState); state == "initialized" && (here == "error" || here == "timeout") {
-			x.fault(at, "it is not running on worker "+w.ID+prefixed(": ", oneLine(deref(w.Error))), "check what is missing on that worker (program, files, variables, network); the other workers serve its calls")
+			x.fault(at, "it is not running on worker "+w.ID+because(oneLine(deref(w.Error))), "check what is missing on that worker (program, files, variables, network); the other workers serve its calls")
 		}
 	}
 	if restarts >= restartsMany {
@@ -94,7 +94,7 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 		x.note(at, fmt.Sprintf("all its %d slots are in use and %d calls are waiting: add sessions, raise inFlight, or add a worker", s.Slots, s.Waiting))
 	}
 	if s.Sandbox != nil && !s.Sandbox.Ready {
-		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Sandbox.Error))), "check that the worker's container engine is running and has the image (docs/how-to/containers.md)")
+		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+because(oneLine(deref(s.Sandbox.Error))), "check that the worker's container engine is running and has the image (docs/how-to/containers.md)")
 	}
 	return x.faults() == faults
 }
@@ -121,11 +121,12 @@ func (x *examination) nats(ctx context.Context) {
 	}
 }
 
-func prefixed(prefix, text string) string {
+// because returns ": " and the text; "" for no text.
+func because(text string) string {
 	if text == "" {
 		return ""
 	}
-	return prefix + text
+	return ": " + text
 }
 
 // executions looks at the execution log: that it can be read, and at calls whose

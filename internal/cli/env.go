@@ -41,7 +41,7 @@ func envCommand() *cobra.Command {
 		Long: "env serves the environments of a file to trainers, over the protocols of OpenEnv 0.10, the Open Reward Standard and NeMo Gym, and a reward service.\n" +
 			"It runs a front door and a worker with an embedded NATS server in this process, over the servers of --servers. With --nats it uses the workers of a running fleet.",
 		Example: "  callyard env --environments env.yaml --servers mcp.json",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runEnv(cmd) },
 	}
 	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "nats", "policy", "log-level", "log-format")
@@ -49,7 +49,7 @@ func envCommand() *cobra.Command {
 	cmd.Flags().String("environments", "", "the environments file")
 	_ = cmd.MarkFlagRequired("environments") // the flag is there
 	check := &cobra.Command{
-		Use: "check FILE", Short: "Check an environments file and the tasks that it names", Args: cobra.ExactArgs(1),
+		Use: "check FILE", Short: "Check an environments file and the tasks that it names", Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := episode.Load(args[0])
 			if err != nil {
@@ -191,7 +191,7 @@ func (e *environments) start(ctx context.Context, metrics *telemetry.Metrics, p 
 	e.manager = episode.New(episode.Options{
 		File: e.file, Calls: e.door.Calls(), Catalog: e.door.Catalog(), Workers: e.door.Router(), Metrics: metrics.Episodes(), Traces: e.cfg.Spans(), Log: p.Log,
 	})
-	e.server = rollout.New(rollout.Options{Episodes: e.manager, Keys: keys, Origin: origin, Metrics: metrics.Handler(), Log: p.Log, Version: setup.Version()})
+	e.server = rollout.New(rollout.Options{Episodes: e.manager, Keys: keys, Origin: origin, Metrics: metrics.Handler(), Version: setup.Version()})
 	e.http = listen.NewServer(e.server, &e.draining, p.Log)
 	go func() {
 		defer close(e.serving)

@@ -58,8 +58,7 @@ func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string
 		return "", nil, err
 	}
 	file, err := episode.Load(path)
-	var found *config.Faults
-	if errors.As(err, &found) {
+	if found, ok := errors.AsType[*config.Faults](err); ok {
 		return "", found.List, nil
 	}
 	if err != nil {

@@ -23,6 +23,8 @@ func evalCommand() *cobra.Command {
 		Short: "Evaluate how well a model selects tools",
 		Long: "eval scores the answers of a model to questions with known tools: precision, recall, F1 and accuracy with bootstrap intervals, failure types and rewards.\n" +
 			"A run is a folder. docs/reference/evaluation.md has the rules.",
+		Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(evalRunCommand(), evalScoreCommand(), evalCompareCommand(), evalReportCommand())
 	return cmd
@@ -96,7 +98,7 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if out.structured() {
 		return out.value(r)
 	}
-	if err := out.text(fmt.Sprintf("%d samples, %d answers: %d scored, %d unchanged.\n\n", r.Samples, r.Answers, result.Computed, result.Kept)); err != nil {
+	if err := out.text(fmt.Sprintf("%s, %s: %d scored, %d unchanged.\n\n", count(r.Samples, "sample"), count(r.Answers, "answer"), result.Computed, result.Kept)); err != nil {
 		return err
 	}
 	if err := out.table([]string{"EXTRACTION", "MEAN OVER", "PRECISION", "RECALL", "F1", "ACCURACY"}, levelRows(r)); err != nil {

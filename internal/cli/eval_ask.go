@@ -55,14 +55,14 @@ func (m *evalModel) ask(ctx context.Context, c *client, o rundir.Options) error 
 	case errors.Is(err, context.Canceled):
 		return fail(exitInterrupted, "Interrupted after %d answers. The same command continues.", done.Asked)
 	}
-	if err := c.note.text(fmt.Sprintf("%d answers, %d kept, %d without an answer; %d tokens in, %d out.\n", done.Asked, done.Kept, done.Failed, done.Usage.Input, done.Usage.Output)); err != nil {
+	if err := c.note.text(fmt.Sprintf("%s, %d kept, %d without an answer; %d tokens in, %d out.\n", count(done.Asked, "answer"), done.Kept, done.Failed, done.Usage.Input, done.Usage.Output)); err != nil {
 		return err
 	}
 	switch {
 	case err != nil:
 		return fail(exitUnreachable, "%w", err)
 	case done.Failed > 0:
-		return fail(exitUnreachable, "%d questions have no answer; the same command asks them again. One of the reasons: %w", done.Failed, done.Fault)
+		return fail(exitUnreachable, "%s no answer; the same command asks again. One of the reasons: %w", countOf(done.Failed, "question has", "questions have"), done.Fault)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ type askedLine struct {
 func (a *askedLine) show(done, all int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	text := fmt.Sprintf("%d of %d questions", done, all)
+	text := fmt.Sprintf("%d of %s", done, count(all, "question"))
 	now := time.Now()
 	switch {
 	case a.s.terminal && now.Sub(a.last) >= drawEvery:

@@ -41,8 +41,7 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 	resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return f.c.api.CallToolWithBody(ctx, call.Server, call.Tool, &callyard.CallToolParams{}, mediaJSON, bytes.NewReader(call.Arguments), edit...)
 	})
-	var refused *exitError
-	if errors.As(err, &refused) && refused.code == exitRefused {
+	if refused, ok := errors.AsType[*exitError](err); ok && refused.code == exitRefused {
 		return err.Error(), true, nil
 	}
 	if err != nil {

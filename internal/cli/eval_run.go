@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,10 +78,12 @@ func (r *evalRun) run(ctx context.Context, c *client) error {
 		return err
 	}
 	if r.m.name != "" {
-		if r.target.Reset != "" {
-			if err := r.serial(ctx, c); err != nil {
+		if r.target.Reset != "" || r.execute != "" && r.execute != executeNone { // before a model is paid for
+			if err := r.serversReady(ctx, c); err != nil {
 				return err
 			}
+		}
+		if r.target.Reset != "" {
 			r.m.options.Fabric = &evalFabric{c, r.target}
 		}
 		if err := r.m.ask(ctx, c, r.o); err != nil {
@@ -134,11 +139,32 @@ func (r *evalRun) carryOut(ctx context.Context, c *client, planned func(rundir.O
 		return plan.Done, nil
 	}
 	if !r.batch.Cancel {
-		if err := r.serial(ctx, c); err != nil {
+		if err := r.serversReady(ctx, c); err != nil {
 			return nil, err
 		}
 	}
 	return executePlan(ctx, c, plan, r.batch)
+}
+
+// serversReady refuses servers of --server that Callyard does not have: their calls would wait
+// for a worker that never comes.
+func (r *evalRun) serversReady(ctx context.Context, c *client) error {
+	for _, name := range slices.Sorted(maps.Keys(r.target.Servers)) {
+		id := r.target.Servers[name]
+		err := suggesting(func(ctx context.Context, c *client, args []string) error {
+			_, err := c.report(ctx, with(c.api.GetServer, args[0]), new(struct{}))
+			var missing *exitError
+			if errors.As(err, &missing) && missing.notFound {
+				flag := strings.TrimPrefix(name+"="+id, "=")
+				return &exitError{code: missing.code, notFound: true, err: fmt.Errorf("--server %s: %w", oneLine(flag), err)}
+			}
+			return err
+		})(ctx, c, []string{id})
+		if err != nil {
+			return err
+		}
+	}
+	return r.serial(ctx, c)
 }
 
 // serial refuses servers with a state that run several calls at the same time: the calls of

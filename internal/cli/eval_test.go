@@ -122,6 +122,28 @@ func TestFaultsOfAnEvaluationAreNamed(t *testing.T) {
 	}
 }
 
+// The calls of a server that Callyard does not have would wait for its worker.
+func TestAnUnknownServerOfAnEvaluationIsRefused(t *testing.T) {
+	plainEnvironment(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("data.json", []byte(`[{"uuid":"t","category":"files","query":"q","function_call_label":[{"name":"echo","mcp_server":"fs","input":{}}]}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := openDoor(t, map[string]answer{
+		"GET /servers":      jsonAnswer(`{"servers":[{"id":"demo","initialization_state":"ready"}]}`),
+		"GET /servers/dmeo": problemAnswer(404, `{"title":"Not found","status":404,"detail":"There is no server \"dmeo\".","retryable":false}`),
+	})
+	_, stderr, code := evaluate(t, "run", "run", "--data", "mcptoolbench:data.json", "--server", "fs=dmeo", "--url", d.URL)
+	if code != exitRefused || !strings.Contains(stderr, "--server fs=dmeo: There is no server") || !strings.Contains(stderr, "Did you mean demo?") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	for _, r := range d.requests() {
+		if r.line == "POST /batches" {
+			t.Error("a batch was made")
+		}
+	}
+}
+
 func TestLabelledCallsRunOnceAndContinue(t *testing.T) {
 	plainEnvironment(t)
 	t.Chdir(t.TempDir())

@@ -11,13 +11,15 @@ import (
 )
 
 func hubCommand() *cobra.Command {
+	list := hubListCommand()
 	cmd := &cobra.Command{
 		Use:   "hub",
-		Short: "Show the built-in tools",
+		Short: "List the built-in servers, or show one of them",
 		Long: "hub shows the servers that every worker has built in. An entry {\"builtin\": \"NAME\"} in the servers file serves one.\n" +
 			"`callyard up` without a servers file serves those that need no setting.",
+		Args: takes(0, 0), RunE: list.RunE,
 	}
-	cmd.AddCommand(hubListCommand(), hubShowCommand())
+	cmd.AddCommand(list, hubShowCommand())
 	return cmd
 }
 
@@ -81,7 +83,7 @@ func hubShowCommand() *cobra.Command {
 				}
 				return out.text(fmt.Sprintf("%s: %s\n\nTools: %s\n\nEntry for the servers file:\n  %s\n", e.Title, e.Description, strings.Join(e.Tools, ", "), hubEntry(&e)))
 			}
-			return fail(exitUsage, "there is no built-in server %q%s", oneLine(args[0]), didYouMean(args[0], names))
+			return fail(exitUsage, "There is no built-in server %q: `callyard hub list` lists them%s", oneLine(args[0]), orPoint(didYouMean(args[0], names)))
 		},
 	}
 }

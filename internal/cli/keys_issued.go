@@ -18,6 +18,7 @@ import (
 type issuedKey struct {
 	ID     string   `json:"id"`
 	Name   string   `json:"name"`
+	Tenant string   `json:"tenant"`
 	Owner  string   `json:"owner"`
 	Groups []string `json:"groups"`
 	Role   string   `json:"role"`
@@ -99,16 +100,23 @@ func createKeyCommand() *cobra.Command {
 		Args:    takes(1, 1),
 	}
 	f.add(cmd)
+	tenant := cmd.Flags().String("tenant", "", "tenant of the key (default: that of your own key); only keys of the default tenant make keys of others")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		ends, err := until(f.expires)
 		if err != nil {
 			return err
+		}
+		if cmd.Flags().Changed("tenant") && *tenant == "" {
+			return fail(exitUsage, "--tenant must be the id of a tenant, such as billing: `callyard tenants` lists them.")
 		}
 		if (len(f.scopes) == 0) == (f.role == "") {
 			return fail(exitUsage, "Say with --role or --scope what the key lets do, such as --role developer, or --scope tools:read --scope tools:call.")
 		}
 		body := f.members(cmd, ends)
 		body["name"] = args[0]
+		if *tenant != "" {
+			body["tenant"] = *tenant
+		}
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
 		}, func(k *issuedKey) error {
@@ -156,6 +164,9 @@ func updateKeyCommand() *cobra.Command {
 			return err
 		}
 		body := f.members(cmd, ends)
+		if len(body) == 0 {
+			return fail(exitUsage, "Say with flags what to change, such as --note or --expires.")
+		}
 		return c.withKey(ctx, args[0], func(k *issuedKey) error {
 			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 				return c.api.UpdateKeyWithBody(ctx, k.ID, &callyard.UpdateKeyParams{IfMatch: &k.ETag}, mediaJSON, bytes.NewReader(marshal(body)), edit...)
@@ -257,7 +268,7 @@ func showKey(ctx context.Context, c *client, args []string) error {
 			return c.api.GetKey(ctx, k.ID, edit...)
 		}, func(k *issuedKey) error {
 			return c.out.sheet(
-				cells("name", k.Name), cells("id", k.ID), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("role", k.Role), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
+				cells("name", k.Name), cells("id", k.ID), cells("tenant", k.Tenant), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("role", k.Role), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
 				cells("limits", k.limits()), cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
 			)
 		})

@@ -27,6 +27,9 @@ func TestKeysOfARunningCallyardAreManaged(t *testing.T) {
 		{[]string{"keys", "show", "ci"}, exitOK, []string{"4vQxWc0aZkPm", "files/*", "2026-01-02 03:04 ops"}, ""},
 		{[]string{"keys", "show", "nobody"}, exitRefused, nil, "no API key nobody"},
 		{[]string{"keys", "create", "ci", "--scope", "tools:read,tools:call:files", "--expires", "24h"}, exitOK, []string{"cyk_once", "shown only once", "2026-04-02"}, ""},
+		{[]string{"keys", "create", "billing/ci", "--tenant", "billing", "--role", "caller"}, exitOK, []string{"cyk_once"}, ""},
+		{[]string{"keys", "create", "ci", "--tenant", "", "--role", "caller"}, exitUsage, nil, "--tenant must be"},
+		{[]string{"keys", "update", "ci", "--tenant", "billing"}, exitUsage, nil, "--tenant"},
 		{[]string{"keys", "create", "ci"}, exitUsage, nil, "--scope"},
 		{[]string{"keys", "create", "ci", "--role", "developer"}, exitOK, []string{"cyk_once"}, ""},
 		{[]string{"keys", "create", "ci", "--role", "developer", "--scope", "admin"}, exitUsage, nil, "--role or --scope"},
@@ -48,5 +51,14 @@ func TestKeysOfARunningCallyardAreManaged(t *testing.T) {
 				t.Errorf("%q: %q has no %q", c.args, stdout, want)
 			}
 		}
+	}
+	made := 0
+	for _, r := range d.requests() {
+		if r.line == "POST /keys" && strings.Contains(r.body, `"tenant":"billing"`) && strings.Contains(r.body, `"name":"billing/ci"`) {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d keys of the tenant billing were made", made)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // addedEntry is what the flags of `servers add` say, in the keys of a servers file.
@@ -96,7 +98,7 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 		return nil, fail(exitUsage, "--entry: %w", err)
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+	if err := json.Unmarshal(bom.Trim(text), &members); err != nil || members == nil {
 		return nil, fail(exitUsage, "--entry: %s is not a JSON object; use an entry such as {\"command\": \"…\"}.", file)
 	}
 	if members["id"], err = json.Marshal(e.ID); err != nil {

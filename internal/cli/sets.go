@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/toolset"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -171,7 +172,7 @@ func putSetCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return putSet(ctx, c, args[0], definition)
+		return putSet(ctx, c, args[0], bom.Trim(definition))
 	})
 	return cmd
 }
@@ -182,10 +183,11 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 		if len(f.tools) > 0 {
 			return nil, fail(exitUsage, "Pass either a file or --tools.")
 		}
-		if file[0] == "-" {
-			return io.ReadAll(in)
+		text, err := readInput(file[0], in, math.MaxInt32)
+		if err != nil {
+			return nil, fail(exitUsage, "The set cannot be read: %w", err)
 		}
-		return os.ReadFile(file[0])
+		return text, nil
 	}
 	if len(f.tools) == 0 {
 		return nil, fail(exitUsage, "Pass a file with the definition, or --tools 'SERVER/TOOL'.")
@@ -194,8 +196,11 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 	for to, patterns := range map[*[]toolset.Selector][]string{&set.Include: f.tools, &set.Exclude: f.exclude} {
 		for _, p := range patterns {
 			server, tool, ok := strings.Cut(p, "/")
-			if !ok {
+			switch {
+			case !ok && p != "":
 				return nil, fail(exitUsage, "%s is not SERVER/TOOL; write '%s/*' for every tool of the server.", strconv.Quote(p), oneLine(p))
+			case server == "" || tool == "": // an empty pattern would select everything
+				return nil, fail(exitUsage, "%s is not SERVER/TOOL; write '*' for every server or tool, such as 'files/*'.", strconv.Quote(p))
 			}
 			*to = append(*to, toolset.Selector{Server: server, Tool: tool})
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 func stateCommand() *cobra.Command {
@@ -50,11 +52,11 @@ func importState(ctx context.Context, c *client, path string, apply bool) error 
 		return fail(exitInterrupted, "Interrupted.")
 	}
 	if err != nil {
-		return fail(exitUsage, "reading the file: %w", err)
+		return fail(exitUsage, "The state cannot be read: %w", err)
 	}
 	put := func(params *callyard.PutStateParams) request {
 		return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.PutStateWithBody(ctx, params, mediaJSON, bytes.NewReader(file), edit...)
+			return c.api.PutStateWithBody(ctx, params, mediaJSON, bytes.NewReader(bom.Trim(file)), edit...)
 		}
 	}
 	var changes callyard.StateChanges

@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +42,21 @@ func didYouMean(typed string, names []string) string {
 
 // flagFault is the error for a wrong flag, with the flag that may be meant.
 func flagFault(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &invalid) && errors.As(err, &number) { // its own words are those of a programmer
+		kind := "a whole number"
+		if strings.HasPrefix(invalid.GetFlag().Value.Type(), "float") {
+			kind = "a number"
+		}
+		if number.Func == "ParseBool" {
+			kind = "true or false"
+		}
+		if errors.Is(number.Err, strconv.ErrRange) {
+			kind += " that is not so large"
+		}
+		return fail(exitUsage, "--%s must be %s, not %q.", invalid.GetFlag().Name, kind, oneLine(invalid.GetValue()))
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return &exitError{code: exitUsage, err: err}
@@ -53,7 +68,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 		}
 	})
 	typed := "--" + unknown.GetSpecifiedName()
-	return fail(exitUsage, "%s has no flag %s%s", cmd.CommandPath(), oneLine(typed), cmp.Or(didYouMean(typed, names), "."))
+	return fail(exitUsage, "%s has no flag %s%s", cmd.CommandPath(), oneLine(typed), orPoint(didYouMean(typed, names)))
 }
 
 // unknownCommand is the error for a word that is no command below cmd.
@@ -64,7 +79,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(append(names, c.Name()), c.Aliases...)
 		}
 	}
-	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), cmp.Or(didYouMean(word, names), "."))
+	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(didYouMean(word, names)))
 }
 
 // suggesting adds to the error for a server or tool that does not exist the names that may

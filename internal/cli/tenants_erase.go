@@ -18,7 +18,7 @@ func eraseTenantCommand() *cobra.Command {
 		Use:   "erase TENANT",
 		Short: "End what a tenant has, and destroy its data key",
 		Long: "erase deletes a tenant that is not in the configuration any more: its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, its sets of tools and the credentials of its people at MCP servers removed, the access that they gave to programs ended, and its data key is destroyed, so that nobody can read its stored arguments and results any more. " +
-			"This cannot be undone. If calls still run, it says so and keeps the data key; repeat it then. Records of calls without their payloads, usage and the audit record stay.",
+			"This cannot be undone. If calls still run, it says so and keeps the data key; repeat it then. If nothing of a tenant with the id is there, it says so and exits with 3. Records of calls without their payloads, usage and the audit record stay.",
 		Example: "  callyard tenants erase billing --confirm billing",
 		Args:    takes(1, 1),
 	}
@@ -27,9 +27,22 @@ func eraseTenantCommand() *cobra.Command {
 		if confirm != args[0] {
 			return fail(exitUsage, "This cannot be undone; confirm it with --confirm %s.", args[0])
 		}
-		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		var done callyard.TenantErasure
+		raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.EraseTenant(ctx, args[0], &callyard.EraseTenantParams{Confirm: confirm}, edit...)
-		}, func(done *callyard.TenantErasure) error { return c.out.text(erasedText(done)) })
+		}, &done)
+		switch {
+		case err != nil:
+			return err
+		case c.out.structured():
+			err = c.out.document(raw)
+		case done.Found:
+			err = c.out.text(erasedText(&done))
+		}
+		if err == nil && !done.Found {
+			err = fail(exitRefused, "Callyard has nothing of a tenant %s: no API keys, calls, sets, credentials or data key. Check the id.", oneLine(done.ID))
+		}
+		return err
 	})
 	return cmd
 }

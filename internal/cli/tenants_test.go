@@ -103,6 +103,25 @@ func TestTenantsFitNarrowTerminals(t *testing.T) {
 	}
 }
 
+func TestErasingATenantThatWasNeverThereIsNoSuccess(t *testing.T) {
+	plainEnvironment(t)
+	const none = `{"id":"rad","found":false,"keys":0,"held":0,"canceled":0,"batches":0,"sets":0,"permissions":0,"credentials":0,"encrypted":true}`
+	d := openDoor(t, map[string]answer{
+		"DELETE /tenants/rad?confirm=rad": jsonAnswer(none),
+		"DELETE /tenants/red?confirm=red": jsonAnswer(strings.NewReplacer("rad", "red", "false", "true").Replace(none)),
+	})
+	t.Setenv("CALLYARD_URL", d.URL)
+	if out, note, code := typed(t, "", "tenants", "erase", "rad", "--confirm", "rad"); code != exitRefused || out != "" || !strings.Contains(note, "nothing of a tenant rad") {
+		t.Errorf("code %d, %q, %q", code, out, note)
+	}
+	if out, _, code := typed(t, "", "tenants", "erase", "rad", "--confirm", "rad", "--json"); code != exitRefused || out != none+"\n" {
+		t.Errorf("code %d, %q", code, out)
+	}
+	if out, _, code := typed(t, "", "tenants", "erase", "red", "--confirm", "red"); code != exitOK || !strings.Contains(out, "was erased") {
+		t.Errorf("code %d, %q", code, out)
+	}
+}
+
 func TestWhatWasErasedIsCounted(t *testing.T) {
 	for want, done := range map[string]callyard.TenantErasure{
 		"The tenant red was erased: 1 API key revoked, 1 held call withdrawn, 1 durable call canceled, 1 batch deleted, 1 set of tools, 1 standing permission and 1 credential at MCP servers removed.\n":         {ID: "red", Keys: 1, Held: 1, Canceled: 1, Batches: 1, Sets: 1, Permissions: 1, Credentials: 1},

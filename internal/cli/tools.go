@@ -22,14 +22,17 @@ func toolsCommand() *cobra.Command {
 			"  callyard tools --format openai --max-tools 20 --search file\n" +
 			"  callyard tools show demo add",
 		Args: takes(0, 1),
-		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
-			if provider.format != "" {
-				provider.server, provider.query = strings.Join(args, ""), search
-				return listForProvider(ctx, c, provider)
-			}
-			return listTools(ctx, c, strings.Join(args, ""), search)
-		})),
 	}
+	cmd.RunE = withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
+		if err := provider.check(cmd.Flags().Changed); err != nil {
+			return err
+		}
+		if provider.format != "" {
+			provider.server, provider.query = strings.Join(args, ""), search
+			return listForProvider(ctx, c, provider)
+		}
+		return listTools(ctx, c, strings.Join(args, ""), search)
+	}))
 	cmd.Flags().StringVar(&search, "search", "", "only tools with this text in their name or description; with --format, tools that match these words")
 	provider.flags(cmd)
 	cmd.ValidArgsFunction = completing(serverIDs)

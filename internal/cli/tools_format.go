@@ -21,13 +21,32 @@ type providerList struct {
 	set      string
 }
 
+// providerFormats are what --format takes.
+var providerFormats = []string{"mcp", "openai", "openai-responses", "anthropic", "gemini"}
+
 func (p *providerList) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.format, "format", "", "print the tools in the format of a model provider: openai, openai-responses, anthropic or gemini")
-	offer(cmd, "format", "openai", "openai-responses", "anthropic", "gemini")
+	offer(cmd, "format", providerFormats...)
 	cmd.Flags().StringVar(&p.set, "set", "", "with --format: only the tools of this set, under its names")
 	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: maximum number of tools")
 	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: maximum estimated number of tokens of all tools")
 	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode for schemas that support it")
+}
+
+// check refuses flags that do not fit together.
+func (p *providerList) check(given func(flag string) bool) error {
+	if err := oneOf("format", p.format, append([]string{""}, providerFormats...)...); err != nil {
+		return err
+	}
+	for _, flag := range []string{"set", "max-tools", "budget-tokens", "strict"} {
+		if p.format == "" && given(flag) {
+			return fail(exitUsage, "--%s needs --format, such as --format openai.", flag)
+		}
+	}
+	if p.maxTools < 0 || p.budget < 0 {
+		return fail(exitUsage, "--max-tools and --budget-tokens must not be negative.")
+	}
+	return nil
 }
 
 // providerAnswer is GET /tools in the format of a provider, as far as it is read

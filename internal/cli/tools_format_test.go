@@ -26,7 +26,7 @@ func TestToolsArePrintedAsAProviderTakesThem(t *testing.T) {
 	if stdout, _, code = typed(t, "", append(args, "--json")...); code != exitOK || strings.TrimSpace(stdout) != whole {
 		t.Errorf("with --json: code %d, %q", code, stdout)
 	}
-	if _, stderr, code = typed(t, "", "tools", "--format", "nonsense", "--url", d.URL); code == exitOK || !strings.Contains(stderr, "expected one of them") {
+	if _, stderr, code = typed(t, "", "tools", "--format", "nonsense", "--url", d.URL); code != exitUsage || !strings.Contains(stderr, "use one of mcp, openai, openai-responses") {
 		t.Errorf("an unknown format: code %d, %q", code, stderr)
 	}
 }

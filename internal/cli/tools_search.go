@@ -24,6 +24,9 @@ type foundTools struct {
 	Unknown   []string `json:"unknown"`
 }
 
+// maxFound is the most tools that a search finds.
+const maxFound = 100
+
 func searchToolsCommand() *cobra.Command {
 	var server, set string
 	var limit int
@@ -39,6 +42,9 @@ func searchToolsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&set, "set", "", "only tools of this set")
 	cmd.Flags().IntVar(&limit, "limit", 10, "maximum number of tools")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		if limit < 1 || limit > maxFound {
+			return fail(exitUsage, "--limit must be from 1 to %d.", maxFound)
+		}
 		q := callyard.SearchToolsParams{Q: strings.Join(args, " "), Server: given(server), Set: given(set), Limit: new(limit)}
 		var found foundTools
 		raw, err := c.report(ctx, with(c.api.SearchTools, &q), &found)

@@ -33,7 +33,7 @@ func upCommand() *cobra.Command {
 		Long: "up runs the whole fabric in one process: front door, worker and approver with an embedded NATS server with JetStream.\n" +
 			"Without --servers (and without MCP_CONFIG_PATH) it serves the demo tools and the built-in tools that need no setting (callyard hub list).",
 		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
 	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
@@ -99,7 +99,7 @@ func up(cmd *cobra.Command) error {
 	err = lifecycle.Run(cmd.Context(), log, u.showStarts(
 		cfg.TracesPart("callyard", metrics, log),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
-		roles.worker.Part(cfg, u.connect, policy, metrics, log, func(w *worker.Worker) { u.worker = w }),
+		roles.worker.Part(cfg, u.connect, policy, metrics, log, func(*worker.Worker) {}),
 		roles.door.Part(cfg, u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
 		roles.approver.Part(cfg, u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		reload,
@@ -168,10 +168,8 @@ type fabric struct {
 	acceptLoss bool
 	metrics    *telemetry.Metrics
 
-	local  bus.Local
-	worker *worker.Worker
-	door   *frontdoor.FrontDoor
-
+	local    bus.Local
+	door     *frontdoor.FrontDoor
 	approver *approver.Approver
 
 	greetCancel context.CancelFunc

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // variables is an environment, by name.
@@ -92,10 +94,4 @@ func isVariableName(s string) bool {
 	return s != ""
 }
 
-func shorten(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+func shorten(s string) string { return truncate.Text(s, 40) }

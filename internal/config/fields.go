@@ -42,15 +42,15 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		if name == "" {
-			name = snake(f.Name)
+			name = SnakeCase(f.Name)
 		}
 		fields = append(fields, field{key: name, index: []int{i}, typ: f.Type})
 	}
 	return fields
 }
 
-// snake turns MaxResult into max_result and NATSCluster into nats_cluster.
-func snake(name string) string {
+// SnakeCase turns MaxResult into max_result and NATSCluster into nats_cluster.
+func SnakeCase(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
 	for i, r := range runes {

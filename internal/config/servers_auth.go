@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // Values of [Auth.Mode].
@@ -284,14 +286,14 @@ func (r *authReader) header() {
 		a.Header = http.CanonicalHeaderKey(s.Header)
 	}
 	switch {
-	case !isToken(a.Header):
+	case !mcpwire.IsToken(a.Header):
 		r.bad("header", "%s is not a valid name of a header; use letters, digits and \"-\".", quote(shorten(s.Header)))
 	case slices.Contains([]string{"Host", "Content-Type", "Content-Length", "Accept", "Connection", "Transfer-Encoding"}, a.Header) || strings.HasPrefix(a.Header, "Mcp-"):
 		r.bad("header", "%s belongs to the protocol and cannot carry a credential; choose another.", quote(a.Header))
 	}
 	if s.Scheme != nil {
 		a.Scheme = *s.Scheme
-		if a.Scheme != "" && !isToken(a.Scheme) {
+		if a.Scheme != "" && !mcpwire.IsToken(a.Scheme) {
 			r.bad("scheme", "must be one word, such as \"Bearer\", or \"\" for none.")
 		}
 	} else if a.Header == "Authorization" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -182,7 +183,7 @@ func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
 	for _, name := range names(e.Headers) {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !isToken(name):
+		case !mcpwire.IsToken(name):
 			r.fault(d, "headers", "%s is not a valid name of a header; use letters, digits and \"-\".", quote(name))
 		case strings.ContainsAny(e.Headers[name], "\r\n\x00"):
 			r.fault(d, "headers", "the value of %s holds a line break; remove it.", quote(name))
@@ -293,12 +294,6 @@ func plainMap(m map[string]looseString) map[string]string {
 		out[key] = string(value)
 	}
 	return out
-}
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	})
 }
 
 func inputFault(id string) error {

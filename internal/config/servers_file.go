@@ -195,7 +195,7 @@ func (r *serverReader) entry(path string, m member) {
 	}
 	r.drafts = append(r.drafts, d)
 	r.faults.duplicates(d.path, m.value)
-	if d.disabled = r.isDisabled(d, m.value); d.disabled {
+	if d.disabled = isDisabled(m.value); d.disabled {
 		r.note(m.at, "server %q is disabled and skipped", m.key)
 		return
 	}
@@ -208,7 +208,7 @@ func (r *serverReader) entry(path string, m member) {
 
 // isDisabled checks the two ways to disable a server before the rest of the entry is read, because
 // the variables of a disabled server need not be set.
-func (r *serverReader) isDisabled(d *draft, n *node) bool {
+func isDisabled(n *node) bool {
 	disabled, enabled := n.get("disabled"), n.get("enabled")
 	return disabled != nil && disabled.value.kind == yamldoc.Bool && disabled.value.text == "true" ||
 		enabled != nil && enabled.value.kind == yamldoc.Bool && enabled.value.text == "false"

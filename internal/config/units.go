@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Duration is a time span as operators write it: "250ms", "5s", "1h30m", "7d".
@@ -140,10 +142,4 @@ func sizeFault(s string) error {
 }
 
 // quote quotes a value for a sentence and shortens a long one.
-func quote(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(truncate.Text(s, 40)) }

@@ -2,8 +2,10 @@ package confirm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,9 +21,10 @@ import (
 // took it. Nothing is ever split over two keys, so an eviction or an expiry
 // forgets a token as a whole and never makes a taken one good again.
 type Redis struct {
-	client     redis.UniversalClient
-	now        func() time.Time
-	mint, grab *redis.Script
+	client          redis.UniversalClient
+	now             func() time.Time
+	mint, grab, ask *redis.Script
+	health          health
 }
 
 // takeScript takes a token in one step. It answers what became of it. A client
@@ -61,13 +64,23 @@ func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
 		_ = client.Close() // what failed is the ping
-		return nil, fmt.Errorf("reaching Redis at %v: %w; start one there, or set another address with --redis", o.Addresses, err)
+		return nil, fmt.Errorf("reaching Redis at %s: %w; %s", strings.Join(o.Addresses, ", "), err, fixOf(err))
 	}
 	now := o.Now
 	if now == nil {
 		now = time.Now
 	}
-	return &Redis{client, now, redis.NewScript(mintScript), redis.NewScript(takeScript)}, nil
+	r := &Redis{client: client, now: now, mint: redis.NewScript(mintScript), grab: redis.NewScript(takeScript), ask: redis.NewScript(probeScript)}
+	r.watch(o.Log)
+	return r, nil
+}
+
+// fixOf says what to correct when Redis was not reached.
+func fixOf(err error) string {
+	if refused := redis.Error(nil); errors.As(err, &refused) {
+		return "Redis answers, but refuses: correct redis.username and redis.password_file, or the state of Redis"
+	}
+	return "start one there, or set another address with --redis"
 }
 
 // put stores a token that was minted.
@@ -76,26 +89,40 @@ func (r *Redis) put(ctx context.Context, hash string, approvalID schema.Approval
 	// A repetition of the script by the client finds its own key: 0 is no fault,
 	// because nobody else can have minted 256 random bits.
 	if err := r.mint.Run(ctx, r.client, []string{key(hash)}, string(approvalID), expires, (ttl + keep).Milliseconds()).Err(); err != nil {
-		return down("minting a token", err)
+		return r.failed(ctx, "minting a token", err)
 	}
+	r.health.works()
 	return nil
 }
 
 // take takes a token for an attempt; the same attempt gets it again.
 func (r *Redis) take(ctx context.Context, hash, attempt string, a *ledger.Approval) error {
 	got, err := r.grab.Run(ctx, r.client, []string{key(hash)}, attempt, r.now().UnixMilli(), keep.Milliseconds(), string(a.ID)).Text()
-	switch {
-	case err != nil:
-		return down("taking a token", err)
-	case got == "ok":
+	if err != nil {
+		return r.failed(ctx, "taking a token", err)
+	}
+	r.health.works()
+	switch got {
+	case "ok":
 		return nil
-	case got == "spent":
+	case "spent":
 		return &SpentError{a}
-	case got == "expired":
+	case "expired":
 		return &ExpiredError{a}
 	}
 	return &LostError{a}
 }
 
+// failed returns the error of a token that Redis did not take.
+func (r *Redis) failed(ctx context.Context, doing string, err error) error {
+	if ctx.Err() == nil { // else its caller gave up
+		r.health.fails(err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrDown, doing, err)
+}
+
 // Close closes the connections to Redis.
-func (r *Redis) Close() { _ = r.client.Close() } // it fails only when it was closed before
+func (r *Redis) Close() {
+	r.health.close()
+	_ = r.client.Close() // it fails only when it was closed before
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ type RedisOptions struct {
 	Timeout time.Duration
 	// Now tells the time by which tokens expire; nil means the clock.
 	Now func() time.Time
+	// Log is told when Redis does not take tokens, and when it does again; nil: nobody is.
+	Log *slog.Logger
 }
 
 const redisTimeout = time.Second

@@ -25,9 +25,9 @@ func New(l *ledger.Ledger, gate *Redis) *Tokens { return &Tokens{l, gate} }
 var (
 	// ErrUnknown means that no such token was minted, or that it is forgotten.
 	ErrUnknown = errors.New("this token is unknown")
-	// ErrDown means that Redis does not answer; nothing was spent in the ledger, and
+	// ErrDown means that Redis does not answer, or refuses; nothing was spent in the ledger, and
 	// the same attempt may ask again.
-	ErrDown = errors.New("the store of confirmation tokens does not respond")
+	ErrDown = errors.New("the store of confirmation tokens is not available")
 )
 
 // SpentError says that the token was spent, or that its approval was decided.
@@ -151,4 +151,6 @@ func (t *Tokens) Close() {
 	}
 }
 
-func down(doing string, err error) error { return fmt.Errorf("%w: %s: %w", ErrDown, doing, err) }
+// Up says that tokens are minted and spent: always without Redis, and with it while Redis
+// takes them.
+func (t *Tokens) Up() bool { return t.gate == nil || !t.gate.health.down.Load() }

@@ -416,7 +416,5 @@ func (b *Book) ConnectURL(server schema.ServerID) string {
 }
 
 func unavailable(s *Server, err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The caller's credential for server %q is not available now: %w. The call did not start.", s.ID, err)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The caller's credential for server %q is not available now: %w. The call did not start.", s.ID, err).RetryableAfter(0)
 }

@@ -98,6 +98,23 @@ func required(t *testing.T, what string, err error) {
 	}
 }
 
+func TestAPersonIsReadyOnceConnected(t *testing.T) {
+	w := newWorld(t)
+	b := w.book(t, nil)
+	ada := &schema.Principal{Owner: "ada"}
+	required(t, "before connecting", b.Ready(t.Context(), ada, "crm"))
+	w.connect(t, b, Person(ada))
+	if err := b.Ready(t.Context(), ada, "crm"); err != nil {
+		t.Error(err)
+	}
+	required(t, "another person", b.Ready(t.Context(), &schema.Principal{Owner: "bob"}, "crm"))
+	for _, of := range []*Book{b, nil} {
+		if err := of.Ready(t.Context(), ada, "needs-none"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestEachPersonHasACredentialOfTheirOwnOrNone(t *testing.T) {
 	w := newWorld(t)
 	b, other := w.book(t, nil), w.book(t, nil)

@@ -11,8 +11,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/callyard/callyard/internal/config"
 )
 
 const (
@@ -34,6 +37,22 @@ type wrapping struct {
 
 // String hides the keys.
 func (*Keys) String() string { return "[keys]" }
+
+// CheckKeyFiles returns the faults in the content of the files credentials.key_file and
+// encryption.key_file; "" means that there is no such file. Unreadable files are not reported here,
+// because that check covers every file of the configuration.
+func CheckKeyFiles(credentials, encryption string) (faults []config.Fault) {
+	for _, f := range []struct{ key, file string }{{"credentials.key_file", credentials}, {"encryption.key_file", encryption}} {
+		var unread *fs.PathError
+		if f.file == "" {
+			continue
+		}
+		if _, err := LoadKeys(f.file); err != nil && !errors.As(err, &unread) {
+			faults = append(faults, config.Faultf(f.key, "%v.", err))
+		}
+	}
+	return faults
+}
 
 // LoadKeys reads a file of 32-byte keys in base64, one per line. To rotate, add the new key as the
 // first line.

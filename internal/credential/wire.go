@@ -117,12 +117,7 @@ func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.Ser
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A worker's question for a credential has no valid key.")
 	}
-	var c Credential
-	if s.Exchange != nil {
-		c, err = b.exchange(ctx, s, who, q.Params.Refused)
-	} else {
-		c, err = b.Get(ctx, server, Person(who), q.Params.Refused)
-	}
+	c, err := b.of(ctx, s, who, q.Params.Refused)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +126,25 @@ func (b *Book) answer(ctx context.Context, call schema.CallID, server schema.Ser
 		return nil, err
 	}
 	return hpke.Seal(key, hpke.HKDFSHA256(), hpke.AES256GCM(), info(call, server, s.origin()), plain)
+}
+
+// of returns the credential of a principal at a server.
+func (b *Book) of(ctx context.Context, s *Server, who *schema.Principal, refused uint64) (Credential, error) {
+	if s.Exchange != nil {
+		return b.exchange(ctx, s, who, refused)
+	}
+	return b.Get(ctx, s.ID, Person(who), refused)
+}
+
+// Ready returns the error with which a call of a principal would fail for lack of a credential at a
+// server. It returns nil if the credential is available, or if the server needs none of this book.
+func (b *Book) Ready(ctx context.Context, who *schema.Principal, server schema.ServerID) error {
+	s := b.Server(server)
+	if s == nil {
+		return nil
+	}
+	_, err := b.of(ctx, s, who, 0)
+	return err
 }
 
 // errAnswer means that a response does not belong to the request.

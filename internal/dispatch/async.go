@@ -209,8 +209,7 @@ func (r *route) unlock() {
 		p.send(i+1 < len(do.leaving))
 	}
 	for _, p := range do.displaced {
-		e := schema.Errorf(schema.KindUnavailable, "Worker %s accepts no more calls; the call did not start.", p.lane.worker)
-		e.Retryable, e.RetryAfter = true, time.Second
+		e := schema.Errorf(schema.KindUnavailable, "Worker %s accepts no more calls; the call did not start.", p.lane.worker).RetryableAfter(time.Second)
 		p.finish(End{Err: e, Again: true})
 	}
 }

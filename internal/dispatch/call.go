@@ -35,9 +35,7 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
 		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
-			if l, err = rt.anybody(r.unready(call.Server)), nil; call.Chosen != nil {
-				l, err = nil, l.route.fullError(0)
-			}
+			l, err = r.anybody(ctx, rt, call)
 		}
 		if err != nil {
 			if errors.Is(err, errNoOther) && t.last != nil {
@@ -72,8 +70,7 @@ func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 // attempt that may have run. It is nil where there is none.
 func DoubtOf(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
-		var e *schema.Error
-		if errors.As(err, &e) && e.Kind == schema.KindOutcomeUnknown {
+		if e, ok := errors.AsType[*schema.Error](err); ok && e.Kind == schema.KindOutcomeUnknown {
 			return e
 		}
 	}
@@ -278,6 +275,9 @@ func errCanceledRunning(call *schema.Call) *schema.Error {
 }
 
 func errNoAnswer(call *schema.Call, worker schema.WorkerID, budget time.Duration) *schema.Error {
+	if worker == anyWorker {
+		return unknown(call, "no worker answered within %s", budget)
+	}
 	return unknown(call, "worker %s did not answer within %s", worker, budget)
 }
 
@@ -330,9 +330,7 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 			return nil, tryNone, a.lane.route.fullError(0)
 		}
 		a.lane.route.closeLane(a.lane.worker)
-		e := schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, tryAny, e
+		return nil, tryAny, schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker).RetryableAfter(time.Second)
 	case bus.ReplyLost:
 		a.lane.route.closeLane(a.lane.worker)
 		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was running", a.lane.worker)

@@ -151,8 +151,7 @@ func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) 
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
 	case outcome.State == OutcomeNever && outcome.Refused:
-		e := schema.Errorf(schema.KindUnavailable, "The call was lost on its way to worker %s; it did not start.", worker)
-		e.Retryable, e.RetryAfter = true, time.Second
+		e := schema.Errorf(schema.KindUnavailable, "The call was lost on its way to worker %s; it did not start.", worker).RetryableAfter(time.Second)
 		text, err := json.Marshal(e)
 		if err != nil {
 			return false

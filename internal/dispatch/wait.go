@@ -56,10 +56,31 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema
 	}
 }
 
+// natsAnswers is how long NATS may take to answer before a call goes to whoever hears it.
+const natsAnswers = time.Second
+
+// anybody returns a lane to whoever hears the call. NATS must answer first: a server that is
+// frozen takes the call, never says that nobody heard it, and may deliver it much later.
+func (r *Router) anybody(ctx context.Context, rt *route, call *schema.Call) (*lane, error) {
+	l := rt.anybody(r.unready(call.Server))
+	if call.Chosen != nil {
+		return nil, l.route.fullError(0)
+	}
+	asking, cancel := context.WithTimeout(ctx, natsAnswers)
+	defer cancel()
+	if err := r.conn.Flush(asking); err != nil {
+		if ctx.Err() != nil {
+			return nil, errWaitEnded()
+		}
+		e := schema.Errorf(schema.KindUnavailable, "NATS does not respond; the call did not start. Try again later.")
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	return l, nil
+}
+
 func errWaitEnded() *schema.Error {
-	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.")
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.").RetryableAfter(0)
 }
 
 // stopWaiting takes the waiter out of the queue. A slot that was given in the

@@ -59,14 +59,25 @@ func crashed(dir string) (found []Damage, err error) {
 		}
 		found = append(found, here...)
 	}
-	return append(found, crashedStreams(metas)...), nil
+	missing, err := crashedStreams(metas)
+	return append(found, missing...), err
 }
 
-// crashedStreams finds missing streams. All streams are created together.
-func crashedStreams(folders []string) (found []Damage) {
-	there := make(map[string]string)
+// crashedStreams finds missing streams. All streams are created together. A folder in which no
+// stream ever had a message was left by a first start that ended while it created them, so nothing
+// is lost with the missing ones.
+func crashedStreams(folders []string) (found []Damage, err error) {
+	there, used := make(map[string]string), false
 	for _, folder := range folders {
 		there[filepath.Base(folder)] = filepath.Dir(folder)
+		one, err := usedStream(folder)
+		if err != nil {
+			return nil, err
+		}
+		used = used || one
+	}
+	if !used {
+		return nil, nil
 	}
 	for _, partner := range bus.JournalStreams() {
 		if there[partner] == "" {
@@ -79,7 +90,25 @@ func crashedStreams(folders []string) (found []Damage) {
 		}
 		break
 	}
-	return found
+	return found, nil
+}
+
+// usedStream reports whether a stream ever had a message. A new stream has an empty first block.
+func usedStream(folder string) (bool, error) {
+	files, err := blocksOf(folder)
+	if err != nil {
+		return false, err
+	}
+	for _, file := range files {
+		info, err := os.Stat(file.path)
+		if err != nil {
+			return false, fmt.Errorf("reading the data folder: %w", err)
+		}
+		if info.Size() > 0 || file.index > 1 {
+			return true, nil
+		}
+	}
+	return indexed(folder, filepath.Base(folder)) > 0, nil
 }
 
 // crashedStream checks the files of one stream.
@@ -92,7 +121,12 @@ func crashedStream(dir, folder string) (found []Damage, err error) {
 		}
 		found = append(found, Damage{Path: filepath.ToSlash(rel), What: what, Stream: stream, First: first, Last: last})
 	}
-	if path, what := crashedMeta(folder, stream); what != "" {
+	used, err := usedStream(folder)
+	if err != nil {
+		return nil, err
+	}
+	// The configuration of a stream without messages may be incomplete; the stream is created again.
+	if path, what := crashedMeta(folder, stream); what != "" && used {
 		add(path, what, 0, 0)
 	}
 	files, err := blocksOf(folder)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/pkg/bus"
 )
 
 // crashedFolder is a data folder with a stream of twenty messages, and no seal.
@@ -96,6 +97,49 @@ func TestDamageIsFoundAfterACrash(t *testing.T) {
 			}
 			if len(refused.Damages) != 1 || refused.Damages[0].Stream != "things" || refused.Damages[0].First != c.first || refused.Damages[0].Last != c.last || c.last == 0 && !c.files {
 				t.Errorf("%v", refused)
+			}
+		})
+	}
+}
+
+// A first start that ends while it makes the streams leaves some of them, and nothing is in them.
+func TestAFirstStartThatWasKilledIsNoDamage(t *testing.T) {
+	for name, used := range map[string]bool{"never used": false, "used": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := startIn(t, dir, nil)
+			nc, err := nats.Connect("", nats.InProcessServer(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			js, err := jetstream.New(nc)
+			for _, stream := range []string{bus.StreamJournals, bus.StreamCalls} {
+				if err == nil {
+					_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{stream}, Storage: jetstream.FileStorage})
+				}
+			}
+			if used && err == nil {
+				_, err = js.Publish(t.Context(), bus.StreamCalls, nil)
+			}
+			nc.Close()
+			// The journals are always without messages, and made only half.
+			half := filepath.Join(dir, "nats", "jetstream", "$G", "streams", bus.StreamJournals, "meta.sum")
+			if err = errors.Join(err, s.Close(), os.Remove(filepath.Join(dir, "seal.json")), os.Remove(half)); err != nil {
+				t.Fatal(err)
+			}
+			var refused *embedded.DamageError
+			switch s = startIn(t, dir, &refused); {
+			case s == nil && !used:
+				t.Errorf("it does not start: %v", refused)
+			case s == nil && len(refused.Damages) != len(bus.JournalStreams())-2:
+				t.Errorf("%v", refused)
+			case s != nil && used:
+				t.Error("it starts without the streams")
+			}
+			if s != nil {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package episode
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -256,8 +257,7 @@ func Load(path string) (*File, error) {
 
 // faultsOf places the faults of an environment.
 func faultsOf(err error, name string, places config.Places) []config.Fault {
-	var file *config.Faults
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*config.Faults](err); ok {
 		return file.List
 	}
 	path := "environments." + name
@@ -266,15 +266,15 @@ func faultsOf(err error, name string, places config.Places) []config.Fault {
 
 // prepare fills in the defaults and reads what the environment names.
 func (e *Environment) prepare(dir string) (err error) {
-	set(&e.Isolation, IsolationSession)
-	set(&e.Confirm, ConfirmDeny)
-	set(&e.FinishTool, defaultFinish)
-	set(&e.Limits.Steps, defaultSteps)
-	set(&e.Limits.Time, defaultTime)
-	set(&e.Limits.CallTime, defaultCallTime)
-	set(&e.Limits.Idle, defaultIdle)
-	set(&e.Limits.Episodes, defaultEpisodes)
-	set(&e.State.Episodes, defaultProcs)
+	e.Isolation = cmp.Or(e.Isolation, IsolationSession)
+	e.Confirm = cmp.Or(e.Confirm, ConfirmDeny)
+	e.FinishTool = cmp.Or(e.FinishTool, defaultFinish)
+	e.Limits.Steps = cmp.Or(e.Limits.Steps, defaultSteps)
+	e.Limits.Time = cmp.Or(e.Limits.Time, defaultTime)
+	e.Limits.CallTime = cmp.Or(e.Limits.CallTime, defaultCallTime)
+	e.Limits.Idle = cmp.Or(e.Limits.Idle, defaultIdle)
+	e.Limits.Episodes = cmp.Or(e.Limits.Episodes, defaultEpisodes)
+	e.State.Episodes = cmp.Or(e.State.Episodes, defaultProcs)
 	if e.State.Dir != "" && !filepath.IsAbs(e.State.Dir) {
 		e.State.Dir = filepath.Join(dir, e.State.Dir)
 	}
@@ -302,13 +302,6 @@ func (e *Environment) prepare(dir string) (err error) {
 	}
 	e.tasks, err = readTasks(e.TasksFile)
 	return err
-}
-
-func set[T comparable](value *T, other T) {
-	var zero T
-	if *value == zero {
-		*value = other
-	}
 }
 
 // OwnFiles says whether each episode has processes of its own with a directory.

@@ -140,3 +140,10 @@ func FuzzTasks(f *testing.F) {
 		_, _ = compile(source) // it does not panic
 	})
 }
+
+func TestAByteOrderMarkIsNoPartOfTheFirstTask(t *testing.T) {
+	tasks, err := parseTasks("t", []byte("\xef\xbb\xbf"+`{"id":"a","prompt":"p"}`))
+	if err != nil || tasks.byID["a"] == nil {
+		t.Errorf("%+v, %v", tasks, err)
+	}
+}

@@ -75,9 +75,7 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
 	})
 	if len(holders) == 0 {
-		e := schema.Errorf(schema.KindUnavailable, "No worker has the server %q ready.", server)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return schema.Lease{}, e
+		return schema.Lease{}, schema.Errorf(schema.KindUnavailable, "No worker has the server %q ready.", server).RetryableAfter(time.Second)
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(ep.key)) // it never fails

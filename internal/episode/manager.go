@@ -1,6 +1,7 @@
 package episode
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -157,9 +158,7 @@ func (m *Manager) place(e *Environment) error {
 		return schema.Errorf(schema.KindUnavailable, "The environments are shutting down.")
 	}
 	if m.running[e.name] >= e.Limits.Episodes {
-		err := schema.Errorf(schema.KindUnavailable, "The environment %q has %d episodes, the most that its limits allow; close some, or raise limits.episodes.", e.name, e.Limits.Episodes)
-		err.Retryable, err.RetryAfter = true, time.Second
-		return err
+		return schema.Errorf(schema.KindUnavailable, "The environment %q has %d episodes, the most that its limits allow; close some, or raise limits.episodes.", e.name, e.Limits.Episodes).RetryableAfter(time.Second)
 	}
 	m.running[e.name]++
 	return nil
@@ -216,7 +215,7 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 	// The key is what servers keep state under: no other episode ever has it, whatever ID its
 	// caller chose.
 	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, from: from, oracle: oracle}
-	set(&ep.id, ep.key)
+	ep.id = cmp.Or(ep.id, ep.key)
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	ep.spans.begin(ctx, ep)
 	err = ep.lease(ctx)

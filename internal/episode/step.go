@@ -348,8 +348,7 @@ func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
 	err := ep.judge(ctx, &item)
 	if err != nil {
 		o.Masked, o.FailureKind = true, failureKind(schema.KindOf(err))
-		var unable *oracleError
-		if errors.As(err, &unable) {
+		if unable, ok := errors.AsType[*oracleError](err); ok {
 			o.FailureKind = FailureOracle
 			ep.m.o.Log.Warn("the labelled calls of a task could not be replayed", "environment", ep.env.name, "task", ep.task.ID, "error", unable.cause)
 		}

@@ -2,6 +2,7 @@ package episode
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -84,7 +86,7 @@ func parseTasks(path string, text []byte) (*tasks, error) {
 	t := &tasks{of: make(map[string][]*Task), byID: make(map[string]*Task)}
 	var faults []config.Fault
 	n := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(bom.Trim(text)) {
 		n++
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -120,12 +122,12 @@ func (t *tasks) add(line []byte) error {
 	if err := json.Unmarshal(line, &one); err != nil {
 		return fmt.Errorf("is not a task: %w", err)
 	}
-	set(&one.Split, defaultSplit)
+	one.Split = cmp.Or(one.Split, defaultSplit)
 	if strings.ContainsAny(one.Split, "/ ") {
 		return fmt.Errorf("has a split with a space or slash in its name")
 	}
 	list := t.of[one.Split]
-	set(&one.ID, fmt.Sprintf("%s-%d", one.Split, len(list)))
+	one.ID = cmp.Or(one.ID, fmt.Sprintf("%s-%d", one.Split, len(list)))
 	if t.byID[one.ID] != nil {
 		return fmt.Errorf("has the id %q of an earlier task", one.ID)
 	}

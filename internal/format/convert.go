@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -202,7 +203,7 @@ func pointer(path []string) string {
 	const most = 128
 	var b []byte
 	for _, token := range path {
-		b = append(append(b, '/'), escape(cut(token, most))...)
+		b = append(append(b, '/'), escape(truncate.Within(token, most))...)
 	}
 	return string(b)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -37,9 +38,7 @@ type Lookup func(name string) (input []byte, known bool)
 // call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
 // first MiB.
 func Extract(text string, lookup Lookup) []Found {
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
+	text = truncate.Head(text, maxText)
 	steps := stepsPerByte*len(text) + 10_000
 	x := &extractor{text: []byte(text), lookup: lookup, steps: &steps, unclosed: make(map[string]bool)}
 	for x.at < len(x.text) && len(x.found) <= MaxCalls && steps > 0 {

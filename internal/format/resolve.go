@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,13 +36,13 @@ var namespaces = []string{"functions.", "functions::", "functions/", "default_ap
 
 // Unknown is the error for a name that no tool has, of KindNotFound.
 func Unknown(name string) *schema.Error {
-	return schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
+	return schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", truncate.Within(name, 128))
 }
 
 // Ambiguous is the error for a name that several tools have, of KindNotFound. candidates are
 // their own names.
 func Ambiguous(name string, candidates []string) *schema.Error {
-	return schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(candidates), cut(name, 128), strings.Join(candidates[:min(len(candidates), shownCandidates)], ", "))
+	return schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(candidates), truncate.Within(name, 128), strings.Join(candidates[:min(len(candidates), shownCandidates)], ", "))
 }
 
 // Candidates returns the tools that a model can mean by the name: the one whose [Name] it
@@ -113,12 +114,4 @@ func (d Directory) split(name string) (found []Ref) {
 		}
 	}
 	return found
-}
-
-// cut shortens text to at most n bytes, at a whole character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
 }

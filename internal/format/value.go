@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // maxDepth bounds how deep JSON may nest that is read into values.
@@ -283,7 +284,7 @@ func (v *value) brief() string {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	}
-	return cut(string(raw), most)
+	return truncate.Within(string(raw), most)
 }
 
 // size counts the values inside, itself included, up to most.

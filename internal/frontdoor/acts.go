@@ -36,9 +36,7 @@ func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
 		return nil
 	}
 	d.o.Log.Error("what an operator did is not in the audit record", "operation", a.Operation, "by", a.By.Name, "id", a.RequestID, "error", err)
-	refusal := schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.")
-	refusal.Retryable = true
-	return refusal
+	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.").RetryableAfter(0)
 }
 
 // credentialOf says by what a principal was authenticated, without a secret.

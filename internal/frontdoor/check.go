@@ -5,6 +5,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/webhook"
@@ -19,6 +20,7 @@ func Check(s *settings.File) []config.Fault {
 			faults = append(faults, config.Faultf("webhooks.secrets_file", "%v.", err))
 		}
 	}
+	faults = append(faults, credential.CheckKeyFiles(s.Credentials.KeyFile, s.Encryption.KeyFile)...)
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 

@@ -40,6 +40,11 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 	if done.Credentials, err = credentialtable.RemoveTenant(ctx, d.o.Stored, tenant); err != nil {
 		return done, schema.Errorf(schema.KindUnavailable, "The credentials of the tenant's people could not be removed; repeat the request. (%w)", err)
 	}
+	known, err := datakey.Known(ctx, d.o.Stored, tenant)
+	if err != nil {
+		return done, schema.Errorf(schema.KindUnavailable, "The data key of the tenant could not be read; repeat the request. (%w)", err)
+	}
+	done.Found = known || ended.Known || done.Keys+done.Held+done.Permissions+done.Batches+done.Canceled+done.Sets+done.Credentials > 0
 	// The mark that this leaves tells approvers to end what the tenant's people granted.
 	if d.o.DataKeys != nil {
 		err = d.o.DataKeys.Destroy(ctx, tenant)
@@ -47,9 +52,7 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 		err = datakey.Erase(ctx, d.o.Stored, tenant)
 	}
 	if err != nil {
-		e := schema.Errorf(schema.KindUnavailable, "The data key could not be destroyed; repeat the request. (%w)", err)
-		e.Retryable = true
-		return done, e
+		return done, schema.Errorf(schema.KindUnavailable, "The data key could not be destroyed; repeat the request. (%w)", err).RetryableAfter(0)
 	}
 	d.o.Log.Info("a tenant was erased", "tenant", tenant, "by", by.Name, "counts", fmt.Sprintf("%+v", done))
 	return done, nil

@@ -255,6 +255,9 @@ func (d *FrontDoor) ReplaceKeys(keys []authn.Key) error { return d.keys.Replace(
 // API and the MCP endpoint.
 func (d *FrontDoor) Calls() *calls.Calls { return d.calls }
 
+// TokensUp says that confirmation tokens are minted and spent.
+func (d *FrontDoor) TokensUp() bool { return d.stores.approvals.TokensUp() }
+
 // Router reaches workers for what is no call.
 func (d *FrontDoor) Router() *dispatch.Router { return d.router }
 

@@ -52,7 +52,7 @@ func (d *FrontDoor) serve() error {
 	d.api = handler
 	if d.endpoint, err = mcp.New(mcp.Options{
 		Catalog: d.catalog, Calls: d.calls, Keys: d.callers, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
-		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		FrontDoor: d.id, Waits: waiting, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"), Connected: o.Credentials.Ready,
 	}); err != nil {
 		return err
 	}
@@ -103,8 +103,7 @@ func checkAddress(ctx context.Context, o Options) error {
 
 func open(ctx context.Context, o Options) (net.Listener, error) {
 	l, err := listen.Open(ctx, o.Config.Listen, listen.TLS{Cert: o.Config.CertFile, Key: o.Config.KeyFile, ClientCAs: o.Config.ClientCAFile}, o.Log)
-	var taken *net.OpError
-	if errors.As(err, &taken) {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
 	}
 	return l, err

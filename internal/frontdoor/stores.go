@@ -25,14 +25,17 @@ type stores struct {
 }
 
 // openStores opens the stores of calls; what it opened before an error is closed.
-func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
+func (d *FrontDoor) openStores(ctx context.Context) (*stores, error) {
+	s := new(stores)
+	if err := d.fillStores(ctx, s); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	o := d.o
-	s = new(stores)
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
 	// Nothing is assessed again before the gate is there.
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
@@ -41,14 +44,14 @@ func (d *FrontDoor) openStores(ctx context.Context) (s *stores, err error) {
 		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
 		Sign: approval.Signing(o.Signer), Retention: o.Tenants.Retentions(), Traces: o.Traces, Log: o.Log,
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
-		return nil, err
+		return err
 	}
 	s.usage = d.openUsage(ctx, s)
 	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log})
-	return s, err
+	return err
 }
 
 func (s *stores) close() {

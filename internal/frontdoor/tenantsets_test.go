@@ -326,14 +326,17 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	e.must(201, e.key, "POST", "/keys", `{"name":"green/boss","tenant":"green","role":"tenant-admin"}`)
 	green := e.newKey(e.key, `{"name":"green/more","tenant":"green","role":"tenant-admin"}`)
 	e.must(200, green.Secret, "PUT", "/sets/inner", `{"include":[{}]}`)
-	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"sets":1`) || !strings.Contains(got, `"keys":2`) {
+	if got := e.must(200, e.key, "DELETE", "/tenants/gren?confirm=gren", ""); !strings.Contains(got, `"found":false`) {
+		t.Errorf("a tenant that was never there: %s", got)
+	}
+	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"found":true`) || !strings.Contains(got, `"sets":1`) || !strings.Contains(got, `"keys":2`) {
 		t.Error(got)
 	}
 	inTime(t, 30*time.Second, "the set of the erased tenant is gone", func() bool {
 		_, err := e.in.Catalog().Sets().Owned("green", "inner")
 		return schema.KindOf(err) == schema.KindNotFound
 	})
-	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"sets":0`) {
+	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"found":true`) || !strings.Contains(got, `"sets":0`) {
 		t.Error(got)
 	}
 	// What red removes or changes comes from the file again, and what blue has stays as it is.

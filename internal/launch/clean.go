@@ -68,16 +68,6 @@ func terminalSequence(s string) int {
 	return 0
 }
 
-// fromRune removes the incomplete character at the start of s.
-func fromRune(s string) string {
-	for i := range min(len(s), utf8.UTFMax) {
-		if utf8.RuneStart(s[i]) {
-			return s[i:]
-		}
-	}
-	return s
-}
-
 // redactor replaces configured values of environment variables, which may be secret, by the names of
 // the variables. The zero value replaces nothing.
 type redactor struct {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -79,7 +81,7 @@ func (t *tail) String() string {
 		text, lost = text[len(text)-tailSize:], true
 	}
 	if lost {
-		text = fromRune(text)
+		text = truncate.Whole(text)
 	}
 	return clean(text)
 }

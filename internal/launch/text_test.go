@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 func TestWhatAProgramWroteIsMadeSafe(t *testing.T) {
@@ -97,7 +99,7 @@ func TestTheTailIsTheEndHoweverItCame(t *testing.T) {
 		tl.add([]byte(line))
 		want := all.String()
 		if len(want) > tailSize {
-			want = fromRune(want[len(want)-tailSize:])
+			want = truncate.Tail(want, tailSize)
 		}
 		if i%97 == 0 && tl.String() != want {
 			t.Fatalf("after %d lines: %s", i, cmp.Diff(want, tl.String()))

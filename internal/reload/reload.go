@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -184,11 +185,7 @@ func shortly(sentences []string) string {
 	more := len(sentences) - maxSentences
 	sentences = sentences[:min(len(sentences), maxSentences)]
 	for i, s := range sentences {
-		s = strings.TrimSpace(s)
-		if runes := []rune(s); len(runes) > maxSentence {
-			s = string(runes[:maxSentence]) + "…"
-		}
-		sentences[i] = s
+		sentences[i] = truncate.Text(strings.TrimSpace(s), maxSentence)
 	}
 	text := strings.Join(sentences, " ")
 	if more > 0 {

@@ -45,8 +45,7 @@ func readStamp(path string) (Stamp, fs.FileInfo) {
 }
 
 func failedStamp(err error) Stamp {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return Stamp(unreadable + err.Error())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
@@ -30,7 +29,6 @@ type Options struct {
 	Origin   *httpguard.Policy
 	// Metrics serves the metrics at /metrics; nil: there are none.
 	Metrics http.Handler
-	Log     *slog.Logger
 	Version string
 }
 

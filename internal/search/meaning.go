@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -37,7 +38,7 @@ func MeaningText(tool *schema.Tool) string {
 	}
 	_ = json.Unmarshal(tool.Raw, &def) // members of another type are ignored
 	title := cmp.Or(def.Title, def.Annotations.Title)
-	return cut(strings.TrimSpace(strings.Join([]string{string(tool.Server) + " " + tool.Name, title, def.Description}, "\n")), maxMeaning)
+	return truncate.Head(strings.TrimSpace(strings.Join([]string{string(tool.Server) + " " + tool.Name, title, def.Description}, "\n")), maxMeaning)
 }
 
 // FindWith is [Find] with the word ranking fused with a vector ranking. A tool without a vector is

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Limits of a query.
@@ -23,7 +25,7 @@ type term struct {
 // several words, such as readFile, gives several terms.
 func parse(query string) (all []term) {
 	seen := make(map[string]bool)
-	for written := range strings.FieldsSeq(cut(query, maxQuery)) {
+	for written := range strings.FieldsSeq(truncate.Head(query, maxQuery)) {
 		words(written, false, func(word string) {
 			if seen[word] || len(all) == maxWords {
 				return
@@ -38,7 +40,7 @@ func parse(query string) (all []term) {
 // trimmed removes punctuation around a word, and non-printable characters.
 func trimmed(written string) string {
 	written = strings.TrimFunc(written, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
-	return cut(strings.Map(func(c rune) rune {
+	return truncate.Head(strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
 			return -1
 		}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Limits of a signature.
@@ -107,8 +108,5 @@ func shown(text string, most int) string {
 		}
 		return c
 	}, text)
-	if len(text) <= most {
-		return text
-	}
-	return cut(text, most-len("…")) + "…"
+	return truncate.Within(text, most)
 }

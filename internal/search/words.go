@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // maxText limits how much of one text is indexed, in bytes, because descriptions come from servers.
@@ -16,7 +18,7 @@ const maxText = 8 << 10
 // readTextFile or read_text_file gives several words. A run of a script without spaces, such as
 // Han, Kana or Thai, gives its pairs of letters, and with singles also each letter.
 func words(text string, singles bool, visit func(word string)) {
-	text = cut(text, maxText)
+	text = truncate.Head(text, maxText)
 	if isPlain(text) {
 		plainWords(text, visit)
 		return
@@ -105,17 +107,6 @@ func plainWords(text string, visit func(word string)) {
 }
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
-
-// cut returns the first bytes of a text without splitting a character.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}
 
 func isPlain(text string) bool {
 	for i := range len(text) {

@@ -167,9 +167,7 @@ func (p *Pool) admit(a *attachment) (old *attachment, err error) {
 }
 
 func (p *Pool) busy(format string, args ...any) error {
-	e := schema.Errorf(schema.KindUnavailable, format, args...)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, format, args...).RetryableAfter(time.Second)
 }
 
 // accepted notes the connection of a program and ends the one that it had before. It

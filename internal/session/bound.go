@@ -45,9 +45,7 @@ func Bind(p *Pool, name string) (*Binding, error) {
 		}
 	}
 	if best == nil || p.closing {
-		e := schema.Errorf(schema.KindUnavailable, "The server %q has no program that could keep a session now.", p.cfg.Spec.ID)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "The server %q has no program that could keep a session now.", p.cfg.Spec.ID).RetryableAfter(time.Second)
 	}
 	best.holders++
 	return &Binding{pool: p, s: best, name: name}, nil

@@ -169,7 +169,7 @@ func (l *eventLink) post(body []byte) {
 
 func (l *eventLink) cancel(r *Running, reason string) {
 	r.stop()
-	l.post(appendCancel(nil, r.id, reason))
+	l.post(cancelMessage(r.id, reason))
 }
 
 func (l *eventLink) close() {
@@ -222,8 +222,7 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 // plainError drops the address from an error of net/http: a query in it may hold
 // a secret.
 func plainError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -3,9 +3,9 @@ package session
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -19,13 +19,8 @@ const refusedTries = 40
 // for disconnected.
 const mostSaid = 1 << 10
 
-// bounded cuts a text at mostSaid, between characters.
-func bounded(text string) string {
-	if len(text) <= mostSaid {
-		return text
-	}
-	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
-}
+// bounded bounds a text of a server.
+func bounded(text string) string { return truncate.Text(text, mostSaid) }
 
 // startFailed notes a failed start and returns how long to wait.
 func (k *keeper) startFailed(err error) time.Duration {

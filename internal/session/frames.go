@@ -58,7 +58,7 @@ func modernEnvelope(protocol, name, version string) envelope {
 }
 
 // ownMeta are the members of _meta that a session writes itself.
-func ownMeta(key string, e envelope, req *Request) bool {
+func ownMeta(key string, req *Request) bool {
 	switch key {
 	case mcpwire.MetaProtocolVersion, mcpwire.MetaClientCapabilities, mcpwire.MetaClientInfo, mcpwire.MetaLogLevel:
 		// They are of another connection; the capabilities of a caller that can be
@@ -153,7 +153,7 @@ func (e envelope) metaWith(meta []byte, id int64, req *Request) []byte {
 		inner = e.append(inner, id, req)
 	}
 	rawjson.Members(meta, func(key string, value []byte) {
-		if !ownMeta(key, e, req) {
+		if !ownMeta(key, req) {
 			inner = rawjson.AppendMember(inner, key, value)
 		}
 	})
@@ -205,10 +205,10 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 	return dst
 }
 
-// appendCancel appends the notification that tells the server to stop working
+// cancelMessage returns the notification that tells the server to stop working
 // on a request.
-func appendCancel(dst []byte, id int64, reason string) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"`+mcpwire.NotifyCancelled+`","params":{"requestId":`...)
+func cancelMessage(id int64, reason string) []byte {
+	dst := []byte(`{"jsonrpc":"2.0","method":"` + mcpwire.NotifyCancelled + `","params":{"requestId":`)
 	dst = strconv.AppendInt(dst, id, 10)
 	dst = append(dst, `,"reason":`...)
 	dst = rawjson.AppendText(dst, reason)

@@ -52,7 +52,7 @@ func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
 		}
 		out.WriteString("# " + c.title + "\n" + string(line) + "\n")
 	}
-	out.WriteString("# cancel\n" + string(appendCancel(nil, firstID+1, "timeout")) + "\n")
+	out.WriteString("# cancel\n" + string(cancelMessage(firstID+1, "timeout")) + "\n")
 	out.WriteString("# reply to a ping\n" + string(appendReply(nil, &frame{id: []byte(`"q"`), method: []byte(`"ping"`)})) + "\n")
 	out.WriteString("# reply to another request\n" + string(appendReply(nil, &frame{id: []byte("7"), method: []byte(`"roots/list"`)})) + "\n")
 

@@ -128,7 +128,7 @@ func (l *remoteLink) getStream(ctx context.Context, after string) (*http.Respons
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		text, _ := readAll(resp, frameHeadroom) // what cannot be read says as little as nothing
+		text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // what cannot be read says as little as nothing
 		resp.Body.Close()
 		return nil, &statusError{resp.StatusCode, text}
 	}

@@ -97,9 +97,7 @@ func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	if err != nil {
 		ended()
 		p.cancel()
-		e := schema.Errorf(schema.KindServerFailed, "The caller's own session with the server %q could not be opened: %w. The call did not start.", o.cfg.Spec.ID, err)
-		e.Retryable = true
-		return nil, e
+		return nil, schema.Errorf(schema.KindServerFailed, "The caller's own session with the server %q could not be opened: %w. The call did not start.", o.cfg.Spec.ID, err).RetryableAfter(0)
 	}
 	p.mu.Lock()
 	p.live = []*session{s}

@@ -247,7 +247,5 @@ func (o *Own) closing() error {
 }
 
 func (o *Own) refusal(format string, args ...any) error {
-	e := schema.Errorf(schema.KindUnavailable, format, args...)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, format, args...).RetryableAfter(time.Second)
 }

@@ -100,7 +100,5 @@ func (o *offers) doubtOthers(s *session) {
 
 // differs is the error of a call that was checked against another definition.
 func (p *Pool) differs(r *Request) *schema.Error {
-	e := schema.Errorf(schema.KindUnavailable, "The tool %q of the server %q does not have the definition that the call was checked against; the call did not start. Send it again.", r.Name, p.cfg.Spec.ID)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The tool %q of the server %q does not have the definition that the call was checked against; the call did not start. Send it again.", r.Name, p.cfg.Spec.ID).RetryableAfter(time.Second)
 }

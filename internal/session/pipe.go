@@ -162,7 +162,7 @@ func (l *pipeLink) sdkWrite(_ context.Context, body []byte) error {
 	return l.enqueue(body, maxBacklog)
 }
 
-func (l *pipeLink) cancel(r *Running, reason string) { l.post(appendCancel(nil, r.id, reason)) }
+func (l *pipeLink) cancel(r *Running, reason string) { l.post(cancelMessage(r.id, reason)) }
 
 func (l *pipeLink) signal() {
 	select {

@@ -122,6 +122,7 @@ type Pool struct {
 	log     *slog.Logger
 	start   func() (*Process, error) // of a stdio server
 	client  *http.Client             // of remote servers
+	large   chan struct{}            // one for each large answer of a remote server that is read
 	version string
 	changed func()
 
@@ -196,7 +197,7 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	cfg.fill()
 	p := &Pool{
 		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: buildinfo.Read().Version,
-		all: make(map[*session]struct{}), drained: make(chan struct{}),
+		all: make(map[*session]struct{}), drained: make(chan struct{}), large: make(chan struct{}, mostLarge),
 		demand: demand{parked: cfg.OnDemand, flip: make(chan struct{})}, state: schema.StateStarting,
 	}
 	p.offers.pool, p.offers.wake = p, make(chan struct{}, 1)

@@ -104,7 +104,9 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	}
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
-		text, err := readAll(resp, cfg.MaxResult+frameHeadroom)
+		in := l.answerBody(ctx, resp)
+		defer in.next()
+		text, err := readAll(in, resp.ContentLength, cfg.MaxResult+frameHeadroom)
 		if err != nil {
 			return cutShort(cfg, err), resp
 		}
@@ -119,14 +121,21 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	return protocolViolation(cfg), resp
 }
 
+// answerBody is the body of an answer to a call.
+func (l *remoteLink) answerBody(ctx context.Context, resp *http.Response) *answerBody {
+	return &answerBody{from: resp.Body, turns: l.s.pool.large, done: ctx.Done()}
+}
+
 // followAll reads the event stream of an answer to its end. A server of the legacy era may
 // close the stream and let the client reconnect for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
-	in := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)
+	body := l.answerBody(ctx, resp)
+	defer func() { body.next() }()
+	in := newEvents(&l.s.pool.cfg, body, lines.Short)
 	for resumes := 0; ; {
 		before := in.LastID
-		o, err := l.follow(in, id)
+		o, err := l.follow(in, body, id)
 		if err == nil {
 			return o, resp
 		}
@@ -136,13 +145,15 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 		if l.s.modern() || in.LastID == "" || resumes > maxResumes || ctx.Err() != nil || errors.Is(err, lines.ErrTooLong) {
 			return cutShort(cfg, err), resp
 		}
+		body.next()
 		again, err := l.resume(ctx, in)
 		if err != nil {
 			return cutShort(cfg, err), resp
 		}
 		resp.Body.Close()
 		resp = again
-		next := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)
+		body = l.answerBody(ctx, resp)
+		next := newEvents(&l.s.pool.cfg, body, lines.Short)
 		next.LastID, next.Retry = in.LastID, in.Retry
 		in = next
 	}
@@ -157,10 +168,11 @@ func cutShort(cfg *Config, err error) Outcome {
 }
 
 // follow reads an event stream up to the answer.
-func (l *remoteLink) follow(in *sse.Reader, id int64) (Outcome, error) {
+func (l *remoteLink) follow(in *sse.Reader, body *answerBody, id int64) (Outcome, error) {
 	var scan scanner
 	var f frame
 	for unexpected := 0; ; {
+		body.next()
 		ev, err := nextEvent(in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -233,7 +245,7 @@ func (l *remoteLink) lost(code int, text []byte) bool {
 // refusal reads an HTTP error: a JSON-RPC error in it is the answer.
 func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	cfg := &l.s.pool.cfg
-	text, _ := readAll(resp, frameHeadroom) // what cannot be read says as little as nothing
+	text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // what cannot be read says as little as nothing
 	if l.lost(resp.StatusCode, text) {
 		l.s.retire(errForgotten)
 		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
@@ -288,7 +300,7 @@ func (l *remoteLink) cancel(r *Running, reason string) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if !l.s.closed {
-		l.work.Go(func() { l.post(appendCancel(nil, r.id, reason)) })
+		l.work.Go(func() { l.post(cancelMessage(r.id, reason)) })
 	}
 }
 
@@ -318,23 +330,23 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	req.Header["Content-Type"] = []string{"application/json"}
 	req.Header["Accept"] = []string{"application/json, text/event-stream"}
 	resp, err = client.Do(req)
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return nil, false, err // also where it was tried on an idle connection before, which took nothing of it
 	}
 	return resp, got.Load(), err
 }
 
-// readAll reads a body of at most max bytes; lines.ErrTooLong for more.
-func readAll(resp *http.Response, max int) ([]byte, error) {
-	if resp.ContentLength > int64(max) {
+// readAll reads a body of at most max bytes, of which announced were announced, below 0 for
+// nothing; lines.ErrTooLong for more. Memory is taken as bytes come.
+func readAll(from io.Reader, announced int64, max int) ([]byte, error) {
+	if announced > int64(max) {
 		return nil, lines.ErrTooLong
 	}
 	var b bytes.Buffer
-	if resp.ContentLength > 0 {
-		b.Grow(int(resp.ContentLength) + bytes.MinRead)
+	if announced > 0 {
+		b.Grow(int(min(announced, smallAnswer)) + bytes.MinRead)
 	}
-	if _, err := b.ReadFrom(io.LimitReader(resp.Body, int64(max)+1)); err != nil {
+	if _, err := b.ReadFrom(io.LimitReader(from, int64(max)+1)); err != nil {
 		return nil, err
 	}
 	if b.Len() > max {

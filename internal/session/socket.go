@@ -132,7 +132,7 @@ func (l *socketLink) sdkWrite(_ context.Context, body []byte) error {
 	return l.enqueue(body, maxBacklog)
 }
 
-func (l *socketLink) cancel(r *Running, reason string) { l.post(appendCancel(nil, r.id, reason)) }
+func (l *socketLink) cancel(r *Running, reason string) { l.post(cancelMessage(r.id, reason)) }
 
 func (l *socketLink) signal() {
 	select {

@@ -131,8 +131,7 @@ func (o *Solo) learn(guess era, how hearing, err error) {
 // Tail returns the end of the stderr of a program that did not become ready, where
 // err tells of one; else "".
 func Tail(err error) string {
-	var how *startError
-	if errors.As(err, &how) {
+	if how, ok := errors.AsType[*startError](err); ok {
 		return how.tail
 	}
 	return ""

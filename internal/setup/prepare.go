@@ -215,13 +215,11 @@ func (in *inspection) add(key string, err error) {
 		}
 		return
 	}
-	var file *config.Faults
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*config.Faults](err); ok {
 		in.faults = append(in.faults, file.List...)
 		return
 	}
-	var policy *risk.Faults
-	if errors.As(err, &policy) {
+	if policy, ok := errors.AsType[*risk.Faults](err); ok {
 		for _, line := range strings.Split(policy.Error(), "\n") {
 			in.faults = append(in.faults, config.Fault{Message: line})
 		}

@@ -47,3 +47,18 @@ func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {
 	m.registry.MustRegister(g)
 	return func() { m.registry.Unregister(g) }
 }
+
+// Redis shows in m from here on whether Redis takes confirmation tokens: up is asked at each
+// scrape. stop takes the series away again.
+func Redis(m *Metrics, up func() bool) (stop func()) {
+	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "callyard_redis_up", Help: "1 while Redis takes confirmation tokens, else 0.",
+	}, func() float64 {
+		if up() {
+			return 1
+		}
+		return 0
+	})
+	m.registry.MustRegister(g)
+	return func() { m.registry.Unregister(g) }
+}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Limits of label values. Each tool adds a handful of time series, each server about twenty.
@@ -63,8 +65,20 @@ func (m *Metrics) addTool(k toolKey) *toolMetrics {
 	}
 	t := &toolMetrics{key: k, metrics: m, seconds: m.seconds.WithLabelValues(k.server), total: m.toolSeconds.WithLabelValues(k.server, k.tool)}
 	t.outcomes.Store(&[]outcomeCounter{})
+	m.calls.WithLabelValues(k.server, k.tool, string(schema.KindOutcomeUnknown)) // see expectFaults
 	m.tools.Store(with(seen, k, t))
 	return t
+}
+
+// expectFaults makes the series at 0 of faults of which one alone is an alert: Prometheus
+// sees no increase in a series that begins with 1.
+func expectFaults(m *Metrics) {
+	for _, reason := range []string{"origin", "number", "bytes"} {
+		m.unexpected.WithLabelValues(reason)
+	}
+	for _, reason := range []string{droppedFull, droppedFailed} {
+		m.spansDropped.WithLabelValues(reason)
+	}
 }
 
 // ended returns the counter of an outcome.

@@ -124,6 +124,7 @@ func NewMetrics() *Metrics {
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.addUsage()
+	expectFaults(m)
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
 		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds, m.retries,
@@ -259,7 +260,11 @@ func (m *Metrics) ProtocolNoise(server string, n int64) {
 }
 
 // SandboxStarted counts a container of the server that became ready for a call.
-func (m *Metrics) SandboxStarted(server string) { m.sandboxes.WithLabelValues(m.server(server)).Inc() }
+func (m *Metrics) SandboxStarted(server string) {
+	server = m.server(server)
+	m.sandboxes.WithLabelValues(server).Inc()
+	m.sandboxKills.WithLabelValues(server, "lost") // see expectFaults
+}
 
 // SandboxKilled counts a container that was killed during a call of the server: because of its
 // "deadline" or its "memory", or because its engine was "lost".

@@ -50,6 +50,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.SetServerUp("files", true)
 	m.SetServerUp("broken", false)
 	stop := m.NATS("worker", func() bool { return true })
+	Redis(m, func() bool { return false })
 	m.NATS("approver", func() bool { return false })
 	m.SessionRestarted("files")
 	m.ProtocolNoise("files", 1)
@@ -85,6 +86,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_server_up{server="broken"} 0`,
 		`callyard_nats_connected{role="worker"} 1`,
 		`callyard_nats_connected{role="approver"} 0`,
+		`callyard_redis_up 0`,
 		`callyard_session_restarts_total{server="files"} 1`,
 		`callyard_protocol_noise_total{server="files"} 1`,
 		`callyard_http_requests_total{code="200",method="POST"} 2`,
@@ -146,7 +148,7 @@ func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
 	}
 	page = scrape(t, m)
 	for metric, most := range map[string]int{
-		"callyard_calls_total{":          maxTools + maxServers + 1 + maxOutcomes + 1,
+		"callyard_calls_total{":          2*(maxTools+maxServers+1) + maxOutcomes + 1, // with that of unknown outcomes
 		"callyard_call_seconds_count{":   maxServers + 1,
 		"callyard_sessions{":             maxServers + 1,
 		"callyard_protocol_noise_total{": maxServers + 1,

@@ -32,6 +32,7 @@ func registered(t *testing.T) map[string]string {
 	m := NewMetrics()
 	m.JournalWrites("frontdoor", func() int { return 0 })
 	m.NATS("frontdoor", func() bool { return true })
+	Redis(m, func() bool { return true })
 	m.AcceptedLosses(0)
 	m.Episodes()
 	m.Configuration(func() []schema.InForce { return nil })

@@ -15,7 +15,6 @@ import (
 type Probes struct {
 	server *http.Server
 	addr   net.Addr
-	log    *slog.Logger
 	wait   sync.WaitGroup
 }
 
@@ -37,7 +36,7 @@ func ServeProbes(listen string, m *Metrics, ready func() error, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("listening for probes on %s: %w", listen, err)
 	}
-	p := &Probes{addr: l.Addr(), log: log, server: &http.Server{
+	p := &Probes{addr: l.Addr(), server: &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}

@@ -3,8 +3,8 @@ package validate
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -94,7 +94,7 @@ func pointer(tokens []string) string {
 			break
 		}
 		b.WriteByte('/')
-		b.WriteString(escapeToken(cut(token, maxToken)))
+		b.WriteString(escapeToken(truncate.Text(token, maxToken)))
 	}
 	return b.String()
 }
@@ -104,17 +104,6 @@ func escapeToken(token string) string {
 		return token
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
-}
-
-// cut shortens text to at most n bytes and an ellipsis.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }
 
 // kindAt returns the kind of a value by its first byte.

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -190,7 +191,7 @@ func expected(of jsonschema.ErrorKind) string {
 	case *kind.Format:
 		return "expected the format " + quoted(k.Want)
 	case *kind.Pattern:
-		return "expected text that matches the pattern " + cut(k.Want, maxWords)
+		return "expected text that matches the pattern " + truncate.Text(k.Want, maxWords)
 	case *kind.MinLength:
 		return "expected at least " + count(k.Want, "character", "characters")
 	case *kind.MaxLength:
@@ -260,7 +261,7 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-func quoted(text string) string { return strconv.Quote(cut(text, maxToken)) }
+func quoted(text string) string { return strconv.Quote(truncate.Text(text, maxToken)) }
 
 // literal formats a value of the schema as JSON.
 func literal(v any) string {
@@ -268,7 +269,7 @@ func literal(v any) string {
 	if err != nil {
 		return "the value in the schema"
 	}
-	return cut(string(text), maxWords)
+	return truncate.Text(string(text), maxWords)
 }
 
 func listed(values []any) string {
@@ -288,7 +289,7 @@ func listed(values []any) string {
 
 func number(n *big.Rat) string {
 	if n.IsInt() {
-		return cut(n.Num().String(), maxToken)
+		return truncate.Text(n.Num().String(), maxToken)
 	}
 	f, _ := n.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)

@@ -45,13 +45,9 @@ func (l *Limit) Take(principal string) (done func(), err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.of[principal] >= l.each:
-		e := schema.Errorf(schema.KindQuota, "%d of your requests wait at this front door already. Wait for fewer calls at a time, or send them as one batch.", l.each)
-		e.Retryable, e.RetryAfter = true, again
-		return nil, e
+		return nil, schema.Errorf(schema.KindQuota, "%d of your requests wait at this front door already. Wait for fewer calls at a time, or send them as one batch.", l.each).RetryableAfter(again)
 	case l.total >= l.all:
-		e := schema.Errorf(schema.KindUnavailable, "%d requests wait at this front door already. Send the request again later, or to another front door.", l.all)
-		e.Retryable, e.RetryAfter = true, again
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "%d requests wait at this front door already. Send the request again later, or to another front door.", l.all).RetryableAfter(again)
 	}
 	l.total++
 	l.of[principal]++

@@ -61,9 +61,7 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 		// A clock that was set back does not bring back what was forgotten.
 		return refuse("its warrant has expired: the deadline has passed")
 	case full:
-		e := schema.Errorf(schema.KindUnavailable, "Too many approved calls have started here within the validity of their warrants; this one did not start.")
-		e.Retryable, e.RetryAfter = true, sweepWhenFull
-		return e
+		return schema.Errorf(schema.KindUnavailable, "Too many approved calls have started here within the validity of their warrants; this one did not start.").RetryableAfter(sweepWhenFull)
 	}
 	s.calls[c.CallID] = use{c.ApprovalID, c.Deadline}
 	s.approvals[c.ApprovalID] = struct{}{}

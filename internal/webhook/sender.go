@@ -179,7 +179,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	if m.ID == "" {
 		m.ID = schema.NewID("msg")
 	}
-	if !plain(m.ID) {
+	if !bus.PlainToken(m.ID) {
 		return schema.Errorf(schema.KindInternal, "The webhook id must be 1 to 64 letters, digits, \"_\" or \"-\".")
 	}
 	stored, err := s.o.DataKeys.Seal(ctx, m.Tenant, body, bodyKind, m.ID)
@@ -228,17 +228,6 @@ func (s *Sender) fits(receiver string, size int) *schema.Error {
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and accepts no more webhooks: try again."}
 	}
 	return s.queue.space(receiver, size)
-}
-
-func plain(id string) bool {
-	for i := range len(id) {
-		switch c := id[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return id != "" && len(id) <= 64
 }
 
 // seen applies an update of the watch.

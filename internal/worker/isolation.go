@@ -153,7 +153,7 @@ type sandboxes struct {
 }
 
 func (s *sandboxes) prepare(ctx context.Context) error {
-	maker, err := bwrap.Open(ctx, bwrap.Options{Launcher: s.launcher, Log: s.log})
+	maker, err := bwrap.Open(ctx, bwrap.Options{Launcher: s.launcher})
 	if err != nil {
 		return err
 	}

@@ -312,9 +312,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 	}
 	if l.count-len(dead) >= l.set.Max {
 		l.mu.Unlock()
-		e := schema.Errorf(schema.KindUnavailable, "All %d processes of the server %q are leased; try again a little later, or raise state.episodes.", l.set.Max, l.served.Session.Spec.ID)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindUnavailable, "All %d processes of the server %q are leased; try again a little later, or raise state.episodes.", l.set.Max, l.served.Session.Spec.ID).RetryableAfter(time.Second)
 	}
 	l.count++
 	l.open[id] = nil
@@ -328,8 +326,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 	if err != nil {
 		l.count--
 		l.want()
-		var sentence *schema.Error
-		if errors.As(err, &sentence) {
+		if sentence, ok := errors.AsType[*schema.Error](err); ok {
 			return sentence
 		}
 		return schema.Errorf(schema.KindServerFailed, "No process of the server %q could be started: %w", l.served.Session.Spec.ID, err)

@@ -59,9 +59,7 @@ func (b *sandboxed) ready() *schema.Error {
 }
 
 func noSandbox(format string, args ...any) *schema.Error {
-	e := schema.Errorf(schema.KindUnavailable, format, args...)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, format, args...).RetryableAfter(time.Second)
 }
 
 // do runs the call of the job in a container or sandbox of its own; the job is told its end.

@@ -59,10 +59,8 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 }
 
 // holdLocked begins to hold a server.
-func (v *servers) holdLocked(s Served, added bool) *held {
-	h := v.open(s, added, v.w.announcer.change)
-	v.held[s.Session.Spec.ID] = h
-	return h
+func (v *servers) holdLocked(s Served, added bool) {
+	v.held[s.Session.Spec.ID] = v.open(s, added, v.w.announcer.change)
 }
 
 // find returns a server that is held, nil for any other.

@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bareBatch is how many messages an atomic batch can have at most.
+// bareBatch is the maximum number of messages in an atomic batch.
 const bareBatch = 1000
 
-// Bare stores n messages of size bytes in atomic batches in a stream of its own, which
-// it deletes afterwards, and returns how long the storing took. It is what our own ways
-// of storing are measured against, and nothing else.
+// Bare stores n messages of size bytes in atomic batches in a temporary stream, and returns the
+// time that this took. It is the baseline for benchmarks of Callyard's stores and has no other
+// use.
 func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err error) {
 	name := "callyard_bare_" + rand.Text()
 	_, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
@@ -26,7 +26,7 @@ func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err e
 	if err != nil {
 		return 0, fmt.Errorf("creating a stream: %w", err)
 	}
-	defer func() { _ = c.js.DeleteStream(ctx, name) }() // it is in nobody's way
+	defer func() { _ = c.js.DeleteStream(ctx, name) }() // ignored: a remaining stream does no harm
 	data := make([]byte, size)
 	begun := time.Now()
 	for sent := 0; sent < n; sent += bareBatch {

@@ -11,16 +11,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TableSpec says what a bucket of JetStream keeps. It counts when the bucket is made: one
-// that is there stays as an operator may have set it.
+// TableSpec specifies a JetStream bucket. It is used only to create the bucket. An existing
+// bucket is left unchanged, because an operator may have configured it.
 type TableSpec struct {
-	// Bucket is one of the names of this package, What says for people what its rows are.
+	// Bucket is one of the names in this package. What describes the rows for people.
 	Bucket, What string
-	// Keep is how long a row is kept after it was last written; 0: for ever.
+	// Keep is the time for which a row is kept after its last write. 0 means forever.
 	Keep time.Duration
-	// History is how many writes of a row are kept; 0 means 1.
+	// History is the number of revisions kept per row. 0 means 1.
 	History int
-	// MaxBytes bounds the bucket; 0: there is no bound.
+	// MaxBytes limits the size of the bucket. 0 means no limit.
 	MaxBytes int64
 }
 
@@ -28,25 +28,25 @@ func (s TableSpec) config() jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{Bucket: s.Bucket, Description: s.What, History: uint8(max(s.History, 1)), TTL: s.Keep, MaxBytes: s.MaxBytes}
 }
 
-// Names of NATS: what begins the subjects of buckets and the names of their streams, and
-// the header of a write that removes.
+// Names that NATS defines: the prefixes of a bucket's subjects and stream, and the header of a
+// write that removes a row.
 const (
 	kvSubject   = "$KV."
 	kvStream    = "KV_"
 	kvOperation = "KV-Operation"
 )
 
-// Bucket is a table of bytes by key, which is plain tokens with dots between ([Token]). Of
-// all who create or replace a row at once one wins. All methods are safe for concurrent
-// use. [Table] is one of typed rows that are kept in memory.
+// Bucket is a table of bytes by key. A key consists of plain tokens separated by dots
+// ([Token]). If several writers create or replace a row concurrently, one succeeds. All
+// methods are safe for concurrent use. [Table] has typed rows that are cached in memory.
 type Bucket struct {
 	c    *Conn
 	kv   jetstream.KeyValue
 	spec TableSpec
 }
 
-// OpenBucket opens a bucket, and makes it when it is missing and the connection may; see
-// [Provision].
+// OpenBucket opens a bucket. If it does not exist and the connection is allowed to create
+// it, OpenBucket creates it; see [Provision].
 func OpenBucket(ctx context.Context, c *Conn, spec TableSpec) (*Bucket, error) {
 	kv, err := openBucket(ctx, c, spec.config())
 	if err != nil {
@@ -55,8 +55,7 @@ func OpenBucket(ctx context.Context, c *Conn, spec TableSpec) (*Bucket, error) {
 	return &Bucket{c, kv, spec}, nil
 }
 
-// FindBucket opens a bucket that is there, to read it; [ErrNotFound] means that there is
-// none.
+// FindBucket opens an existing bucket for reading. It returns [ErrNotFound] if there is none.
 func FindBucket(ctx context.Context, c *Conn, spec TableSpec) (*Bucket, error) {
 	kv, err := c.js.KeyValue(ctx, spec.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -73,13 +72,13 @@ func (b *Bucket) Put(ctx context.Context, key string, row []byte) (uint64, error
 	return b.wrote(b.kv.Put(ctx, key, row))
 }
 
-// Create writes a row where there is none; [ErrConflict] means that there is one.
+// Create writes a new row. It returns [ErrConflict] if the row exists.
 func (b *Bucket) Create(ctx context.Context, key string, row []byte) (uint64, error) {
 	return b.wrote(b.kv.Create(ctx, key, row))
 }
 
-// Replace writes a row when its revision is still the given one; [ErrConflict] means that
-// another writer was first.
+// Replace writes a row if it still has the given revision. It returns [ErrConflict] if another
+// writer changed it first.
 func (b *Bucket) Replace(ctx context.Context, key string, row []byte, revision uint64) (uint64, error) {
 	return b.wrote(b.kv.Update(ctx, key, row, revision))
 }
@@ -102,15 +101,15 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Remove removes a row when its revision is still the given one; [ErrConflict] means that
-// another writer was first.
+// Remove removes a row if it still has the given revision. It returns [ErrConflict] if another
+// writer changed it first.
 func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
 	_, err := b.wrote(0, b.kv.Delete(ctx, key, jetstream.LastRevision(revision)))
 	return err
 }
 
-// Fresh reads a row and its revision from the bucket's leader, which has every write that
-// was acknowledged; [ErrNotFound] means that there is none.
+// Fresh reads a row and its revision from the leader of the bucket, which has every
+// acknowledged write. It returns [ErrNotFound] if the row does not exist.
 func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision uint64, err error) {
 	m, err := b.c.leader(ctx, kvStream+b.spec.Bucket, map[string]any{"last_by_subj": kvSubject + b.spec.Bucket + "." + key})
 	switch {
@@ -118,14 +117,14 @@ func (b *Bucket) Fresh(ctx context.Context, key string) (row []byte, revision ui
 		return nil, 0, err
 	case err != nil:
 		return nil, 0, fmt.Errorf("reading from the table of %s: %w", b.spec.What, err)
-	case len(m.Data) == 0: // the mark of a row that was removed
+	case len(m.Data) == 0: // the delete marker of a removed row
 		return nil, 0, ErrNotFound
 	}
 	return m.Data, m.Sequence, nil
 }
 
-// Under returns the keys that begin with the tokens of prefix and a dot, in no order, from the
-// bucket's leader. Those of rows that were removed may be among them.
+// Under returns the keys that begin with the tokens of prefix and a dot, unordered, from the
+// leader of the bucket. It may include keys of removed rows.
 func (b *Bucket) Under(ctx context.Context, prefix string) ([]string, error) {
 	s, err := FindStream(ctx, b.c, StreamSpec{Name: kvStream + b.spec.Bucket, What: b.spec.What})
 	if err != nil {
@@ -140,7 +139,8 @@ func (b *Bucket) Under(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // RemoveUnder removes the rows of a bucket whose keys begin with the tokens of prefix and a dot,
-// with all that its history has of them, and returns their number. It may be repeated. Without the bucket there are none.
+// including their history, and returns the number of removed rows. It may be repeated. If the
+// bucket does not exist, it returns 0.
 func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (removed int, err error) {
 	b, err := FindBucket(ctx, c, spec)
 	if errors.Is(err, ErrNotFound) {
@@ -159,7 +159,7 @@ func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (r
 		} else if err != nil {
 			return removed, err
 		}
-		if err := b.kv.Purge(ctx, key); err != nil { // with the states before
+		if err := b.kv.Purge(ctx, key); err != nil { // removes the history too
 			return removed, fmt.Errorf("removing a row from the table of %s: %w", spec.What, err)
 		}
 		removed++
@@ -167,7 +167,7 @@ func RemoveUnder(ctx context.Context, c *Conn, spec TableSpec, prefix string) (r
 	return removed, nil
 }
 
-// All reads every row, by its key.
+// All reads all rows and returns them by key.
 func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	w, err := b.watch(ctx, func(key string, m *nats.Msg, _ uint64, _ bool) {
@@ -180,13 +180,12 @@ func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
 	}
-	w.Close() // nobody writes to the map from here on
+	w.Close() // after Close, no goroutine writes to the map
 	return all, nil
 }
 
-// Watch calls f for each write and removal from now on, with the revision of that, on one
-// goroutine. Of several writes of one row in quick succession it may be told the last
-// alone.
+// Watch calls f for each write and removal from now on, with its revision, on one goroutine. For
+// several writes of a row in quick succession it may call f only for the last one.
 func (b *Bucket) Watch(ctx context.Context, f func(key string, revision uint64, removed bool)) (*StreamWatch, error) {
 	return b.watch(ctx, func(key string, m *nats.Msg, revision uint64, live bool) {
 		if live {
@@ -195,7 +194,7 @@ func (b *Bucket) Watch(ctx context.Context, f func(key string, revision uint64, 
 	}, true)
 }
 
-// watch calls f for the last write of each row, and then for each write.
+// watch calls f for the last write of each row and then for each new write.
 func (b *Bucket) watch(ctx context.Context, f func(key string, m *nats.Msg, revision uint64, live bool), headersOnly bool) (*StreamWatch, error) {
 	rows := kvSubject + b.spec.Bucket + "."
 	return b.c.watch(ctx, b.spec.What, kvStream+b.spec.Bucket, rows+">", func(m *nats.Msg, revision uint64, live bool) {
@@ -205,10 +204,10 @@ func (b *Bucket) watch(ctx context.Context, f func(key string, m *nats.Msg, revi
 
 func removal(m *nats.Msg) bool { return m.Header.Get(kvOperation) != "" }
 
-// Once remembers names, for all processes, as long as its table keeps rows.
+// Once records used names across all processes, for as long as its table keeps rows.
 type Once struct{ b *Bucket }
 
-// OpenOnce opens the names that are kept in a table.
+// OpenOnce opens the table that records the names.
 func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Once, error) {
 	b, err := OpenBucket(ctx, c, spec)
 	if err != nil {
@@ -217,8 +216,8 @@ func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Once, error) {
 	return &Once{b}, nil
 }
 
-// Take returns nil to the first who takes a name, and [ErrConflict] to all others. After
-// any other error the name may be taken or not.
+// Take returns nil to the first caller that takes a name, and [ErrConflict] to all others.
+// After any other error it is unknown whether the name is taken.
 func (o *Once) Take(ctx context.Context, name string) error {
 	_, err := o.b.Create(ctx, Token(name), []byte{'1'})
 	return err

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answerer is a worker that answers each call by what its tool's name says.
+// answerer is a worker that answers each call according to the name of the tool.
 type answerer struct {
 	l         *bus.Listener
 	ready     chan struct{}
@@ -42,7 +42,7 @@ func listen(t *testing.T, c *bus.Conn, id schema.WorkerID) *answerer {
 	a.l = l
 	close(a.ready)
 	t.Cleanup(l.Close)
-	if err := c.Flush(t.Context()); err != nil { // what others send may overtake its subscriptions
+	if err := c.Flush(t.Context()); err != nil { // messages of other connections may overtake its subscriptions
 		t.Fatal(err)
 	}
 	return a
@@ -211,7 +211,7 @@ func TestTheQueueGroupOfAServerReachesOneOfItsWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w *waiter
-	for range 50 { // the interest of the worker's connection spreads on its own
+	for range 50 { // the worker's interest propagates asynchronously
 		w = newWaiter()
 		if _, err := cl.SendAny(&bus.CallFrame{Server: "s", Tool: "echo", Payload: []byte("{}")}, w); err != nil {
 			t.Fatal(err)
@@ -267,8 +267,8 @@ func TestAReaderThatGivesUpFreesTheResult(t *testing.T) {
 	if _, err := cl.Fetch(ctx, "w1", f, w.frames); err == nil {
 		t.Fatal("a fetch whose context has ended must fail")
 	}
-	// The word to forget follows on the same connection as this call, so once
-	// the call is answered it has been heard or is about to be.
+	// The control message to forget and this call use the same connection. Once the call is
+	// answered, the message was received or is about to be.
 	for range 100 {
 		w, _ := send(t, cl, "w1", "echo", "{}")
 		w.next(t)
@@ -294,11 +294,11 @@ func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
 		default:
 		}
 		if s.local != nil {
-			a.l.Close() // within one process it is lost only with its listener
+			a.l.Close() // within one process it is lost only if its listener closes
 		}
 		conn.Close()
-		// The server may take a moment to see that the connection is closed, and a
-		// probe that it still passes on is never answered: routers ask again.
+		// The server may take a moment to detect that the connection is closed. A probe that it
+		// still forwards is never answered, and routers probe again.
 		for range 20 {
 			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 			cl.Probe(ctx, "w1")

@@ -8,11 +8,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// longestID is more than any call id takes.
+// longestID is longer than any call id.
 const longestID = 256
 
-// CancelCall asks all routers to end the call id, whichever of them has it. A
-// router that does not have it says nothing.
+// CancelCall asks all routers to cancel the call id. Routers that do not have the call
+// ignore the request and do not respond.
 func (c *Conn) CancelCall(id schema.CallID) error {
 	if id == "" || len(id) > longestID {
 		return fmt.Errorf("canceling a call: an id must have 1 to %d bytes, not %d", longestID, len(id))
@@ -23,8 +23,7 @@ func (c *Conn) CancelCall(id schema.CallID) error {
 	return nil
 }
 
-// WatchCancels calls f with the id of each call that is to end, one after the
-// other; f must not block.
+// WatchCancels calls f with the id of each call to cancel, one at a time. f must not block.
 func (c *Conn) WatchCancels(f func(id schema.CallID)) (*Watch, error) {
 	return c.listen("for cancelled calls", subjectCancel, func(m *nats.Msg) {
 		if len(m.Data) > 0 && len(m.Data) <= longestID {

@@ -18,62 +18,61 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Receiver takes the replies to one call. Reply is called on the client's
-// subscription, one frame after the other; it must not block. The payload
-// belongs to the receiver, the frame does not.
+// Receiver receives the replies to one call. Reply is called from the client's subscription,
+// one frame at a time, and must not block. The receiver may keep the payload of a frame, but
+// not the frame.
 type Receiver interface {
 	Reply(*ReplyFrame)
 }
 
-// Client is the calling side of the bus: a router's half. One client has one
-// reply subject; its calls to one worker that are under way at once share
-// messages. All methods are safe for concurrent use.
+// Client is the calling side of the bus, used by a router. A client has one reply subject.
+// Concurrent calls to the same worker share messages. All methods are safe for concurrent use.
 type Client struct {
 	conn     *Conn
 	id       string
 	log      *slog.Logger
 	sub      *nats.Subscription
 	replies  string
-	credit   *semaphore.Weighted // bytes of granted parts that are on their way
-	assembly *semaphore.Weighted // bytes of results that are being put together
+	credit   *semaphore.Weighted // bytes of parts that were granted and have not arrived
+	assembly *semaphore.Weighted // bytes of large results that are being assembled
 
 	mu      sync.Mutex
 	random  *rand.ChaCha8
 	pending map[uint64]*pendingCall
-	probes  map[uint64]chan bool // by the number of their message; true: the worker listens
+	probes  map[uint64]chan bool // by message number; true: the worker listens
 
 	outboxes sync.Map // subject → *outbox
 }
 
 type pendingCall struct {
 	to      Receiver
-	worker  schema.WorkerID // empty: sent to the queue group
-	out     *outbox         // nil: handed over within the process
+	worker  schema.WorkerID // empty if sent to the queue group
+	out     *outbox         // nil if handed over within the process
 	bulk    bool
-	partly  bool // the first part of a large result has come; under the client's lock
+	partly  bool // the first part of a large result has arrived; guarded by the client's lock
 	message atomic.Uint64
 }
 
 const (
-	// partSize is the most of a result that travels in one message. It keeps
-	// what a NATS server has to hold for a router that reads slowly far below
-	// its limit of 64 MiB for a connection.
+	// partSize is the maximum size of a part of a result, and so of one message. It keeps
+	// the data that a NATS server buffers for a slow router far below the server's limit of
+	// 64 MiB per connection.
 	partSize = 256 << 10
-	// creditBytes is how much of large results may be on its way to one client.
+	// creditBytes limits the bytes of large results in transit to one client.
 	creditBytes = 16 << 20
-	// grantBytes is the most of that for one result at a time.
+	// grantBytes limits the share of creditBytes that one result uses at a time.
 	grantBytes = 4 << 20
-	// assemblyBytes bounds what large results may take while they are put together.
+	// assemblyBytes limits the memory for large results that are being assembled.
 	assemblyBytes = 1 << 30
-	// partTimeout is how long a worker may be silent between two parts.
+	// partTimeout is the maximum time between two parts from a worker.
 	partTimeout = 10 * time.Second
-	// pendingBytes is what may wait for the subscription to read it.
+	// pendingBytes limits the bytes that wait to be read by the subscription.
 	pendingBytes = 512 << 20
-	// probeTimeout is how long a worker has to say that it listens.
+	// probeTimeout is the time in which a worker must answer a probe.
 	probeTimeout = 2 * time.Second
 )
 
-// NewClient opens the calling side of the router id.
+// NewClient opens the calling side of the router with this id.
 func (c *Conn) NewClient(id string) (*Client, error) {
 	var seed [32]byte
 	if _, err := crand.Read(seed[:]); err != nil {
@@ -99,15 +98,15 @@ func (c *Conn) NewClient(id string) (*Client, error) {
 	if c.local != nil {
 		c.local.clients.Store(ReplyTo(cl.replies), cl)
 	}
-	// The subscription must stand before the first call leaves.
+	// The subscription must be active before the first call is sent.
 	if err := c.nc.FlushTimeout(connectTimeout); err != nil {
 		return nil, fmt.Errorf("listening for replies: %w", err)
 	}
 	return cl, nil
 }
 
-// Close stops listening. Replies that come later are lost, so the caller waits
-// for its calls first.
+// Close unsubscribes from replies. Later replies are lost, so the caller must wait for its
+// calls first.
 func (cl *Client) Close() error {
 	if l := cl.conn.local; l != nil {
 		l.clients.Delete(ReplyTo(cl.replies))
@@ -118,16 +117,16 @@ func (cl *Client) Close() error {
 	return nil
 }
 
-// Send sends f to a worker and returns the number by which [Client.Cancel] and
-// [Client.Forget] know it. Exactly one final frame (result, error, first part,
-// nobody, lost) reaches to, unless Forget is called first. A message over the
-// server's limit is refused with KindTooLarge and nothing is sent.
+// Send sends f to a worker and returns its sequence number for [Client.Cancel] and
+// [Client.Forget]. The receiver to gets exactly one final frame (result, error, first part,
+// nobody, lost), unless Forget is called first. A message over the size limit of the NATS
+// server is refused with KindTooLarge, and nothing is sent.
 func (cl *Client) Send(worker schema.WorkerID, f *CallFrame, to Receiver) (uint64, error) {
 	return cl.send(subjectCall+Token(worker), worker, f, to)
 }
 
-// SendAny sends f to any worker that offers f.Server: the fallback for callers
-// that see no worker to choose.
+// SendAny sends f to any worker that offers f.Server. It is the fallback for callers that see
+// no worker to choose.
 func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 	return cl.send(subjectServe+Token(f.Server), "", f, to)
 }
@@ -156,8 +155,8 @@ func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to 
 	return f.Seq, nil
 }
 
-// Headroom is more than any head takes next to its payload: ids, names and the
-// trace context are bounded where they come in.
+// Headroom is an upper bound of the size of a frame head. Ids, names and the trace context
+// are limited where they are received.
 const Headroom = 16 << 10
 
 func (cl *Client) outboxOf(subject string) *outbox {
@@ -173,35 +172,35 @@ func (cl *Client) outboxOf(subject string) *outbox {
 	return b.(*outbox)
 }
 
-// forgetOutbox drops the outbox of a worker that is gone.
+// forgetOutbox drops the outbox of a worker that is disconnected.
 func (cl *Client) forgetOutbox(worker schema.WorkerID) {
 	cl.outboxes.Delete(subjectCall + Token(worker))
 }
 
-// unsent ends the calls of a message that NATS did not take: they did not start.
+// unsent ends the calls of a message that could not be published. They did not start.
 func (cl *Client) unsent(number uint64, err error) {
 	cl.log.Warn("a message was not sent", "error", err)
 	cl.endMessage(number, ReplyNobody)
 }
 
-// number draws the number of a message, which is the last token of its reply subject.
-// Whoever knows the number can say that nobody took the message, so that its calls are
-// sent again: it is drawn at random, for any worker may publish on reply subjects.
+// number returns a random number for a message. It is the last token of the reply subject. A
+// process that knows the number could report that no worker received the message, so that its
+// calls are sent again. It is random because every worker may publish on reply subjects.
 func (cl *Client) number() uint64 {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return max(cl.random.Uint64(), 1) // 0 is the number of calls within this process
+	return max(cl.random.Uint64(), 1) // 0 means calls within this process
 }
 
 func (cl *Client) replySubject(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) }
 
-// receive takes one message of replies.
+// receive handles one message of replies.
 func (cl *Client) receive(m *nats.Msg) {
 	if len(m.Data) == 0 {
 		cl.receiveEmpty(m)
 		return
 	}
-	// The frames of a message come from one worker, so mostly from one outbox.
+	// The frames of a message come from one worker, so they usually belong to one outbox.
 	var out *outbox
 	n, bulk := 0, 0
 	err := ReadReplies(m.Data, func(f *ReplyFrame) {
@@ -227,8 +226,8 @@ func (cl *Client) receive(m *nats.Msg) {
 	}
 }
 
-// deliver gives a frame to its receiver. It returns the call, nil where there is
-// none, and whether it has ended with this frame.
+// deliver passes a frame to its receiver. It returns the call, or nil if there is none, and
+// whether this frame ended it.
 func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	cl.mu.Lock()
 	p = cl.pending[f.Seq]
@@ -246,9 +245,9 @@ func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	return p, ended
 }
 
-// receiveEmpty takes the answer to a message as a whole: with the status 503 that
-// nobody took it, which NATS says or a worker that cannot read it, else that the worker
-// listens.
+// receiveEmpty handles the response to a whole message. Status 503, from NATS or from a worker
+// that cannot read the message, means that no worker accepted it. Any other response means
+// that the worker listens.
 func (cl *Client) receiveEmpty(m *nats.Msg) {
 	n, err := strconv.ParseUint(LastToken(m.Subject), 36, 64)
 	if err != nil || n == 0 {
@@ -262,29 +261,27 @@ func (cl *Client) receiveEmpty(m *nats.Msg) {
 	cl.mu.Unlock()
 	switch {
 	case probe != nil:
-		probe <- !nobody // it has room for the one answer
+		probe <- !nobody // buffered for this one response
 	case !nobody || cl.endMessage(n, ReplyNobody) == 0:
 		cl.conn.dropped(UnexpectedNumber)
 	}
 }
 
-// endMessage ends every call that left in one message. It is rare, so it looks
-// at all calls rather than keep a second index on the hot path.
-// It returns their number.
+// endMessage ends every call that was sent in one message, and returns the number of calls.
+// It is rare, so it scans all calls rather than maintain a second index on the hot path.
 func (cl *Client) endMessage(number uint64, kind ReplyKind) int {
 	return cl.endWhere(kind, func(p *pendingCall) bool { return p.message.Load() == number })
 }
 
-// Lost ends every call that is under way at the worker with [ReplyLost] and
-// drops what was kept for it.
+// Lost ends every call in flight at the worker with [ReplyLost] and drops the worker's state.
 func (cl *Client) Lost(worker schema.WorkerID) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker })
 	cl.forgetOutbox(worker)
 }
 
-// LostOf ends the calls under way at the worker whose receivers are selected by which, with
-// [ReplyLost]; the others keep waiting. which is called with a lock held: it must not call
-// back.
+// LostOf ends calls in flight at the worker with [ReplyLost] if which returns true for their
+// receiver. The other calls continue to wait. which is called with a lock held and must not call
+// the client.
 func (cl *Client) LostOf(worker schema.WorkerID, which func(to Receiver) bool) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
 }
@@ -306,30 +303,30 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) int {
 	return len(ended)
 }
 
-// Pending is how many calls wait for a reply.
+// Pending returns the number of calls that wait for a reply.
 func (cl *Client) Pending() int {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return len(cl.pending)
 }
 
-// Forget drops a call: no further frame reaches its receiver, except one that
-// is being delivered at this moment.
+// Forget drops a call. Its receiver gets no further frame, except one that is being delivered
+// at this moment.
 func (cl *Client) Forget(seq uint64) {
 	if p := cl.take(seq); p != nil {
 		p.out.endedWithout(p.bulk)
 	}
 }
 
-// Cancel asks the worker to end the call seq. The worker answers with an error
-// as usual, if it can.
+// Cancel asks the worker to cancel the call seq. If it can, the worker responds with an error
+// as usual.
 func (cl *Client) Cancel(worker schema.WorkerID, seq uint64) {
 	cl.control(worker, &ControlFrame{Kind: ControlCancel, Seq: seq})
 }
 
-// AnswerAsked sends the answer to a request that came as a frame of kind [ReplySaid];
-// worker, seq and number are that frame's, object is a JSON object with result or
-// error. One that does not fit into a message is refused with KindTooLarge.
+// AnswerAsked sends the answer to a request that arrived as a frame of kind [ReplySaid].
+// worker, seq and number are those of the frame. object is a JSON object with result or error.
+// An object that does not fit into a message is refused with KindTooLarge.
 func (cl *Client) AnswerAsked(worker schema.WorkerID, seq uint64, number int64, object []byte) error {
 	if most := cl.conn.MaxPayload() - Headroom; len(object) > most {
 		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes and exceeds the limit of %d bytes for a message to a worker.", len(object), most)
@@ -348,36 +345,36 @@ func (cl *Client) control(worker schema.WorkerID, f *ControlFrame) {
 	}
 }
 
-// Near says that the worker is in this process, so that no message to or from it is lost.
+// Near reports whether the worker is in this process, so that no message to or from it is lost.
 func (cl *Client) Near(worker schema.WorkerID) bool { return cl.conn.local.listener(worker) != nil }
 
-// settleFor is how long after a connection was made again those of others may still be
-// missing: they try about every half second.
+// settleFor is the time after a reconnect during which other connections may still be missing.
+// They retry about every half second.
 const settleFor = 5 * time.Second
 
-// Settled reports whether a worker that does not listen is gone. It may be reconnecting in a
-// cluster, and for some seconds after this connection was made again.
+// Settled reports whether a worker that does not listen can be considered dead. In a cluster, and
+// for some seconds after this connection was re-established, the worker may be reconnecting.
 func (cl *Client) Settled() bool {
-	return !cl.conn.Clustered() && time.Now().UnixNano()-cl.conn.remade.Load() > int64(settleFor)
+	return !cl.conn.Clustered() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
 }
 
-// Probe asks whether the worker still listens. When it does not, every call
-// that is under way there ends with [ReplyLost], within one round trip.
+// Probe checks whether the worker still listens. If it does not, every call in flight there
+// ends with [ReplyLost], within one round trip.
 func (cl *Client) Probe(ctx context.Context, worker schema.WorkerID) {
 	if !cl.Listens(ctx, worker) {
 		cl.Lost(worker)
 	}
 }
 
-// Listens asks whether the worker listens. False is certain of this moment: the
-// worker may be on its way to another server of a cluster, or to one that started again.
+// Listens checks whether the worker listens. False is certain only at this moment: the worker
+// may be connecting to another server of a cluster, or to one that restarted.
 func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
 	if cl.Near(worker) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	// The worker answers where it answers calls: it may publish nowhere else.
+	// The worker answers on the reply subject, because it may publish on no other.
 	answer, n := make(chan bool, 1), cl.number()
 	cl.mu.Lock()
 	cl.probes[n] = answer
@@ -388,7 +385,7 @@ func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
 		delete(cl.probes, n)
 	}()
 	if err := cl.conn.nc.PublishRequest(subjectControl+Token(worker), cl.replySubject(n), nil); err != nil {
-		return true // nothing is known of the worker
+		return true // nothing is known about the worker
 	}
 	select {
 	case listens := <-answer:
@@ -398,10 +395,9 @@ func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
 	}
 }
 
-// Fetch brings in the rest of a large result: first is the frame of kind
-// [ReplyFirst], parts the frames of kind [ReplyPart] that the receiver passes
-// on. It returns the whole result, or an error when ctx ends, the worker is
-// lost, or a part is missing.
+// Fetch fetches the rest of a large result. first is the frame of kind [ReplyFirst], and parts
+// provides the frames of kind [ReplyPart] that the receiver passes on. It returns the whole
+// result, or an error if ctx ends, the worker is lost, or a part is missing.
 func (cl *Client) Fetch(ctx context.Context, worker schema.WorkerID, first ReplyFrame, parts <-chan ReplyFrame) ([]byte, error) {
 	defer cl.Forget(first.Seq)
 	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {

@@ -14,42 +14,42 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Options says how to reach NATS.
+// Options configures a connection to NATS.
 type Options struct {
-	// URL of the server or, with commas, of the cluster; unused with InProcess.
+	// URL is the address of the server, or the comma-separated addresses of a cluster. It is
+	// not used with InProcess.
 	URL string
-	// InProcess, when set, gives connections to a server inside this process.
+	// InProcess, if set, provides connections to a server in this process.
 	InProcess nats.InProcessConnProvider
-	// Name is shown in the server's monitoring: the role and its id.
+	// Name is shown in the server's monitoring. It consists of the role and its id.
 	Name string
-	// Role, when set, is the [Role] whose inboxes the connection is answered on.
+	// Role, if set, is the [Role] whose inbox prefix the connection uses for replies.
 	Role string
-	// CredentialsFile, NKeySeedFile, User with Password, and Token are the ways
-	// of NATS to sign in; at most one is set.
+	// CredentialsFile, NKeySeedFile, User with Password, and Token are the authentication
+	// methods of NATS. At most one is set.
 	CredentialsFile string
 	NKeySeedFile    string
 	User, Password  string
 	Token           string
-	// TLS, when set, is how the server and the connection prove themselves.
+	// TLS, if set, is the TLS configuration.
 	TLS *tls.Config
-	// KeepWhileDown keeps what is published while the connection is down, up to
-	// 32 MiB, and sends it when the connection stands again. Workers want that for
-	// their results; routers do not, because a call that leaves minutes late is
-	// worse than an error now.
+	// KeepWhileDown buffers published messages while the connection is down, up to 32 MiB,
+	// and sends them after the reconnect. Workers use it for their results. Routers do not,
+	// because a call that is sent minutes late is worse than an immediate error.
 	KeepWhileDown bool
-	// Replicas is how many servers of a cluster keep each table that is made; 0
-	// means 1. Tables that exist are left as they are.
+	// Replicas is the number of replicas of each table that is created. 0 means 1. Existing
+	// tables are left unchanged.
 	Replicas int
-	// Provision lets the connection make streams and tables that are missing where
-	// NATS asks for a credential; see [Provision].
+	// Provision lets the connection create missing streams and tables if NATS requires
+	// credentials; see [Provision].
 	Provision bool
-	// Local, when set, joins the connections of this process; see [Local].
+	// Local, if set, connects the connections of this process directly; see [Local].
 	Local *Local
-	// Log receives connection events. It must be set.
+	// Log receives connection events. It is required.
 	Log *slog.Logger
 }
 
-// Conn is one connection to NATS. It reconnects for ever by itself. All methods
+// Conn is a connection to NATS. It reconnects automatically and without a limit. All methods
 // are safe for concurrent use.
 type Conn struct {
 	nc    *nats.Conn
@@ -66,47 +66,52 @@ type Conn struct {
 
 	writes writes
 
-	clustered atomic.Bool
-	links     atomic.Int64
-	remade    atomic.Int64 // when it was last made again, unix ns; 0: never
-	stop      context.CancelFunc
-	wait      sync.WaitGroup
+	clustered     atomic.Bool
+	links         atomic.Int64
+	reconnectedAt atomic.Int64 // time of the last reconnect in Unix nanoseconds; 0 means never
+	stop          context.CancelFunc
+	wait          sync.WaitGroup
 }
 
-// connectTimeout bounds one attempt to reach a server.
+// connectTimeout limits one attempt to connect to a server.
 const connectTimeout = 5 * time.Second
 
-// writeTimeout bounds one write to a server.
+// writeTimeout limits one write to a server.
 const writeTimeout = 5 * time.Second
 
-// readQueue is more messages than one read of a log asks for.
+// minPayload is the smallest usable max_payload of a server, in bytes: message headers,
+// announcements, parts of results, and arguments of 48 KiB fit.
+const minPayload = 64 << 10
+
+// readQueue is larger than the number of messages that one read of a log requests.
 const readQueue = 1 << 10
 
-// Connect opens a connection and waits until it stands or ctx ends. The error
-// names the address and the fix.
+// Connect opens a connection. It returns when the connection is established or ctx ends. The
+// error contains the address and the fix.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
 	c.writes.open(c)
-	said := &faults{log: o.Log}
+	natsFaults := &faults{log: o.Log}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
-		// A credential that is refused now may be accepted again: the server has restarted with
-		// other users, or reads them later. By default the second refusal is the end.
+		// Retry after an authentication error, because a rejected credential may become valid: the
+		// server may have restarted with other users or may reload them. By default nats.go gives
+		// up after the second rejection.
 		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
-		// A dead peer is noticed within seconds, not minutes.
+		// Detect a dead peer within seconds rather than minutes.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		// One that takes no bytes any more holds up everything of the connection while
-		// they wait, pings and a move to another server among it.
+		// A server that accepts no bytes blocks the whole connection, including pings and the move
+		// to another server.
 		nats.FlusherTimeout(writeTimeout),
 		nats.ReconnectOnFlusherError(),
 		nats.ReconnectBufSize(reconnectBuffer(o.KeepWhileDown)),
-		// Each read of a log makes a subscription, and what that may hold is allocated at
-		// once: half a megabyte by default.
+		// Each read of a log creates a subscription, which allocates its queue at once: half a
+		// megabyte by default.
 		nats.SyncQueueLen(readQueue),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -115,10 +120,10 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			o.Log.Info("connection to NATS restored", "server", nc.ConnectedUrlRedacted())
-			said.again()
+			natsFaults.again()
 			c.servers(nc)
 			c.links.Add(1)
-			c.remade.Store(time.Now().UnixNano())
+			c.reconnectedAt.Store(time.Now().UnixNano())
 			c.again.run()
 		}),
 		nats.DiscoveredServersHandler(c.servers),
@@ -127,7 +132,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			if sub != nil {
 				subject = sub.Subject
 			}
-			said.report(subject, err)
+			natsFaults.report(subject, err)
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
@@ -147,6 +152,10 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w; %s", redactURL(o), err, fixOf(err))
+	}
+	if most := c.MaxPayload(); most < minPayload {
+		c.Close()
+		return nil, fmt.Errorf("connecting to NATS at %s: the server takes messages of at most %d bytes, and Callyard requires %d: raise max_payload of the NATS server", redactURL(o), most, minPayload)
 	}
 	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {
@@ -205,11 +214,10 @@ func redactURL(o Options) string {
 	return o.URL
 }
 
-// MaxPayload is the largest message the server takes, in bytes.
+// MaxPayload returns the maximum message size of the server, in bytes.
 func (c *Conn) MaxPayload() int { return int(c.nc.MaxPayload()) }
 
-// Ready returns nil while the connection stands, else an error that says what
-// is missing.
+// Ready returns nil while the connection is up, and otherwise an error with the reason.
 func (c *Conn) Ready() error {
 	if s := c.nc.Status(); s != nats.CONNECTED {
 		if refused(c.nc.LastError()) {
@@ -220,16 +228,16 @@ func (c *Conn) Ready() error {
 	return nil
 }
 
-// Flush waits until the server has seen everything published so far, at most
-// until ctx ends or, when that has no deadline, 5 s.
+// Flush waits until the server has received everything that was published, until ctx ends, or
+// for 5 s.
 func (c *Conn) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	return c.nc.FlushWithContext(ctx)
 }
 
-// Close closes the connection and waits for its callbacks to end. What was
-// published before is written out first, as far as the server takes it.
+// Close closes the connection and waits for its callbacks to end. Before that it flushes
+// published messages, as far as the server accepts them.
 func (c *Conn) Close() {
 	if c.stop != nil {
 		c.stop()

@@ -8,56 +8,56 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// AnnounceEvery is how often workers and routers announce themselves.
+// AnnounceEvery is the interval at which workers and routers announce themselves.
 const AnnounceEvery = time.Second
 
-// Methods of the fabric's own, asked of a worker; they never reach a server.
+// Callyard's own methods. They are handled by a worker and never sent to a server.
 const (
-	// MethodDescribe asks for the definitions of a server: a [Description].
+	// MethodDescribe requests the definitions of a server. The response is a [Description].
 	MethodDescribe = "callyard/describe"
-	// MethodStart asks to hold a server; the payload is its entry in the shape
-	// of the servers file, with its id.
+	// MethodStart adds a server to the worker. The payload is its entry in the format of the
+	// servers file, with its id.
 	MethodStart = "callyard/start-server"
-	// MethodStop asks to end a server that came by MethodStart.
+	// MethodStop removes a server that was added by MethodStart.
 	MethodStop = "callyard/stop-server"
-	// MethodRestart asks to replace a server by a new start of itself.
+	// MethodRestart replaces a server by a new instance of it.
 	MethodRestart = "callyard/restart-server"
-	// MethodDrain asks the worker to drain and end; it is about no server.
+	// MethodDrain makes the worker drain and exit. It does not refer to a server.
 	MethodDrain = "callyard/drain-worker"
-	// MethodOpenLease asks to keep a process of a server for one holder; the payload is a
-	// [LeaseRequest]. Calls that name the lease run there. MethodCloseLease ends it, and
-	// MethodLeaseDigest asks for the digest of its directory, as a JSON text.
-	// MethodLeaseSnapshot asks to keep a copy of the directory under its digest, which is
-	// the answer.
+	// MethodOpenLease reserves a server process for one holder. The payload is a
+	// [LeaseRequest]. Calls with the lease run in this process. MethodCloseLease ends the
+	// lease. MethodLeaseDigest returns the digest of its directory as a JSON string.
+	// MethodLeaseSnapshot stores a copy of the directory under its digest and returns the
+	// digest.
 	MethodOpenLease     = "callyard/open-lease"
 	MethodCloseLease    = "callyard/close-lease"
 	MethodLeaseDigest   = "callyard/lease-digest"
 	MethodLeaseSnapshot = "callyard/lease-snapshot"
 )
 
-// UnusableState begins the answer to [MethodLeaseDigest] about a directory that has no digest
-// because of what its holder did, such as too many files in it. The reason follows.
+// UnusableState is the prefix of the response to [MethodLeaseDigest] if the directory has no
+// digest because of an action of its holder, such as too many files in it. The reason follows.
 const UnusableState = "unusable: "
 
-// LeaseRequest is the payload of requests for leases.
+// LeaseRequest is the payload of lease requests.
 type LeaseRequest struct {
-	// ID is chosen by the holder, and no other holder ever has it.
+	// ID is chosen by the holder and unique among all holders.
 	ID string `json:"id"`
-	// Seed is told to the process of a lease that is opened, where its server is started
-	// with one. Snapshot is the digest of the state that it begins with; "" is the usual one.
+	// Seed is passed to the process of a new lease, if its server takes a seed at startup.
+	// Snapshot is the digest of the initial state. "" means the default state.
 	Seed     int64  `json:"seed,omitempty"`
 	Snapshot string `json:"snapshot,omitempty"`
 }
 
-// Description is the answer to [MethodDescribe]. Definitions is nil until the
-// worker has read them.
+// Description is the response to [MethodDescribe]. Definitions is nil until the worker has
+// read them.
 type Description struct {
 	Digest      string              `json:"digest"`
 	Definitions *schema.Definitions `json:"definitions"`
 }
 
-// Encode returns d as JSON in which every definition stands byte for byte as the
-// server sent it. encoding/json would take out white space and escape "<".
+// Encode returns d as JSON that contains every definition byte for byte as the server sent it.
+// encoding/json would remove white space and escape "<".
 func (d *Description) Encode() []byte {
 	b := append(strconv.AppendQuote([]byte(`{"digest":`), d.Digest), `,"definitions":`...)
 	if d.Definitions == nil {

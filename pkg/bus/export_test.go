@@ -1,6 +1,6 @@
 package bus
 
-// GiveUp ends the subscription of the watch as the client does that gives it up.
+// GiveUp ends the subscription of the watch, as nats.go does when it gives up.
 func (t *Table[T]) GiveUp() error {
 	t.watch.mu.Lock()
 	sub := t.watch.sub
@@ -8,5 +8,5 @@ func (t *Table[T]) GiveUp() error {
 	return sub.Unsubscribe()
 }
 
-// Publish sends a message of core NATS.
+// Publish publishes a message of core NATS.
 func (c *Conn) Publish(subject string, data []byte) error { return c.nc.Publish(subject, data) }

@@ -13,33 +13,34 @@ import (
 	"time"
 )
 
-// What a NATS server that asks for no credential means, and what closes it: for the
-// warning at a start and for reports.
+// The danger of a NATS server that requires no credential, and the fix. They are used in the
+// warning at startup and in reports.
 const (
 	ExposedDanger = "anyone who can reach it can run every tool, without a key and without approval"
 	ExposedFix    = "start it with -a 127.0.0.1, or with the users and permissions of deploy/nats (docs/how-to/deployment.md)"
 )
 
-// Exposure is who can reach a NATS server, and what it asks of them.
+// Exposure describes the clients that can reach a NATS server, and the credentials that it
+// requires.
 type Exposure struct {
-	// Address is that of the server.
+	// Address is the address of the server.
 	Address string
-	// Credential: it asks for one, or for a certificate of the client.
+	// Credential means that it requires a credential or a client certificate.
 	Credential bool
-	// Beyond: it listens beyond loopback.
+	// Beyond means that it listens on more than loopback.
 	Beyond bool
 }
 
 const (
 	exposureTimeout = 2 * time.Second
 	natsPort        = "4222"
-	// longestInfo is more than a server says of itself: it lists its cluster.
+	// longestInfo is larger than the INFO message of any server, which lists its cluster.
 	longestInfo = 64 << 10
 )
 
-// Exposures asks each server of a list of addresses with commas between, as
-// [Options.URL] is one, what it asks of clients. It signs in nowhere. A server that does
-// not answer within two seconds, or that speaks TLS from the first byte, is an error.
+// Exposures reads the requirements for clients of each server in urls, a comma-separated list
+// as in [Options.URL]. It does not log in. It returns an error for a server that does not
+// respond within two seconds or that uses TLS from the first byte.
 func Exposures(ctx context.Context, urls string) ([]Exposure, error) {
 	var found []Exposure
 	for address := range strings.SplitSeq(urls, ",") {
@@ -103,11 +104,11 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// loopbackHost says whether a server that listens on the host is on loopback alone.
+// loopbackHost reports whether a server that listens on the host is reachable only on loopback.
 func loopbackHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// AsksForCredential says whether the server of the connection let nobody in without one.
+// AsksForCredential reports whether the server of the connection requires a credential.
 func (c *Conn) AsksForCredential() bool { return c.nc.AuthRequired() }

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// says is a server that says one line to whoever connects.
+// says is a server that sends one line to each client.
 func says(t *testing.T, line string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,18 +17,18 @@ const (
 	fixTLS         = "check nats.ca_file, nats.cert_file and nats.key_file, and that the certificate of NATS is valid for the host name in nats.url"
 )
 
-// refused reports that a server does not accept the credential.
+// refused reports whether the server rejected the credential.
 func refused(err error) bool {
 	for _, known := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, known) {
 			return true
 		}
 	}
-	// The answer to the first message of a connection is not one of them.
+	// The rejection of a connection's first message has no typed error.
 	return err != nil && strings.Contains(strings.ToLower(err.Error()), "authorization violation")
 }
 
-// fixOf is what to do about a connection that could not be made.
+// fixOf returns the fix for a failed connection.
 func fixOf(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -38,19 +38,19 @@ func fixOf(err error) string {
 		return fixCredential
 	case errors.Is(err, nats.ErrTLS), errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted),
 		errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid),
-		strings.Contains(err.Error(), "tls: "): // an alert of the server, of a type that is not exported
+		strings.Contains(err.Error(), "tls: "): // a TLS alert of the server has an unexported type
 		return fixTLS
 	}
 	return fixUnreachable
 }
 
 const (
-	sayAgain  = time.Minute // after which the same fault is logged again
-	maxFaults = 20          // faults that are logged in that time
+	logAgain  = time.Minute // interval after which the same fault is logged again
+	maxFaults = 20          // maximum number of faults logged per interval
 )
 
-// faults logs what NATS reports: a fault that repeats with each message or attempt once a
-// minute, with the number of those that were left out. It is safe for concurrent use.
+// faults logs errors that NATS reports. An error that repeats with each message or attempt is
+// logged once a minute, with the number of omitted errors. It is safe for concurrent use.
 type faults struct {
 	log *slog.Logger
 
@@ -65,7 +65,7 @@ func (f *faults) report(subject string, err error) {
 	defer f.mu.Unlock()
 	now := time.Now()
 	left := 0
-	if f.seen == nil || now.Sub(f.since) >= sayAgain {
+	if f.seen == nil || now.Sub(f.since) >= logAgain {
 		left = f.left
 		f.since, f.seen, f.left = now, make(map[string]bool), 0
 	}
@@ -88,7 +88,7 @@ func (f *faults) report(subject string, err error) {
 	f.log.Error("NATS reported an error", args...)
 }
 
-// again has the next fault logged, whatever was logged before.
+// again resets the limit, so that the next fault is logged.
 func (f *faults) again() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

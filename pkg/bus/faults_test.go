@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// gate lets clients in while open, and tells of each that it turned away.
+// gate admits clients while it is open, and reports each one that it rejects.
 type gate struct {
 	open    atomic.Bool
 	refused chan struct{}
@@ -47,7 +47,7 @@ func guarded(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// said is what a connection logs.
+// said collects the log of a connection.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -86,7 +86,7 @@ func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
 	if err := s.DisconnectClientByID(clients.Conns[0].Cid); err != nil {
 		t.Fatal(err)
 	}
-	for range 4 { // the second was the end of it
+	for range 4 { // by default nats.go gives up after the second
 		<-g.refused
 	}
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "refuses the credential") {
@@ -108,6 +108,7 @@ func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
 	secret := guarded(t, server.Options{Username: "a", Password: "b"})
 	encrypted := guarded(t, server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}})
 	mutual := guarded(t, server.Options{TLS: true, TLSVerify: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}})
+	small := guarded(t, server.Options{MaxPayload: 64<<10 - 1})
 	for name, c := range map[string]struct {
 		o    bus.Options
 		want string
@@ -117,6 +118,7 @@ func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
 		"an unknown authority":       {bus.Options{URL: encrypted.ClientURL()}, "check nats.ca_file"},
 		"a server without TLS":       {bus.Options{URL: secret.ClientURL(), TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, "check nats.ca_file"},
 		"no certificate of a client": {bus.Options{URL: mutual.ClientURL(), TLS: &tls.Config{InsecureSkipVerify: true}}, "nats.cert_file"},
+		"small messages":             {bus.Options{URL: small.ClientURL()}, "raise max_payload"},
 		"nobody":                     {bus.Options{URL: "nats://127.0.0.1:1"}, "start a server there"},
 	} {
 		c.o.Log = slog.New(slog.DiscardHandler)
@@ -126,5 +128,22 @@ func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.want != "start a server there" && strings.Contains(err.Error(), "start a server") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAServerWithoutJetStreamIsNamedWithTheFix(t *testing.T) {
+	bare := guarded(t, server.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := bus.Connect(ctx, bus.Options{URL: bare.ClientURL(), Provision: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := bus.OpenBucket(ctx, c, bus.TableSpec{Bucket: "t", What: "things"}); err == nil || !strings.Contains(err.Error(), "start the NATS server with -js") || !strings.Contains(err.Error(), "things") {
+		t.Error(err)
+	}
+	if _, err := bus.OpenStream(ctx, c, bus.StreamSpec{Name: "s", What: "things", Subjects: []string{"s"}}); err == nil || !strings.Contains(err.Error(), "start the NATS server with -js") {
+		t.Error(err)
 	}
 }

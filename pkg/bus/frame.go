@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Field tags of a frame's head. A tag is never given a second meaning.
+// The field tags of a frame's head. A tag is never reused with another meaning.
 const (
 	tagSeq         = 1
 	tagID          = 2
@@ -56,91 +56,91 @@ const (
 	flagRefused   = 1 << 9
 )
 
-// CallFrame is a call on its way to a worker.
+// CallFrame is a call that is sent to a worker.
 type CallFrame struct {
-	// Seq names the call between one router and one worker; it is random, so
-	// that nobody else can answer it.
+	// Seq identifies the call between one router and one worker. It is random, so that no
+	// other process can answer the call.
 	Seq    uint64
 	ID     schema.CallID
-	Method string // empty: tools/call
+	Method string // empty means tools/call
 	Server schema.ServerID
 	Tool   string
-	// Budget is how long the call may take from now on. It is relative, so
-	// that clocks of different machines need not agree. Zero: the server's own.
+	// Budget is the remaining time for the call. It is relative, so that the clocks of the
+	// machines need not agree. Zero means the server's default.
 	Budget      time.Duration
 	Principal   string
 	Owner       string
 	Groups      []string
-	Tenant      schema.TenantID // of the principal, in the stored form
+	Tenant      schema.TenantID // of the principal, in the form of [schema.TenantID.Stored]
 	ToolDigest  string
 	TraceParent string
 	TraceState  string
 	Attempt     int
 	Progress    bool
 	Safe        bool
-	// Keep asks the worker to remember how the call ended; see [Outcome].
+	// Keep asks the worker to remember the outcome of the call; see [Outcome].
 	Keep bool
-	// Brief asks the worker to remember that for a few seconds, for the case that the
-	// answer is lost on its way.
+	// Brief asks the worker to remember the outcome for a few seconds, in case the reply is
+	// lost.
 	Brief    bool
 	Approval schema.ApprovalID
-	// Warrant is the signed proof that the approval was given, which the worker
-	// holds against the call; empty for a call that needed none.
+	// Warrant is the signed proof of the approval, which the worker verifies against the
+	// call. It is empty if the call did not require approval.
 	Warrant []byte
-	// Extra is [schema.Call].Extra, Session its Session, and Hears says that what
-	// the server says by itself is heard: [ReplySaid] may be sent.
+	// Extra and Session are those of [schema.Call]. Hears means that the caller receives
+	// messages of the server, so that [ReplySaid] may be sent.
 	Extra   []byte
 	Session string
 	Hears   bool
 	// Clock and Seed are those of [schema.Call].
 	Clock, Seed string
-	// Lease is the ID of [schema.Call].Lease.
+	// Lease is [schema.Lease.ID] of the call.
 	Lease   string
 	Payload []byte
-	// Bulk says that nobody waits for this single call, so that it may wait a
-	// moment for others to share a message with. It does not travel.
+	// Bulk means that no caller waits for this single call, so that it may wait a moment to
+	// share a message with others. It is not sent.
 	Bulk bool
-	// More says that another call follows in the same message. It does not travel:
-	// the reader sets it, so that a worker can hand such calls on together.
+	// More means that another call follows in the same message, so that a worker can process
+	// them together. It is not sent; the reader sets it.
 	More bool
 }
 
-// ReplyKind says what a reply frame carries.
+// ReplyKind is the kind of a reply frame.
 type ReplyKind byte
 
 const (
 	// ReplyResult: Payload is the whole result.
 	ReplyResult ReplyKind = 1
-	// ReplyError: Payload is a schema.Error as JSON. Started says whether the
-	// request may have reached the MCP server.
+	// ReplyError: Payload is a schema.Error as JSON. Started reports whether the request may
+	// have reached the MCP server.
 	ReplyError ReplyKind = 2
 	// ReplyProgress: Payload is the params object of a progress notification.
 	ReplyProgress ReplyKind = 3
-	// ReplyFirst: Payload is the beginning of a result of Total bytes; the rest
-	// comes as ReplyPart frames once it was granted.
+	// ReplyFirst: Payload is the beginning of a result of Total bytes. The rest follows as
+	// ReplyPart frames after it was granted.
 	ReplyFirst ReplyKind = 4
-	// ReplyPart: Payload is the part of the result that begins at Offset.
+	// ReplyPart: Payload is the part of the result at Offset.
 	ReplyPart ReplyKind = 5
-	// ReplySaid: Payload is a message that the MCP server sends to the caller on its own,
-	// a JSON object with method and params. Offset numbers a request, whose answer is a
-	// [ControlAnswer]; it is zero for a notification.
+	// ReplySaid: Payload is a request or notification of the MCP server to the caller, a JSON
+	// object with method and params. For a request, Offset is its number, and the response is
+	// a [ControlAnswer]. For a notification, Offset is zero.
 	ReplySaid ReplyKind = 8
-	// ReplyNobody never travels: the client makes it when no worker listened,
-	// which proves that the call did not start.
+	// ReplyNobody is never sent. The client creates it if no worker listened, which proves
+	// that the call did not start.
 	ReplyNobody ReplyKind = 6
-	// ReplyLost never travels: the client makes it when the worker is known to
-	// be gone, which proves nothing about the call.
+	// ReplyLost is never sent. The client creates it if the worker is known to be
+	// disconnected. The call may have run or not.
 	ReplyLost ReplyKind = 7
 )
 
-// ReplyFrame is a word from a worker about one call.
+// ReplyFrame is a message from a worker about one call.
 type ReplyFrame struct {
 	Seq       uint64
 	Kind      ReplyKind
 	Worker    schema.WorkerID
 	Took      time.Duration
 	ToolError bool
-	// Input says that the result is a question; see [schema.Result].
+	// Input means that the result requests input; see [schema.Result.InputRequired].
 	Input   bool
 	Started bool
 	Total   int64
@@ -148,22 +148,22 @@ type ReplyFrame struct {
 	Payload []byte
 }
 
-// ControlKind says what a control frame asks of a worker.
+// ControlKind is the kind of a control frame.
 type ControlKind byte
 
 const (
-	// ControlCancel: end the call Seq.
+	// ControlCancel cancels the call Seq.
 	ControlCancel ControlKind = 1
-	// ControlGrant: send Length bytes of the result of Seq from Offset on.
+	// ControlGrant requests Length bytes of the result of Seq, starting at Offset.
 	ControlGrant ControlKind = 2
-	// ControlForget: the rest of the result of Seq is not wanted.
+	// ControlForget discards the rest of the result of Seq.
 	ControlForget ControlKind = 3
-	// ControlAnswer: Payload, a JSON object with result or error, answers the
-	// request that the server made with the number Offset in the call Seq.
+	// ControlAnswer answers the server's request with the number Offset in the call Seq.
+	// Payload is a JSON object with result or error.
 	ControlAnswer ControlKind = 4
 )
 
-// ControlFrame is a router's word about a call that a worker holds.
+// ControlFrame is a message from a router about a call that a worker has.
 type ControlFrame struct {
 	Kind    ControlKind
 	Seq     uint64
@@ -172,7 +172,7 @@ type ControlFrame struct {
 	Payload []byte
 }
 
-// beginFrame begins a frame, in an empty dst after the version.
+// beginFrame begins a frame. If dst is empty, it first writes the version byte.
 func beginFrame(dst []byte) ([]byte, int) {
 	if len(dst) == 0 {
 		dst = append(dst, wireVersion)
@@ -180,8 +180,8 @@ func beginFrame(dst []byte) ([]byte, int) {
 	return frame.Begin(dst)
 }
 
-// AppendCall appends f to dst, which is empty or holds earlier frames, and
-// returns the extended message.
+// AppendCall appends f to dst, which is empty or contains earlier frames, and returns the
+// extended message.
 func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst, start := beginFrame(dst)
 	dst = frame.AppendFixed(dst, tagSeq, f.Seq)
@@ -235,12 +235,12 @@ func AppendControl(dst []byte, f *ControlFrame) []byte {
 	return frame.End(dst, start, f.Payload)
 }
 
-// errVersion and [frame.ErrShort] are the errors of the readers. A message that gives
-// one is dropped whole by the receiving side: there is no telling whose frame it was.
+// errVersion and [frame.ErrShort] are the errors of the readers. The receiving side drops such
+// a message as a whole, because the frames in it cannot be attributed to calls.
 var errVersion = errors.New("the message has a different wire version: upgrade the older side, or configure both to use the older version")
 
-// frames calls each with the head and the payload of every frame of msg, in
-// order, until each returns an error.
+// frames calls each with the head and the payload of every frame of msg, in order. It stops at
+// the first error of each.
 func frames(msg []byte, each func(head, payload []byte) error) error {
 	if len(msg) == 0 {
 		return frame.ErrShort
@@ -261,8 +261,8 @@ func frames(msg []byte, each func(head, payload []byte) error) error {
 	return nil
 }
 
-// ReadCalls calls each with every call of msg, in order. The frame and its
-// payload share the memory of msg, which must not be changed afterwards.
+// ReadCalls calls each with every call of msg, in order. The frame and its payload share the
+// memory of msg, so msg must not be changed afterwards.
 func ReadCalls(msg []byte, each func(*CallFrame)) error {
 	var last *CallFrame
 	err := frames(msg, func(head, payload []byte) error {
@@ -334,13 +334,13 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 	return err
 }
 
-// ReadReplies calls each with every reply of msg, as [ReadCalls] does. The frame
-// is reused: each must copy what it keeps, except the payload.
+// ReadReplies calls each with every reply of msg, like [ReadCalls]. The frame is reused, so each
+// must copy the fields that it keeps, except the payload.
 func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 	return decode(msg, func(payload []byte) ReplyFrame { return ReplyFrame{Payload: payload} }, (*ReplyFrame).field, each)
 }
 
-// ReadControls calls each with every control frame of msg, as [ReadReplies] does.
+// ReadControls calls each with every control frame of msg, like [ReadReplies].
 func ReadControls(msg []byte, each func(*ControlFrame)) error {
 	return decode(msg, func(payload []byte) (f ControlFrame) {
 		if len(payload) > 0 {
@@ -350,8 +350,8 @@ func ReadControls(msg []byte, each func(*ControlFrame)) error {
 	}, (*ControlFrame).field, each)
 }
 
-// decode calls each with every frame of msg. A frame begins as blank says, and takes each
-// field of its head.
+// decode calls each with every frame of msg. blank returns the initial frame, and take sets a
+// field of it.
 func decode[F any](msg []byte, blank func(payload []byte) F, take func(f *F, tag byte, value string) error, each func(*F)) error {
 	var f F
 	field := func(tag byte, value string) error { return take(&f, tag, value) }

@@ -44,8 +44,8 @@ func goldenReplies() []ReplyFrame {
 	}
 }
 
-// The wire form is a promise to other versions: a change of the golden file is
-// a new wire version, or a field that older readers skip.
+// The wire format is a promise to other versions. Changing the golden file requires a new wire
+// version, or a field that older readers skip.
 func TestTheWireFormIsTheOneInTheGoldenFile(t *testing.T) {
 	var calls, replies, controls []byte
 	for _, f := range goldenCalls() {

@@ -14,15 +14,15 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// hole stands before a server. What has connected to it by the time it opens gets
-// nothing through any more, and is not told.
+// hole is a proxy in front of a server. When it opens, existing connections transmit no more data
+// but stay open.
 type hole struct {
 	net.Listener
 	mu    sync.Mutex
-	open  chan struct{} // closed when the connections of now get nowhere
+	open  chan struct{} // closed when the existing connections stop transmitting
 	ends  []io.Closer
 	wait  sync.WaitGroup
-	until chan struct{} // the end of the test
+	until chan struct{} // closed at the end of the test
 }
 
 func before(t *testing.T, server string) *hole {
@@ -87,7 +87,7 @@ func (h *hole) pass(from, to net.Conn, open chan struct{}) {
 	})
 }
 
-// swallow opens the hole under the connections of now.
+// swallow opens the hole for the existing connections.
 func (h *hole) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,8 +95,8 @@ func (h *hole) swallow() {
 	h.open = make(chan struct{})
 }
 
-// A node of a cluster that is partitioned takes no bytes, and says nothing. The client
-// waits a minute for each write by default, and then once more before it moves.
+// A partitioned node of a cluster accepts no bytes and reports nothing. By default the client waits
+// a minute for each write, and then once more before it moves.
 func TestAServerThatTakesNoBytesIsLeftWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	h := before(t, strings.TrimPrefix(srv.URL, "nats://"))
@@ -111,7 +111,7 @@ func TestAServerThatTakesNoBytesIsLeftWithinSeconds(t *testing.T) {
 	defer stop()
 	began, data := time.Now(), make([]byte, 16<<10)
 	for c.Links() == links && ctx.Err() == nil {
-		_ = c.Publish("nobody", data) // in the end it says that the write took too long
+		_ = c.Publish("nobody", data) // finally it returns that the write took too long
 	}
 	if c.Links() == links {
 		t.Fatalf("after %v it still writes to a server that takes nothing", time.Since(began))

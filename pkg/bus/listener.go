@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,28 +15,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Handler is the worker behind a [Listener]. Its methods are called on the
-// subscriptions and must not block.
+// Handler is the worker behind a [Listener]. Its methods are called from subscriptions and must
+// not block.
 type Handler interface {
-	// Call takes a call. Exactly one of [Listener.Result] and [Listener.Error]
-	// is owed for it.
+	// Call accepts a call. The handler must respond with exactly one of [Listener.Result] and
+	// [Listener.Error].
 	Call(*CallFrame, ReplyTo)
-	// Cancel ends a call that is under way; unknown numbers are ignored.
+	// Cancel cancels a call in flight. It ignores unknown numbers.
 	Cancel(seq uint64)
 }
 
-// Answerer is a [Handler] that uses [Listener.Said]. Answer takes the answer to
-// the request number of the call seq, as the other side gave it; the object is the
-// handler's. Unknown numbers are ignored, and it must not block.
+// Answerer is a [Handler] that uses [Listener.Said]. Answer receives the response to request
+// number of the call seq, unchanged. The handler may keep object. Answer ignores unknown
+// numbers and must not block.
 type Answerer interface {
 	Answer(seq uint64, number int64, object []byte)
 }
 
-// ReplyTo says where the replies to a call go.
+// ReplyTo is the destination of the replies to a call.
 type ReplyTo string
 
-// Listener is the answering side of the bus: a worker's half. All methods are
-// safe for concurrent use.
+// Listener is the answering side of the bus, used by a worker. All methods are safe for
+// concurrent use.
 type Listener struct {
 	conn    *Conn
 	worker  schema.WorkerID
@@ -54,12 +55,12 @@ type Listener struct {
 	stop     chan struct{}
 	done     chan struct{}
 
-	underWay   atomic.Int64 // calls that came over NATS and are not answered
+	inFlight   atomic.Int64 // calls that arrived over NATS and have not been answered
 	publishers sync.WaitGroup
 	closing    sync.Once
 }
 
-// transfer is a large result that waits for its reader.
+// transfer is a large result that waits to be fetched.
 type transfer struct {
 	to      ReplyTo
 	body    []byte
@@ -67,13 +68,12 @@ type transfer struct {
 }
 
 const (
-	// transferKept is how long the rest of a result waits for a reader that
-	// went silent.
+	// transferKept is the time for which the rest of a result is kept after the last grant.
 	transferKept = 30 * time.Second
 	grantQueue   = 1024
 )
 
-// Listen begins to take calls for the worker.
+// Listen starts to accept calls for the worker.
 func (c *Conn) Listen(worker schema.WorkerID, h Handler) (*Listener, error) {
 	l := &Listener{
 		conn: c, worker: worker, log: c.log, handler: h,
@@ -103,7 +103,7 @@ func (c *Conn) Listen(worker schema.WorkerID, h Handler) (*Listener, error) {
 	return l, nil
 }
 
-// Offer also takes calls that are sent to any worker of the server.
+// Offer also accepts calls that are sent to any worker of the server.
 func (l *Listener) Offer(server schema.ServerID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +118,8 @@ func (l *Listener) Offer(server schema.ServerID) error {
 	return nil
 }
 
-// Withdraw undoes [Listener.Offer]. Calls that were already given to this worker
-// still arrive.
+// Withdraw reverts [Listener.Offer]. Calls that NATS already assigned to this worker still
+// arrive.
 func (l *Listener) Withdraw(server schema.ServerID) {
 	l.mu.Lock()
 	sub := l.offers[server]
@@ -140,7 +140,7 @@ func (l *Listener) receive(m *nats.Msg) {
 	}
 	to := ReplyTo(m.Reply[:len(m.Reply)-len(LastToken(m.Reply))])
 	err := ReadCalls(m.Data, func(f *CallFrame) {
-		l.underWay.Add(1)
+		l.inFlight.Add(1)
 		l.handler.Call(f, to)
 	})
 	if errors.Is(err, errVersion) {
@@ -152,8 +152,8 @@ func (l *Listener) receive(m *nats.Msg) {
 	}
 }
 
-// refuseMessage answers a message of another version as NATS answers one that nobody
-// hears, which every version of a router understands: nothing in it has started.
+// refuseMessage answers a message of another wire version like NATS answers a message without
+// responders. Every version of a router understands that: nothing in the message has started.
 func (l *Listener) refuseMessage(reply string) {
 	m := nats.NewMsg(reply)
 	m.Header.Set("Status", "503")
@@ -163,7 +163,7 @@ func (l *Listener) refuseMessage(reply string) {
 }
 
 func (l *Listener) receiveControl(m *nats.Msg) {
-	if len(m.Data) == 0 { // a router asks whether this worker listens
+	if len(m.Data) == 0 { // a probe: the router checks whether this worker listens
 		if !fromRouter(m) {
 			l.conn.dropped(UnexpectedOrigin)
 			return
@@ -186,7 +186,7 @@ func (l *Listener) obey(f *ControlFrame) {
 	case ControlGrant:
 		select {
 		case l.grants <- *f:
-		default: // the reader's own deadline ends the transfer
+		default: // the reader's timeout ends the transfer
 			l.log.Warn("too many grants at once; one was dropped")
 		}
 	case ControlAnswer:
@@ -200,11 +200,11 @@ func (l *Listener) obey(f *ControlFrame) {
 	}
 }
 
-// Result sends the result of a call; body is not changed afterwards. A body over
-// the size of one part is kept until the router has fetched it.
+// Result sends the result of a call. r.Body must not be changed afterwards. A body that is
+// larger than one part is kept until the router has fetched it.
 func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
 	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body}
-	if cl := l.conn.local.client(to); cl != nil { // whatever its size
+	if cl := l.conn.local.client(to); cl != nil { // of any size
 		cl.deliver(f)
 		return
 	}
@@ -217,30 +217,28 @@ func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
 	l.reply(to, f)
 }
 
-// Error ends a call with e. started says that the request may have reached the
-// MCP server.
+// Error ends a call with e. started means that the request may have reached the MCP server.
 func (l *Listener) Error(to ReplyTo, seq uint64, e *schema.Error, started bool, took time.Duration) {
 	body, err := json.Marshal(e)
 	if part := l.partSize(); err != nil || len(body) > part {
-		// Data of a JSON-RPC error can be anything; the sentence still arrives.
+		// The data of a JSON-RPC error can be large or invalid. Send the detail without it.
 		small := &schema.Error{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Detail: truncate(e.Detail, 4<<10)}
-		body, _ = json.Marshal(small) // strings and numbers only
+		body, _ = json.Marshal(small) // cannot fail: only strings, booleans and numbers
 	}
 	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyError, Worker: l.worker, Took: took, Started: started, Payload: body})
 }
 
-// Progress passes on the params of a progress notification.
+// Progress sends the params of a progress notification.
 func (l *Listener) Progress(to ReplyTo, seq uint64, params []byte) {
 	if len(params) > l.partSize() {
-		return // progress is optional, so one of this size is dropped
+		return // progress is optional, so a notification of this size is dropped
 	}
 	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyProgress, Payload: params})
 }
 
-// Said passes on what the MCP server says by itself to the caller of a call whose
-// frame has Hears: a JSON object with method and params. A request has a number
-// above zero. It returns false, having sent nothing, for a message that is too
-// large.
+// Said sends a request or notification of the MCP server, a JSON object with method and params,
+// to the caller of a call whose frame has Hears. number is above zero for a request. If the
+// message is too large, Said sends nothing and returns false.
 func (l *Listener) Said(to ReplyTo, seq uint64, number int64, message []byte) bool {
 	if len(message) > l.partSize() {
 		return false
@@ -258,16 +256,16 @@ func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 	}
 	out, frame := l.outboxOf(to), func(dst []byte) []byte { return AppendReply(dst, f) }
 	final := f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid
-	if final && l.underWay.Add(-1) > 0 {
-		// Others are under way, so others may be answered at this moment: a reader
-		// often finds several answers at once.
+	if final && l.inFlight.Add(-1) > 0 {
+		// With other calls in flight, other replies may follow immediately: a reader often finds
+		// several responses at once.
 		out.addLater(len(f.Payload)+frameHeadroom, frame)
 		return
 	}
 	out.add(len(f.Payload)+frameHeadroom, final, frame)
 }
 
-// frameHeadroom is more than the head of a reply takes.
+// frameHeadroom is larger than the head of any reply.
 const frameHeadroom = 256
 
 func (l *Listener) outboxOf(to ReplyTo) *outbox {
@@ -285,8 +283,7 @@ func (l *Listener) outboxOf(to ReplyTo) *outbox {
 	return b.(*outbox)
 }
 
-// send serves grants, one after the other, so that no subscription waits for a
-// slow socket.
+// send serves grants one after the other, so that a slow socket does not block a subscription.
 func (l *Listener) send() {
 	defer close(l.done)
 	tick := time.NewTicker(transferKept / 2)
@@ -314,7 +311,7 @@ func (l *Listener) serve(g ControlFrame) {
 	}
 	l.mu.Unlock()
 	if t == nil || g.Offset < 0 || g.Length < 0 || g.Offset > int64(len(t.body)) {
-		return // ended, or nonsense; the reader's deadline speaks
+		return // ended or invalid; the reader's timeout handles it
 	}
 	end := min(g.Offset+g.Length, int64(len(t.body)))
 	for at := g.Offset; at < end; {
@@ -334,16 +331,16 @@ func (l *Listener) sweep(now time.Time) {
 	}
 }
 
-// Transfers is how many large results still wait for their reader.
+// Transfers returns the number of large results that wait to be fetched.
 func (l *Listener) Transfers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.transfers)
 }
 
-// StopCalls takes no further calls: a router that sends one learns that nobody
-// listens, which proves that it did not start. Calls that NATS had already given
-// to this worker are handled before StopCalls returns.
+// StopCalls accepts no further calls. A router that sends one is notified that no worker
+// listens, which proves that the call did not start. Before StopCalls returns, it handles the
+// calls that NATS already delivered to this worker.
 func (l *Listener) StopCalls() {
 	l.closeGate()
 	l.mu.Lock()
@@ -354,7 +351,7 @@ func (l *Listener) StopCalls() {
 	clear(l.offers)
 	l.mu.Unlock()
 	if l.conn.Ready() != nil {
-		// Nothing can come, and a drain would wait for a server that is not there.
+		// No message can arrive, and draining would wait for a server that is not connected.
 		for _, s := range subs {
 			_ = s.Unsubscribe() // it fails only when the connection is closed
 		}
@@ -382,8 +379,8 @@ func (l *Listener) StopCalls() {
 	}
 }
 
-// Close ends the listener. Calls and large results that are still under way are
-// lost, so the caller waits for them first. It may be called more than once.
+// Close ends the listener. Calls and large results in flight are lost, so the caller must wait
+// for them first. It may be called more than once.
 func (l *Listener) Close() {
 	l.StopCalls()
 	l.closing.Do(func() {
@@ -396,9 +393,11 @@ func (l *Listener) Close() {
 	l.publishers.Wait()
 }
 
+// truncate bounds a text at a whole character. Packages of pkg import nothing internal, so it is
+// not the one of internal/kit/truncate.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n] + " …"
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }

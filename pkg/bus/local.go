@@ -6,19 +6,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Local joins the connections of one process: a call to a worker of the same
-// process is handed over as it is, without a way over the NATS server. What a
-// caller and a worker see is the same (see docs/adr/0007); presence, switches
-// and calls to any worker of a server still go over NATS.
+// Local connects the connections of one process directly. A call to a worker of the same
+// process is handed over unchanged, without the NATS server. The behavior is the same for the
+// caller and the worker (see docs/adr/0007). Presence, switches and calls to any worker of a
+// server still use NATS.
 //
-// Give the same Local to [Options] of every connection of the process.
+// Set the same Local in the [Options] of every connection of the process.
 type Local struct {
 	listeners sync.Map // worker id → *Listener
 	clients   sync.Map // ReplyTo → *Client
 }
 
-// listener returns the listener of a worker of this process, or nil. A nil Local
-// knows nobody.
+// listener returns the listener of a worker of this process, or nil. A nil Local has no
+// listeners.
 func (l *Local) listener(worker schema.WorkerID) *Listener {
 	if l == nil {
 		return nil
@@ -37,13 +37,13 @@ func (l *Local) client(to ReplyTo) *Client {
 	return found
 }
 
-// localGate lets calls in until it is closed, and then waits for those inside.
+// localGate admits calls until it is closed. Closing waits for the calls inside.
 type localGate struct {
 	mu     sync.RWMutex
 	closed bool
 }
 
-// take hands a call to the worker, unless it stopped taking calls.
+// take hands a call to the worker. It returns false if the worker accepts no more calls.
 func (l *Listener) take(f *CallFrame, to ReplyTo) bool {
 	l.gate.mu.RLock()
 	defer l.gate.mu.RUnlock()
@@ -54,8 +54,8 @@ func (l *Listener) take(f *CallFrame, to ReplyTo) bool {
 	return true
 }
 
-// closeGate takes no more calls from this process and waits until those that are
-// being handed over have been.
+// closeGate accepts no more calls from this process and waits until calls that are being handed
+// over have arrived.
 func (l *Listener) closeGate() {
 	l.conn.local.forgetListener(l)
 	l.gate.mu.Lock()
@@ -79,7 +79,7 @@ func (cl *Client) sendLocal(l *Listener, f *CallFrame) {
 	}
 }
 
-// take removes a call from those that wait; nil where it does not.
+// take removes a pending call and returns it, or nil if it is not pending.
 func (cl *Client) take(seq uint64) *pendingCall {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

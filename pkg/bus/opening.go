@@ -7,35 +7,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// openAttempt bounds one request while something is opened. A cluster that has not
-	// chosen a leader yet drops requests: waiting longer for one answer would not help,
-	// asking again does.
+	// openAttempt limits one request while a stream or table is opened. A cluster without a
+	// leader drops requests, so a repeated request helps and a longer wait does not.
 	openAttempt = 5 * time.Second
-	// openPause lies before a request that JetStream was not ready for.
+	// openPause is the pause before a request is repeated because JetStream was not ready.
 	openPause = 250 * time.Millisecond
-	// codeNotAvailable is JetStream's for a cluster that is still coming up
+	// codeNotAvailable is JetStream's error code for a cluster that is still starting
 	// (JSClusterNotAvailErr).
 	codeNotAvailable jetstream.ErrorCode = 10008
-	// codeNoPeers is JetStream's for a stream that cannot be placed (JSClusterNoPeersErrF). It
-	// says why in words; reasonOffline is the reason that passes: a server of the cluster was
-	// not heard for a moment.
+	// codeNoPeers is JetStream's error code for a stream that cannot be placed
+	// (JSClusterNoPeersErrF). Its description holds the reason. reasonOffline is the temporary
+	// one: a server of the cluster was unreachable for a moment.
 	codeNoPeers   jetstream.ErrorCode = 10005
 	reasonOffline                     = "peer offline"
 )
 
-// passes says that JetStream may answer differently a moment later.
-func passes(err error) bool {
+// isTransient reports whether an error of JetStream may be temporary.
+func isTransient(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == codeNotAvailable || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, reasonOffline))
 }
 
-// asked returns the first answer of JetStream to ask, which is repeated while there is
-// none, until ctx ends. ask must do no harm when it is done twice.
+// asked repeats ask until JetStream responds or ctx ends, and returns the first response. ask
+// must be idempotent.
 func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, openAttempt)
@@ -45,7 +45,7 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 		case err == nil, ctx.Err() != nil:
 			return v, err
 		case errors.Is(err, context.DeadlineExceeded):
-		case passes(err):
+		case isTransient(err):
 			select {
 			case <-ctx.Done():
 				return v, err
@@ -57,8 +57,9 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 	}
 }
 
-// openStream opens a stream, making it when it is missing and the connection may. One that is there
-// stays as an operator may have set it, but for what the promises stand on.
+// openStream opens a stream, and creates it if it is missing and the connection is allowed to.
+// An existing stream is left unchanged, because an operator may have configured it. It is an
+// error if it lacks a setting that Callyard's guarantees depend on.
 func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := openOrMake(ctx, c, "stream", want.Name, want.Description, jetstream.ErrStreamNotFound, jetstream.ErrStreamNameAlreadyInUse,
 		func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, want.Name) },
@@ -76,8 +77,9 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 	return s, nil
 }
 
-// openBucket opens a bucket, making it when it is missing and the connection may: in files, with the replicas
-// of the connection. One that is there stays as it is: an operator may have changed it.
+// openBucket opens a bucket, and creates it if it is missing and the connection is allowed to, in
+// file storage with the replicas of the connection. An existing bucket is left unchanged, because
+// an operator may have configured it.
 func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	want.Storage, want.Replicas = jetstream.FileStorage, c.replicas
 	return openOrMake(ctx, c, "table", want.Bucket, want.Description, jetstream.ErrBucketNotFound, jetstream.ErrBucketExists,
@@ -85,9 +87,9 @@ func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (je
 		func(ctx context.Context) (jetstream.KeyValue, error) { return c.js.CreateKeyValue(ctx, want) })
 }
 
-// openOrMake opens a stream or table, which what says, and makes it when it is missing and
-// the connection may. missing and exists are the errors of open and create that say so; of
-// says for people what is kept there.
+// openOrMake opens a stream or table (what), and creates it if it is missing and the connection
+// is allowed to. missing is the error of open if it does not exist, and exists the error of create
+// if it already exists. of describes the content for people.
 func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, missing, exists error, open, create func(context.Context) (T, error)) (T, error) {
 	v, err := asked(ctx, func(ctx context.Context) (T, error) {
 		v, err := open(ctx)
@@ -98,8 +100,8 @@ func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, miss
 			return v, errMissing(what, name, of)
 		}
 		if v, err = create(ctx); err == nil {
-			c.made(what, name)
-		} else if errors.Is(err, exists) { // another process was faster, and may have set it otherwise
+			c.logCreated(what, name)
+		} else if errors.Is(err, exists) { // another process created it first, possibly with other settings
 			return open(ctx)
 		}
 		return v, err
@@ -114,10 +116,13 @@ func opening(err error, what, of string) error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
 		return fmt.Errorf("the NATS server has no JetStream, which stores %s: start it with -js, or enable it for this account", of)
 	}
+	if errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("JetStream, which stores %s, does not respond: start the NATS server with -js, or enable it in its configuration (%w)", of, err)
+	}
 	return fmt.Errorf("opening the %s of %s: %w", what, of, err)
 }
 
-// Codes of JetStream for storage that cannot be set aside.
+// JetStream's error codes for insufficient storage.
 const (
 	codeAccountFull jetstream.ErrorCode = 10002
 	codeServerFull  jetstream.ErrorCode = 10023

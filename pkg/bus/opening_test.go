@@ -23,7 +23,7 @@ func TestARequestThatIsNotAnsweredIsRepeated(t *testing.T) {
 	refused := errors.New("no")
 	for _, c := range []struct {
 		name  string
-		asks  []func(context.Context) error // nil: answered
+		asks  []func(context.Context) error // nil means that it is answered
 		took  time.Duration
 		err   error
 		times int

@@ -8,60 +8,60 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// outbox packs frames that are sent at the same time to one subject into one
-// message. The sender that finds the outbox idle becomes its writer; the ones
-// that come while it is about to write ride along. A lone frame leaves at once.
+// outbox packs frames that are sent at the same time to one subject into one message. A sender
+// that finds the outbox idle becomes its writer. Frames that are added before it writes are
+// sent in the same message. A single frame is sent at once.
 //
-// When much is under way, frames are gathered: see [outbox.addCall] for calls
-// and [outbox.addLater] for replies.
+// Under load, frames are batched: see [outbox.addCall] for calls and [outbox.addLater] for
+// replies.
 type outbox struct {
 	nc      *nats.Conn
 	subject string
-	limit   int                   // bytes of a message
-	reply   func(n uint64) string // nil: no reply subject
-	numbers func() uint64         // draws the number of a message; nil: it has none
-	// onError is called, without the lock, for each message that was not
-	// published, whoever its frames are from.
+	limit   int                   // maximum size of a message in bytes
+	reply   func(n uint64) string // nil means no reply subject
+	numbers func() uint64         // returns a number for a message; nil means no numbers
+	// onError is called, without the lock, for each message that was not published,
+	// regardless of the sender of its frames.
 	onError func(number uint64, err error)
 
 	mu      sync.Mutex
 	filling []byte // frames that wait
-	spare   []byte // the buffer of the last message, to be used again
+	spare   []byte // the buffer of the last message, for reuse
 	number  uint64 // of the message that is being filled
-	writing bool   // somebody is about to publish
+	writing bool   // a sender is about to publish
 
-	// Of an outbox for calls.
-	underWay int       // calls that left or wait here, and have not ended
-	bulk     int       // those of them that nobody waits for
-	held     int       // those of them that wait here
-	heard    time.Time // the last reply
-	timer    *time.Timer
+	// The following fields are used only by an outbox for calls.
+	inFlight  int       // calls that were sent or wait here, and have not ended
+	bulk      int       // those of inFlight that no caller waits for
+	held      int       // those of inFlight that wait here
+	lastReply time.Time // time of the last reply
+	timer     *time.Timer
 
-	later chan struct{} // of an outbox for replies: wakes its publisher
+	later chan struct{} // used only by an outbox for replies: wakes its publisher
 }
 
 const (
-	// bufferKept is the largest buffer that is kept between messages.
+	// bufferKept is the maximum size of a buffer that is kept for reuse.
 	bufferKept = 256 << 10
-	// A worker that has gatherFrom calls before it, and answers quickly, is not
-	// helped by one more that comes alone: calls to it wait for each other until
-	// it has worked off most of what it has, until gatherSize of them wait, or
-	// until gatherMost has ended. A call that somebody waits for does not wait
-	// because of bulk calls, and takes along those that wait here.
+	// If a worker has at least gatherFrom calls in flight and responds quickly, sending it one
+	// more call alone does not help. Calls to it are then batched until it has finished most
+	// of its calls, until gatherSize calls wait, or for at most gatherMost. An interactive call
+	// does not wait because of bulk calls. When it is sent, it takes along the calls that wait
+	// here.
 	gatherFrom = 12
 	gatherSize = 32
-	gatherPace = 1000 * time.Microsecond // the last reply is at most this old
+	gatherPace = 1000 * time.Microsecond // maximum age of the last reply
 	gatherMost = time.Millisecond
 )
 
-// unsent says which message was not published, and why.
+// unsent identifies a message that was not published, with the reason.
 type unsent struct {
 	number uint64
 	err    error
 }
 
-// appendLocked puts a frame of about size bytes into the message that is being
-// filled, after publishing what is there if both do not fit.
+// appendLocked adds a frame of about size bytes to the message that is being filled. If both do
+// not fit, it first publishes the message.
 func (o *outbox) appendLocked(size int, appendFrame func(dst []byte) []byte) (failed []unsent) {
 	if len(o.filling) > 0 && len(o.filling)+size > o.limit {
 		failed = o.publishLocked(nil)
@@ -73,28 +73,28 @@ func (o *outbox) appendLocked(size int, appendFrame func(dst []byte) []byte) (fa
 	return failed
 }
 
-// add sends a frame with those that are about to be sent. alone says that nothing else is
-// under way.
+// add sends a frame together with those that are about to be sent. alone means that no other call
+// is in flight.
 func (o *outbox) add(size int, alone bool, appendFrame func(dst []byte) []byte) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
 	o.leave(failed, alone)
 }
 
-// leave publishes what waits, unless somebody is about to. It is called with the
-// lock and gives it back.
+// leave publishes the waiting frames, unless another sender is about to. It is called with the
+// lock held and releases it.
 func (o *outbox) leave(failed []unsent, alone bool) {
 	switch {
 	case o.writing:
 	case alone:
-		// Yielding wakes another thread, which finds nothing to do: with one call at a
-		// time that costs more than the frame.
+		// Yielding wakes another thread, which finds nothing to do. With one call at a time
+		// that costs more than the frame.
 		failed = o.publishLocked(failed)
 	default:
 		o.writing = true
 		o.mu.Unlock()
-		// Let the others that are about to send do so: under load a dozen frames
-		// then share one message.
+		// Let other senders add their frames: under load a dozen frames then share one
+		// message.
 		runtime.Gosched()
 		o.mu.Lock()
 		failed = o.publishLocked(failed)
@@ -110,22 +110,21 @@ func (o *outbox) report(failed []unsent) {
 	}
 }
 
-// addCall sends a call, or has it wait for others when the worker is busy and
-// quick. tag is called under the lock with the number of the message that
-// carries it.
+// addCall sends a call, or makes it wait for others if the worker is busy and responds quickly.
+// tag is called under the lock with the number of the message that contains the call.
 func (o *outbox) addCall(size int, bulk bool, appendFrame func(dst []byte) []byte, tag func(number uint64)) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
 	tag(o.number)
-	ahead := o.underWay - o.held
+	ahead := o.inFlight - o.held
 	if bulk {
 		o.bulk++
 	} else {
 		ahead -= o.bulk
 	}
-	o.underWay++
+	o.inFlight++
 	o.held++
-	if o.writing || ahead >= gatherFrom && o.held < gatherSize && time.Since(o.heard) < gatherPace {
+	if o.writing || ahead >= gatherFrom && o.held < gatherSize && time.Since(o.lastReply) < gatherPace {
 		if o.held == 1 && !o.writing {
 			o.armLocked()
 		}
@@ -133,7 +132,7 @@ func (o *outbox) addCall(size int, bulk bool, appendFrame func(dst []byte) []byt
 		o.report(failed)
 		return
 	}
-	o.leave(failed, o.underWay == 1)
+	o.leave(failed, o.inFlight == 1)
 }
 
 func (o *outbox) armLocked() {
@@ -144,7 +143,7 @@ func (o *outbox) armLocked() {
 	}
 }
 
-// release publishes what was gathered.
+// release publishes the batched frames.
 func (o *outbox) release() {
 	o.mu.Lock()
 	failed := o.publishLocked(nil)
@@ -152,31 +151,31 @@ func (o *outbox) release() {
 	o.report(failed)
 }
 
-// ended notes that n calls have ended, bulk of them bulk calls, by a reply or
-// without one.
+// ended records that n calls have ended, of which bulk are bulk calls. replied reports whether
+// they ended with a reply.
 func (o *outbox) ended(n, bulk int, replied bool) {
 	o.mu.Lock()
-	o.underWay -= n
+	o.inFlight -= n
 	o.bulk -= bulk
 	if replied {
-		o.heard = time.Now()
+		o.lastReply = time.Now()
 	}
 	var failed []unsent
-	if o.held > 0 && o.underWay-o.held < gatherFrom {
+	if o.held > 0 && o.inFlight-o.held < gatherFrom {
 		failed = o.publishLocked(nil)
 	}
 	o.mu.Unlock()
 	o.report(failed)
 }
 
-// endedIf notes n replies; on a nil outbox, or for none, it does nothing.
+// endedIf records n replies. It does nothing if the outbox is nil or n is 0.
 func (o *outbox) endedIf(n, bulk int) {
 	if o != nil && n > 0 {
 		o.ended(n, bulk, true)
 	}
 }
 
-// endedWithout notes the end of a call that got no reply; see endedIf.
+// endedWithout records the end of a call without a reply. It does nothing if the outbox is nil.
 func (o *outbox) endedWithout(bulk bool) {
 	if o == nil {
 		return
@@ -188,8 +187,8 @@ func (o *outbox) endedWithout(bulk bool) {
 	o.ended(1, n, false)
 }
 
-// addLater sends a frame with those that follow at once: the outbox's publisher
-// takes them together when it comes to run.
+// addLater sends a frame together with those that follow immediately. The outbox's publisher
+// takes them together the next time it runs.
 func (o *outbox) addLater(size int, appendFrame func(dst []byte) []byte) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
@@ -198,16 +197,16 @@ func (o *outbox) addLater(size int, appendFrame func(dst []byte) []byte) {
 	o.mu.Unlock()
 	o.report(failed)
 	if wake {
-		o.later <- struct{}{} // has room: only who sets writing sends
+		o.later <- struct{}{} // does not block: only the goroutine that sets writing sends
 	}
 }
 
-// publishLater publishes what was added by addLater, until stop is closed.
+// publishLater publishes the frames that addLater added, until stop is closed.
 func (o *outbox) publishLater(stop <-chan struct{}) {
 	for ended := false; !ended; {
 		select {
 		case <-stop:
-			ended = true // what was added until now still leaves
+			ended = true // frames that were added before are still sent
 		case <-o.later:
 			runtime.Gosched()
 		}
@@ -219,8 +218,8 @@ func (o *outbox) publishLater(stop <-chan struct{}) {
 	}
 }
 
-// publishLocked hands the filled message to NATS, which copies it. It holds the
-// lock: messages leave in order, and publishing only copies memory.
+// publishLocked passes the filled message to NATS, which copies it. It holds the lock to keep
+// messages in order; publishing only copies memory.
 func (o *outbox) publishLocked(failed []unsent) []unsent {
 	msg := o.filling
 	if o.held > 0 {

@@ -9,42 +9,42 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// MethodOutcomes asks a worker what became of calls that were sent to it with
-// [CallFrame.Keep]. The payload is a [OutcomeQuery] as JSON, the answer one frame for
-// each call, in the order asked; see [ReadOutcomes].
+// MethodOutcomes requests from a worker the outcomes of calls that were sent to it with
+// [CallFrame.Keep]. The payload is an [OutcomeQuery] as JSON. The response has one frame for
+// each call, in the order of the query; see [ReadOutcomes].
 const MethodOutcomes = "callyard/outcomes"
 
-// OutcomeQuery is what [MethodOutcomes] carries.
+// OutcomeQuery is the payload of [MethodOutcomes].
 type OutcomeQuery struct {
 	CallIDs []schema.CallID `json:"call_ids"`
-	// Within is how long ago the calls may have been sent at most; zero says
-	// that nobody knows. It is relative, so that clocks need not agree.
+	// Within is the maximum time since the calls were sent. Zero means unknown. It is
+	// relative, so that clocks need not agree.
 	Within time.Duration `json:"within_ns,omitempty"`
-	// Brief asks about calls that were sent with [CallFrame.Brief].
+	// Brief means that the calls were sent with [CallFrame.Brief].
 	Brief bool `json:"brief,omitempty"`
-	// Seqs, where there is one for each call, are the numbers under which the asker
-	// sent them, and waits. Of a call that never started that one is refused from now
-	// on, should it still come: [Outcome.Refused].
+	// Seqs, if set, has one element per call: the number under which the requester sent the
+	// call and waits for it. If the call never started, the worker refuses this number from
+	// now on, in case the call still arrives; see [Outcome.Refused].
 	Seqs []uint64 `json:"seqs,omitempty"`
 }
 
-// OutcomeState says how far a call has come at one worker.
+// OutcomeState is the state of a call at one worker.
 type OutcomeState byte
 
 const (
-	// OutcomeNever: it did not start at this worker, and if it still comes from
-	// anybody but the asker it is refused.
+	// OutcomeNever: the call did not start at this worker. If it still arrives from any other
+	// router than the requester, it is refused.
 	OutcomeNever OutcomeState = 1
-	// OutcomeRunning: it is under way, or waits for a session.
+	// OutcomeRunning: the call is in progress, or waits for a session.
 	OutcomeRunning OutcomeState = 2
-	// OutcomeEnded: it ended, as Result or Err say.
+	// OutcomeEnded: the call ended with Result or Err.
 	OutcomeEnded OutcomeState = 3
-	// OutcomeForgotten: it may have been here, but the worker cannot say any more.
-	// Nothing is proven.
+	// OutcomeForgotten: the call may have reached the worker, which no longer has a
+	// record of it. The call may have run or not.
 	OutcomeForgotten OutcomeState = 4
 )
 
-// String returns the word for the state.
+// String returns the name of the state.
 func (s OutcomeState) String() string {
 	switch s {
 	case OutcomeNever:
@@ -59,23 +59,22 @@ func (s OutcomeState) String() string {
 	return fmt.Sprintf("OutcomeState(%d)", byte(s))
 }
 
-// Outcome is what a worker says became of one call.
+// Outcome is the outcome of one call according to a worker.
 type Outcome struct {
 	CallID schema.CallID
 	State  OutcomeState
-	// Result is what the tool answered, with [OutcomeEnded]. Its Body is nil, and Err
-	// is of kind [schema.KindResultTooLarge], when the answer was too large to be
-	// kept: then only ToolError, Took and the digest in the error's sentence
-	// are known.
+	// Result is the result of the tool, with [OutcomeEnded]. If it was too large to be kept,
+	// its Body is nil, and Err is of kind [schema.KindResultTooLarge]. Then only ToolError,
+	// Took and the digest in the detail of Err are known.
 	Result *schema.Result
-	// Err is how the call ended without an answer, with [OutcomeEnded].
+	// Err is the error that ended the call without a result, with [OutcomeEnded].
 	Err *schema.Error
-	// Refused says, with [OutcomeNever], that the call will not start as it was sent: it
-	// may be sent again, under another number.
+	// Refused means, with [OutcomeNever], that the call as it was sent will not start. It may
+	// be sent again under another number.
 	Refused bool
 }
 
-// AppendOutcome appends f to dst, which is empty or holds earlier outcomes, and returns the
+// AppendOutcome appends f to dst, which is empty or contains earlier outcomes, and returns the
 // extended message.
 func AppendOutcome(dst []byte, f *Outcome) []byte {
 	var body []byte
@@ -94,7 +93,7 @@ func AppendOutcome(dst []byte, f *Outcome) []byte {
 	}
 	if f.Err != nil {
 		e, err := json.Marshal(f.Err)
-		if err != nil { // only the data of a JSON-RPC error can be no JSON
+		if err != nil { // only the data of a JSON-RPC error can be invalid JSON
 			e, _ = json.Marshal(&schema.Error{Kind: f.Err.Kind, CallID: f.Err.CallID, Detail: f.Err.Detail}) // strings only
 		}
 		dst = frame.AppendString(dst, tagError, string(e))
@@ -102,8 +101,8 @@ func AppendOutcome(dst []byte, f *Outcome) []byte {
 	return frame.End(dst, start, body)
 }
 
-// ReadOutcomes calls each with every outcome of msg, in order. Bodies share the memory
-// of msg, which must not be changed afterwards.
+// ReadOutcomes calls each with every outcome of msg, in order. Bodies share the memory of msg,
+// so msg must not be changed afterwards.
 func ReadOutcomes(msg []byte, each func(Outcome)) error {
 	return frames(msg, func(head, payload []byte) error {
 		var f Outcome

@@ -11,23 +11,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Announce tells all routers what this worker has. A worker announces itself
-// each second, on every change, and when a router says hello.
+// Announce publishes the state of this worker to all routers. A worker announces itself each
+// second, on every change, and when a router requests it with [Conn.Hello].
 func (c *Conn) Announce(w *schema.Worker) error {
-	said := *w
-	said.Wire = wireVersion
-	body, err := json.Marshal(&said)
+	announced := *w
+	announced.Wire = wireVersion
+	body, err := json.Marshal(&announced)
 	if err != nil {
 		return fmt.Errorf("encoding the announcement: %w", err)
 	}
 	if len(body) > c.MaxPayload() {
-		// A worker that is not heard of has no servers at all. What failed servers wrote is
-		// the large part, and the only one that can be missed.
-		said.Servers = slices.Clone(said.Servers)
-		for i := range said.Servers {
-			said.Servers[i].StderrTail = ""
+		// Without an announcement, none of the worker's servers could be used. The stderr of
+		// failed servers is the largest part, and the only one that is not needed.
+		announced.Servers = slices.Clone(announced.Servers)
+		for i := range announced.Servers {
+			announced.Servers[i].StderrTail = ""
 		}
-		if body, err = json.Marshal(&said); err != nil {
+		if body, err = json.Marshal(&announced); err != nil {
 			return fmt.Errorf("encoding the announcement: %w", err)
 		}
 		if most := c.MaxPayload(); len(body) > most {
@@ -40,15 +40,16 @@ func (c *Conn) Announce(w *schema.Worker) error {
 	return nil
 }
 
-// headerInForce carries the configuration of a router or approver with its sign of life;
-// the body stays the id, which is all that older routers know.
+// headerInForce is the header with the effective configuration of a router or approver. The
+// body of the announcement remains the id, because older routers know nothing else.
 const headerInForce = "Callyard-In-Force"
 
-// headerFrontDoor carries what a front door is and how much it does, for the same reason.
+// headerFrontDoor is the header with the properties and the load of a front door. It is a header
+// for the same reason.
 const headerFrontDoor = "Callyard-Front-Door"
 
-// AnnounceRouter tells the other routers that this front door is here, which configuration it
-// goes by, and how much it does.
+// AnnounceRouter announces this front door to the other routers, with its effective configuration
+// and its load.
 func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
 	is, err := json.Marshal(d)
 	if err != nil {
@@ -57,13 +58,13 @@ func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
 	return c.announce(subjectRouter, "router", d.ID, d.InForce, headerFrontDoor, string(is))
 }
 
-// AnnounceApprover tells the routers that this approver is here, and which configuration
-// it goes by. An approver announces itself each second.
+// AnnounceApprover announces this approver to the routers, with its effective configuration. An
+// approver announces itself each second.
 func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce) error {
 	return c.announce(subjectApprover, "approver", id, inForce)
 }
 
-// announce sends a sign of life, with headers in pairs of name and value.
+// announce publishes a heartbeat. headers are pairs of name and value.
 func (c *Conn) announce(subject, role, id string, inForce []schema.InForce, headers ...string) error {
 	m := nats.NewMsg(subject + Token(id))
 	m.Data = []byte(id)
@@ -94,7 +95,7 @@ func (c *Conn) Hello() error {
 // Watch is a running subscription; Stop ends it.
 type Watch struct{ subs []*nats.Subscription }
 
-// listen begins a watch of a subject; of says for people what is watched.
+// listen subscribes to a subject. of describes the messages for people.
 func (c *Conn) listen(of, subject string, f nats.MsgHandler) (*Watch, error) {
 	s, err := c.subscribe(subject, "", f)
 	if err != nil {
@@ -110,9 +111,9 @@ func (w *Watch) Stop() {
 	}
 }
 
-// WatchPresence calls worker for each announcement of a worker and router for
-// each sign of life of a router. Announcements that cannot be read are logged.
-// Calls to worker come one after the other, and so do calls to router.
+// WatchPresence calls worker for each announcement of a worker and router for each heartbeat of
+// a router. It logs announcements that cannot be decoded. Calls to worker are sequential, and so
+// are calls to router.
 func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.FrontDoor)) (*Watch, error) {
 	w, err := c.listen("workers", subjectWorker+"*", func(m *nats.Msg) {
 		var a schema.Worker
@@ -124,7 +125,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.Fr
 			c.log.Error("a worker announced another worker's name; ignored", "subject", m.Subject)
 			return
 		}
-		understand(&a)
+		markOtherVersion(&a)
 		worker(&a)
 	})
 	if err != nil {
@@ -144,7 +145,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.Fr
 	return w, nil
 }
 
-// WatchApprovers calls f for each sign of life of an approver, one after the other.
+// WatchApprovers calls f for each heartbeat of an approver, one at a time.
 func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Watch, error) {
 	return c.listen("approvers", subjectApprover+"*", c.signOfLife(f))
 }
@@ -157,8 +158,8 @@ func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgH
 	}
 }
 
-// readHeader decodes a header of a sign of life, if it has it. What cannot be decoded is of another
-// version; the process lives all the same.
+// readHeader decodes a header of a heartbeat, if present. A header that cannot be decoded belongs
+// to another version. It is ignored, because the process is alive in any case.
 func readHeader(log *slog.Logger, m *nats.Msg, name string, to any) {
 	text := m.Header.Get(name)
 	if text == "" {
@@ -169,9 +170,9 @@ func readHeader(log *slog.Logger, m *nats.Msg, name string, to any) {
 	}
 }
 
-// understand marks what a worker of another wire version has as out of reach, so that
-// nothing is sent there. A worker that names none speaks the first one.
-func understand(w *schema.Worker) {
+// markOtherVersion marks the servers of a worker with another wire version as unreachable, so that no
+// call is sent to them. A worker without a version uses the first one.
+func markOtherVersion(w *schema.Worker) {
 	if max(w.Wire, 1) == wireVersion {
 		return
 	}
@@ -182,7 +183,7 @@ func understand(w *schema.Worker) {
 	}
 }
 
-// WatchHello calls f when a router asks for announcements.
+// WatchHello calls f each time a router requests announcements.
 func (c *Conn) WatchHello(f func()) (*Watch, error) {
 	return c.listen("for routers", subjectHello, func(*nats.Msg) { f() })
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Provision makes every stream and table of the lists that is missing, those of roles and
-// features that are not in use among them: at run time no role may make one. The
-// connection must have been opened with [Options.Provision]. It may be called again at any
-// time, and by several processes at once; ctx bounds it. A cluster whose servers have not
-// all come up is waited for.
+// Provision creates every missing stream and table of the lists, including those of roles and
+// features that are not in use, because no role may create one at run time. The connection must
+// have been opened with [Options.Provision]. Provision may be called again at any time, and
+// concurrently by several processes. It waits for all servers of a cluster to start, until ctx
+// ends.
 func Provision(ctx context.Context, c *Conn, streams []StreamSpec, tables []TableSpec) error {
 	for _, spec := range streams {
 		if err := patiently(ctx, c, func() error {
@@ -36,7 +36,7 @@ func Provision(ctx context.Context, c *Conn, streams []StreamSpec, tables []Tabl
 	return nil
 }
 
-// patiently repeats open while the cluster comes up, until ctx ends.
+// patiently repeats open while the cluster starts, until ctx ends.
 func patiently(ctx context.Context, c *Conn, open func() error) error {
 	for {
 		err := open()
@@ -52,12 +52,11 @@ func patiently(ctx context.Context, c *Conn, open func() error) error {
 	}
 }
 
-// comingUp reports whether an error of JetStream may end by itself while a cluster comes
-// up: it lacks servers for the replicas or a leader (code 503), or the connection moved to
-// another server before the answer.
+// comingUp reports whether an error of JetStream may be temporary while a cluster starts: the
+// cluster lacks a leader or servers for the replicas (code 503), or the connection moved to
+// another server before the response.
 func comingUp(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503
 	}
 	for _, transient := range []error{nats.ErrDisconnected, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded} {
@@ -68,21 +67,20 @@ func comingUp(err error) bool {
 	return false
 }
 
-// provisions says whether this connection makes streams and tables that are missing.
-// Where NATS asks for no credential there are no roles, and whoever comes first makes
-// them.
+// provisions reports whether this connection creates missing streams and tables. If NATS requires
+// no credential, there are no roles, and the first process creates them.
 func (c *Conn) provisions() bool { return c.provision || !c.nc.AuthRequired() }
 
-// made tells of a stream or table that was made.
-func (c *Conn) made(what, name string) {
+// logCreated logs that a stream or table was created.
+func (c *Conn) logCreated(what, name string) {
 	level := slog.LevelDebug
-	if c.provision { // it is what the process is there for
+	if c.provision { // it is the purpose of the process
 		level = slog.LevelInfo
 	}
 	c.log.Log(context.Background(), level, "created missing streams and tables", what, name, "replicas", c.replicas)
 }
 
-// errMissing says that something must be made that no role may make.
+// errMissing returns the error for a missing stream or table that no role may create.
 func errMissing(what, name, of string) error {
 	return fmt.Errorf("the %s %s (%s) does not exist in NATS: create it with `callyard init`, as the NATS user operator (docs/how-to/deployment.md)", what, name, of)
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hooks are functions that are called when something has happened. It is safe for
-// concurrent use.
+// hooks are functions that are called on an event. It is safe for concurrent use.
 type hooks struct {
 	mu  sync.RWMutex
 	all map[*func()]struct{}
@@ -35,13 +34,13 @@ func (h *hooks) run() {
 	}
 }
 
-// OnReconnect calls f each time the connection stands again after it was lost; f
-// must not block. What was on its way when it broke may never come. When stop
-// returns f is not called any more.
+// OnReconnect calls f each time the connection is re-established after a loss. f must not block.
+// Messages in flight when the connection was lost may never arrive. After stop returns, f is not
+// called again.
 func (c *Conn) OnReconnect(f func()) (stop func()) { return c.again.add(f) }
 
-// Waiting calls f with each call that waits for a reply at the moment, and the
-// worker that it went to, "" where that is not known.
+// Waiting calls f for each call that currently waits for a reply. worker is the worker that it was
+// sent to, or "" if unknown.
 func (cl *Client) Waiting(f func(seq uint64, worker schema.WorkerID, to Receiver)) {
 	type one struct {
 		seq    uint64
@@ -59,9 +58,9 @@ func (cl *Client) Waiting(f func(seq uint64, worker schema.WorkerID, to Receiver
 	}
 }
 
-// Answer ends a call that still waits with what became of it, a frame of a result or
-// an error: the reply itself was lost. It says whether the call still waited; one of
-// which a large result has begun to come does not.
+// Answer ends a call that still waits, with a frame of a result or an error, after the reply
+// itself was lost. It reports whether the call still waited. A call whose large result has begun
+// to arrive does not count as waiting.
 func (cl *Client) Answer(f *ReplyFrame) bool {
 	cl.mu.Lock()
 	p := cl.pending[f.Seq]

@@ -9,28 +9,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Resources are some resources of one server.
+// Resources identifies resources of one server.
 type Resources struct {
 	Server schema.ServerID `json:"server"`
 	URIs   []string        `json:"uris"`
 }
 
-// WantResources tells the workers of the server that somebody wants to hear of
-// changes to these resources. It counts for a while, so it is said again for as long
-// as it is true.
+// WantResources subscribes to changes of these resources at the workers of the server. The
+// subscription expires after a while, so the caller must renew it.
 func (c *Conn) WantResources(r Resources) error { return c.publishResources(subjectWant, &r) }
 
-// WatchWants calls f for each [Conn.WantResources], one after the other; f must not
-// block.
+// WatchWants calls f for each [Conn.WantResources], one at a time. f must not block.
 func (c *Conn) WatchWants(f func(Resources)) (*Watch, error) {
 	return c.watchResources(subjectWant, f)
 }
 
-// ResourcesUpdated tells all front doors that these resources have changed.
+// ResourcesUpdated notifies all front doors that these resources have changed.
 func (c *Conn) ResourcesUpdated(r Resources) error { return c.publishResources(subjectUpdated, &r) }
 
-// WatchUpdates calls f for each [Conn.ResourcesUpdated], one after the other; f must
-// not block.
+// WatchUpdates calls f for each [Conn.ResourcesUpdated], one at a time. f must not block.
 func (c *Conn) WatchUpdates(f func(Resources)) (*Watch, error) {
 	return c.watchResources(subjectUpdated, f)
 }

@@ -15,29 +15,29 @@ import (
 // messages in flight can be lost while both sides stay up.
 func (c *Conn) Clustered() bool { return c.clustered.Load() }
 
-// Links is how often the connection was made again. What was on its way to or from it
-// at such a moment may be lost.
+// Links returns the number of times that the connection was re-established. Messages in flight at
+// such a moment may be lost.
 func (c *Conn) Links() int { return int(c.links.Load()) }
 
-// servers looks at how many servers the connection knows by now.
+// servers updates clustered from the number of servers that the connection knows.
 func (c *Conn) servers(nc *nats.Conn) { c.clustered.Store(len(nc.Servers()) > 1) }
 
 const (
-	// reachEvery is how often is looked whether a server reaches the others, reachFor
-	// how long it may not, and moveAgain the least time between two moves.
+	// reachEvery is the interval of the checks whether a server reaches the others, reachFor
+	// the time for which it may not reach them, and moveAgain the minimum time between moves.
 	reachEvery = 2 * time.Second
 	reachFor   = 6 * time.Second
 	moveAgain  = 15 * time.Second
 )
 
-// roam moves the connection to another server of a cluster when the current one reaches
-// nobody: a partitioned server keeps its clients, whose messages reach nobody. A process
-// that stores asks JetStream, which answers where a majority is; a worker listens for
-// routers, and expects to hear them once it has heard one.
+// roam moves the connection to another server of a cluster if the current one is partitioned. A
+// partitioned server keeps its clients, but their messages reach no other process. A process that
+// stores data checks JetStream, which responds only if there is a majority. A worker listens for
+// routers, and expects regular messages once it has received one.
 func (c *Conn) roam(ctx context.Context, role string) error {
 	check := func(ctx context.Context) error {
 		_, err := c.js.AccountInfo(ctx)
-		return err // it is logged with what was done
+		return err // logged by the loop below
 	}
 	if role == RoleWorker {
 		var heard atomic.Int64
@@ -77,10 +77,10 @@ func (c *Conn) roam(ctx context.Context, role string) error {
 	return nil
 }
 
-// reach is since when a server reaches nobody, and when the last one was left.
+// reach records since when the server has been partitioned, and the time of the last move.
 type reach struct{ since, moved time.Time }
 
-// moves takes in the result of a look and says whether it is time to move.
+// moves records the result of a check and reports whether it is time to move.
 func (r *reach) moves(now time.Time, err error) bool {
 	switch {
 	case err == nil:

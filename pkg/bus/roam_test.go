@@ -19,11 +19,11 @@ func TestAServerThatReachesNobodyIsLeftAndNotTooOften(t *testing.T) {
 		{0, nil, false},
 		{2 * time.Second, away, false},
 		{7 * time.Second, away, false},
-		{8 * time.Second, nil, false}, // an election of a leader was all
+		{8 * time.Second, nil, false}, // only a leader election
 		{10 * time.Second, away, false},
 		{16 * time.Second, away, true},
-		{18 * time.Second, away, false}, // the next one is given its time
-		{24 * time.Second, away, false}, // and nobody runs in circles
+		{18 * time.Second, away, false}, // the new server gets some time
+		{24 * time.Second, away, false}, // and the connection does not move in circles
 		{31 * time.Second, away, true},
 	} {
 		if got := moves(step.after, step.err); got != step.want {

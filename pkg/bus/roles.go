@@ -2,95 +2,97 @@ package bus
 
 import "slices"
 
-// Role is what one kind of process may do at NATS. deploy/nats and
-// docs/reference/nats-permissions.md are written from it, so that a stolen process cannot speak
-// for one of another kind.
+// Role is the set of NATS permissions of one kind of process. deploy/nats and
+// docs/reference/nats-permissions.md are generated from it. It prevents a compromised process from
+// impersonating one of another kind.
 type Role struct {
-	// Name is "frontdoor", "approver" or "worker".
+	// Name is [RoleFrontDoor], [RoleApprover] or [RoleWorker].
 	Name string
-	// Publish and Subscribe are the subjects it needs; a subject of NATS with a
-	// space and a queue group allows that group alone. All others are to be denied,
-	// and nothing is lent for answers (allow_responses): whoever hears a subject that
-	// it may publish on could borrow any other.
+	// Publish and Subscribe are the required subjects. A subscribe subject with a space and a
+	// queue group allows only that group. All other subjects must be denied, and
+	// allow_responses must not be used. With it, a process that can both publish and subscribe
+	// on a subject could acquire any other subject, by a message to itself with that subject
+	// as its reply subject.
 	Publish, Subscribe []string
-	// Sends are those of Publish that are no requests to JetStream and write no stream.
+	// Sends are the subjects of Publish that neither are JetStream requests nor write to a
+	// stream.
 	Sends []string
-	// Stores are the streams that it uses.
+	// Stores are the streams that the role uses.
 	Stores []Store
 }
 
-// Store is a stream with what a role may do there. No role makes, changes or removes
-// a stream: `callyard init` makes them.
+// Store is a stream with the permissions of a role on it. No role may create, change or remove
+// a stream; `callyard init` creates them.
 type Store struct {
-	// Stream is the name of the stream; that of a table begins with KV_.
+	// Stream is the name of the stream. The stream of a table begins with KV_.
 	Stream string
-	// Writes are the subjects that it may store messages on.
+	// Writes are the subjects on which the role may store messages.
 	Writes []string
-	// Last: it reads the last message of a subject from the leader of the stream.
+	// Last permits reading the last message of a subject from the leader of the stream.
 	Last bool
-	// Direct: it reads the last message of a subject from any replica.
+	// Direct permits reading the last message of a subject from any replica.
 	Direct bool
-	// Range: it reads messages in their order.
+	// Range permits reading messages in order.
 	Range bool
-	// Follows is what a consumer may deliver; empty: it has none.
+	// Follows is the filter subject of the role's consumers. If empty, it has none.
 	Follows string
-	// Purge: parts of the stream are forgotten by those who write it.
+	// Purge permits writers to purge parts of the stream.
 	Purge bool
-	// Erase: single messages are removed, and their bytes overwritten.
+	// Erase permits removing single messages and overwriting their bytes.
 	Erase bool
 }
 
-// Names of roles.
+// The names of roles.
 const (
 	RoleFrontDoor = "frontdoor"
 	RoleApprover  = "approver"
 	RoleWorker    = "worker"
 )
 
-// inbox begins the inboxes on which a connection is answered. Each role has
-// inboxes of its own, so that none reads what another one asked for.
+// inbox is the prefix of the inboxes for replies. Each role has its own inboxes, so that it
+// cannot read the replies to another role.
 const inbox = "_INBOX."
 
-// table is the store of a bucket whose rows are followed.
+// table returns the store of a bucket that is watched.
 func table(bucket string) Store {
 	rows := kvSubject + bucket + ".>"
 	return Store{Stream: kvStream + bucket, Writes: []string{rows}, Follows: rows}
 }
 
-// contested is a table whose rows are changed by compare-and-set. NATS's client looks
-// at a row that it may not create, and ours at the leader's.
+// contested returns a table whose rows are changed by compare-and-set. If a row cannot be created,
+// the NATS client reads the existing row directly, and Callyard reads it from the leader.
 func contested(bucket string) Store {
 	s := table(bucket)
 	s.Last, s.Direct = true, true
 	return s
 }
 
-// unfollowed is a contested table that is read row by row, from the leader, and followed by
-// nobody.
+// unfollowed returns a contested table that is read row by row from the leader and is not
+// watched.
 func unfollowed(bucket string) Store {
 	s := contested(bucket)
 	s.Follows = ""
 	return s
 }
 
-// followed is a table that is only read.
+// followed returns a table that is only read.
 func followed(bucket string) Store {
 	s := table(bucket)
 	s.Writes = nil
 	return s
 }
 
-// takenOnce is a table of names of which each is taken once.
+// takenOnce returns a table of names, each of which can be taken once.
 func takenOnce(bucket string) Store {
 	s := contested(bucket)
 	s.Follows, s.Last = "", false
 	return s
 }
 
-// shared are the stores that the front door and the approver both write.
+// shared returns the stores that both the front door and the approver write.
 func shared() []Store {
 	heads := table(BucketAuditHeads)
-	heads.Follows = "" // people read it, as the operator, or over the front door
+	heads.Follows = "" // only people read it, as the operator or through the front door
 	return []Store{
 		{
 			Stream: StreamLedger, Writes: []string{SubjectApproval + "*" + SuffixState, SubjectPart + "*.*.*.*"},
@@ -107,7 +109,7 @@ func deliveries(stream, subject string) Store {
 	return Store{Stream: stream, Writes: []string{subject + "*" + SuffixState, subject + "*" + SuffixBody}, Last: true, Direct: true, Follows: subject + "*" + SuffixState}
 }
 
-// Roles returns what each kind of process needs, and nothing else.
+// Roles returns the minimal permissions of each kind of process.
 func Roles() []Role {
 	return []Role{frontDoorRole(), approverRole(), workerRole()}
 }
@@ -140,7 +142,7 @@ func frontDoorRole() Role {
 		Store{Stream: StreamKeys, Writes: []string{SubjectKey + "*"}, Last: true},
 	)
 	for i := range stores {
-		if stores[i].Stream == kvStream+BucketAuditHeads { // it verifies the audit record
+		if stores[i].Stream == kvStream+BucketAuditHeads { // the front door verifies the audit record
 			stores[i] = table(BucketAuditHeads)
 			stores[i].Direct = true
 		}
@@ -152,7 +154,7 @@ func frontDoorRole() Role {
 
 func approverRole() Role {
 	ended := table(BucketOAuthEnded)
-	ended.Follows = "" // front doors refuse their tokens
+	ended.Follows = "" // front doors, not the approver, refuse the tokens of these grants
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
 		unfollowed(BucketOAuthKeys), contested(BucketOAuthGrants), ended, takenOnce(BucketOAuthOnce),
 		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), takenOnce(BucketSlackOnce), contested(BucketNotices),
@@ -168,14 +170,14 @@ func workerRole() Role {
 	}
 }
 
-// api begins the subjects of JetStream's requests, flow those on which a reader
-// says that it keeps up: names of NATS.
+// NATS subject prefixes: api of JetStream requests, flow of a consumer's flow control
+// responses.
 const (
 	api  = "$JS.API."
 	flow = "$JS.FC."
 )
 
-// with adds what it takes to use the stores, and to be answered.
+// with adds the permissions to use the stores and to receive replies.
 func (r Role) with(stores []Store) Role {
 	r.Stores = stores
 	r.Publish = slices.Clone(r.Sends)
@@ -190,7 +192,7 @@ func (r Role) with(stores []Store) Role {
 	return r
 }
 
-// requests are the subjects of JetStream's requests that the store needs.
+// requests returns the subjects of the JetStream requests that the store needs.
 func (s Store) requests() []string {
 	all := []string{api + "STREAM.INFO." + s.Stream}
 	if s.Last {

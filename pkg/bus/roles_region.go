@@ -1,8 +1,8 @@
 package bus
 
-// RegionRole is what another region may do here, over a leaf node: send calls to
-// workers, run those of front doors, and what belongs to that. What is stored stays in
-// the region where it was stored: were it to cross, the streams of both would take it.
+// RegionRole is the set of permissions of another region over a leaf node: send calls to workers,
+// run calls of front doors, and exchange the related messages. Stored messages must not cross
+// regions, because the streams of both regions would store them.
 func RegionRole() Role {
 	crosses := []string{
 		subjectCall + "*", subjectServe + "*", subjectReply + "*.*", subjectControl + "*", subjectWorker + "*", subjectRouter + "*",

@@ -61,7 +61,7 @@ func TestATableSeesWritesSoonAfterARestartOfNATS(t *testing.T) {
 	srv.Stop()
 	srv.Again(t)
 	put("after")
-	// Heartbeats of the client's own would leave it blind for some 26 s.
+	// With nats.go's heartbeats the reader would miss this for about 26 s.
 	sees("after", 15*time.Second)
 	if err := writer.Delete(t.Context(), switchKey("s", "t")); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestATableSeesWritesSoonAfterARestartOfNATS(t *testing.T) {
 	}
 }
 
-// toolSwitch is a row as internal/store/switchtable has them.
+// toolSwitch is a row in the format of internal/store/switchtable.
 type toolSwitch struct {
 	Server, Tool, Reason string
 	At                   time.Time

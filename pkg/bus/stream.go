@@ -15,36 +15,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamSpec says what a stream keeps. It counts when the stream is made: one that is
-// there stays as an operator may have set it.
+// StreamSpec specifies a stream. It is used only to create the stream. An existing stream is left
+// unchanged, because an operator may have configured it.
 type StreamSpec struct {
-	// Name and Subjects are names of this package, What says for people what is stored.
+	// Name and Subjects are names in this package. What describes the content for people.
 	Name, What string
 	Subjects   []string
-	// Logs: all messages of a subject are kept, else the last one alone.
+	// Logs keeps all messages of a subject. Otherwise only the last one is kept.
 	Logs bool
-	// MaxAge is how long a message is kept after it was stored; 0: for ever.
+	// MaxAge is the time for which a message is kept after it was stored. 0 means forever.
 	MaxAge time.Duration
-	// MaxBytes bounds the stream; 0: there is no bound. MinBytes, when set, is the
-	// least bound that is tried where the server has no space for MaxBytes.
+	// MaxBytes limits the size of the stream. 0 means no limit. MinBytes, if set, is the
+	// smallest limit to try if the server has no space for MaxBytes.
 	MaxBytes, MinBytes int64
-	// DropsOldest: new messages replace the oldest ones. Otherwise a full stream refuses
-	// writes: it never drops a message that it promised to keep.
+	// DropsOldest replaces the oldest messages with new ones. Otherwise a full stream refuses
+	// writes, so that no message is dropped that must be kept.
 	DropsOldest bool
-	// DenyDelete and DenyPurge: single messages cannot be removed, or none at all.
+	// DenyDelete forbids removing single messages. DenyPurge forbids purging.
 	DenyDelete, DenyPurge bool
-	// Compress: what is stored is compressed.
+	// Compress compresses stored messages.
 	Compress bool
-	// Expires: single messages may have a [Message].TTL. MarkerTTL is how long the mark
-	// stays that a message leaves which grew too old, so that watches hear of it; 0: it
-	// leaves none.
+	// Expires permits a [Message.TTL] for single messages. MarkerTTL is the lifetime of the
+	// marker that an expired message leaves, so that watches notice it. 0 means no marker.
 	Expires   bool
 	MarkerTTL time.Duration
-	// Ranges: many messages are read at once ([Stream.Read]), which takes direct access;
-	// a stream that does not allow it is refused.
+	// Ranges permits reading many messages at once ([Stream.Read]). This requires direct
+	// access, so opening a stream without it fails.
 	Ranges bool
-	// Probe is a subject of the stream that nobody reads, on which it is tried whether
-	// writes succeed again; empty: failing writes are not noted.
+	// Probe is a subject of the stream without readers. If writes fail, probes on it detect
+	// that they succeed again. If empty, failing writes are not tracked.
 	Probe string
 }
 
@@ -69,68 +68,68 @@ func (s StreamSpec) config(replicas int) jetstream.StreamConfig {
 	return c
 }
 
-// Stream is a stream of JetStream, on which stores are built (internal/store). It knows
-// subjects, bytes and sequence numbers. All methods are safe for concurrent use.
+// Stream is a JetStream stream, on which stores are built (internal/store). It handles subjects,
+// bytes and sequence numbers. All methods are safe for concurrent use.
 type Stream struct {
 	c    *Conn
 	s    jetstream.Stream
 	spec StreamSpec
 }
 
-// Message is a stored message, or one that is to be stored.
+// Message is a message that is stored or is to be stored.
 type Message struct {
 	Subject string
-	// Sequence orders the messages of a stream, and Stored is when it was stored; both
-	// are set by it.
+	// Sequence orders the messages of a stream. Stored is the time when the message was
+	// stored. The stream sets both.
 	Sequence uint64
 	Stored   time.Time
-	// Record is what [Stream.WatchRecords] tells of a message without its Data: it
-	// travels in a header, in base64, so that nothing in it can be taken for one of NATS.
+	// Record is the part of a message that [Stream.WatchRecords] returns without Data. It is
+	// sent in a header, in base64, so that its content cannot be mistaken for a NATS header.
 	Record []byte
 	Data   []byte
-	// TTL is when the message is forgotten by itself, after it was stored: in whole
-	// seconds, and one at least; 0: it is not. It is not read back.
+	// TTL is the time after which the stored message expires, in whole seconds and at least
+	// one. 0 means never. It is not set on messages that are read.
 	TTL time.Duration
 }
 
-// Source says which server of a cluster is asked for a message.
+// Source selects the server of a cluster from which a message is read.
 type Source int
 
 const (
-	// Replica is any that has the stream: it may be behind.
+	// Replica is any server that has the stream. It may lag behind.
 	Replica Source = iota
-	// Leader has every write that was acknowledged.
+	// Leader has every acknowledged write.
 	Leader
-	// Either is a replica, and the leader where that has none.
+	// Either is a replica or, if it does not have the message, the leader.
 	Either
 )
 
-// What can become of a read or write of a durable record, besides success. Anything else
-// means that nobody knows whether the write happened.
+// The errors of a read or write of a durable record. After any other error it is unknown whether
+// the write happened.
 var (
-	// ErrConflict: another writer was first; nothing was written.
+	// ErrConflict: another writer was first, and nothing was written.
 	ErrConflict = errors.New("another writer changed the record first")
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("the record does not exist")
-	// ErrRefused: JetStream refused the write, for want of space most often.
+	// ErrRefused: JetStream refused the write, usually for lack of space.
 	ErrRefused = errors.New("JetStream refused the write")
-	// ErrTooLarge: the message is larger than the server takes.
+	// ErrTooLarge: the message exceeds the size limit of the server.
 	ErrTooLarge = errors.New("the message exceeds the size limit of the NATS server")
 )
 
-// recordEncoding is that of [Message.Record].
+// recordEncoding is the encoding of [Message.Record].
 var recordEncoding = base64.RawStdEncoding
 
-// RecordSize is what a [Message.Record] of n bytes takes of a message.
+// RecordSize returns the encoded size of a [Message.Record] of n bytes.
 func RecordSize(n int) int { return recordEncoding.EncodedLen(n) }
 
-// OpenStream opens a stream, and makes it when it is missing and the connection may; see
-// [Provision].
+// OpenStream opens a stream. If it does not exist and the connection is allowed to create it,
+// OpenStream creates it; see [Provision].
 func OpenStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) {
 	want := spec.config(c.replicas)
 	s, err := openStream(ctx, c, want)
 	for spec.MinBytes > 0 && noSpace(err) && want.MaxBytes/2 >= spec.MinBytes {
-		// A server sets aside what a stream may take. A small disk is no reason not to start.
+		// A server reserves the maximum size of a stream. A small disk must not prevent the start.
 		want.MaxBytes /= 2
 		if s, err = openStream(ctx, c, want); err == nil {
 			c.log.Warn("the NATS server is low on disk space: the size limit of a stream is smaller than required", "stream", spec.Name, "of", spec.What, "bytes", want.MaxBytes, "wanted", spec.MaxBytes)
@@ -145,8 +144,7 @@ func OpenStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) 
 	return &Stream{c, s, spec}, nil
 }
 
-// FindStream opens a stream that is there, to read it; [ErrNotFound] means that there is
-// none.
+// FindStream opens an existing stream for reading. It returns [ErrNotFound] if there is none.
 func FindStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) {
 	s, err := c.js.Stream(ctx, spec.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -158,19 +156,21 @@ func FindStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) 
 	return &Stream{c, s, spec}, nil
 }
 
-// MaxAge is how long the stream keeps a message, as of its opening; 0 means for ever.
+// MaxAge returns the time for which the stream keeps a message, as of its opening. 0 means
+// forever.
 func (s *Stream) MaxAge() time.Duration { return s.s.CachedInfo().Config.MaxAge }
 
-// MaxMessage is how many bytes the data, subject and headers of a message may take together.
+// MaxMessage returns the maximum total size of the data, subject and headers of a message, in
+// bytes.
 func (s *Stream) MaxMessage() int { return s.c.MaxPayload() }
 
-// Put stores a message and waits until it is stored. It returns its sequence.
+// Put stores a message, waits until it is stored, and returns its sequence.
 func (s *Stream) Put(ctx context.Context, m Message) (uint64, error) { return s.store(ctx, m) }
 
-// PutAfter stores a message when the last one of its subject has the sequence last; 0
-// means that there must be none. It returns the new sequence. [ErrConflict] means that
-// the last one is another, [ErrRefused] that nothing was stored, and any other error that
-// nobody knows.
+// PutAfter stores a message if the last message of its subject has the sequence last. If last is
+// 0, there must be none. It returns the new sequence. It returns [ErrConflict] if the last message
+// is another one, and [ErrRefused] if nothing was stored. After any other error it is unknown
+// whether the message was stored.
 func (s *Stream) PutAfter(ctx context.Context, m Message, last uint64) (uint64, error) {
 	return s.store(ctx, m, jetstream.WithExpectLastSequencePerSubject(last))
 }
@@ -180,7 +180,7 @@ func (s *Stream) store(ctx context.Context, m Message, opts ...jetstream.Publish
 	if len(m.Record) > 0 {
 		msg.Header = nats.Header{headerRecord: {recordEncoding.EncodeToString(m.Record)}}
 	}
-	if m.TTL > 0 { // the server counts whole seconds and takes no less than one
+	if m.TTL > 0 { // the server counts whole seconds, and the minimum is one
 		opts = append(opts, jetstream.WithMsgTTL(max(m.TTL.Truncate(time.Second), time.Second)))
 	}
 	begun := time.Now()
@@ -195,14 +195,14 @@ func (s *Stream) store(ctx context.Context, m Message, opts ...jetstream.Publish
 	return ack.Sequence, nil
 }
 
-// codeWrongLast and codeWrongLastPlain are JetStream's for a sequence that is not the
-// expected one, on a single server and where a batch or a leader decides.
+// codeWrongLast and codeWrongLastPlain are JetStream's error codes for an unexpected last sequence:
+// from a single server, and from a batch or a leader.
 const (
 	codeWrongLast      jetstream.ErrorCode = 10071
 	codeWrongLastPlain jetstream.ErrorCode = 10164
 )
 
-// refusal says what an error of a write means.
+// refusal converts the error of a write.
 func refusal(err error) error {
 	var api *jetstream.APIError
 	switch {
@@ -214,10 +214,10 @@ func refusal(err error) error {
 	return fmt.Errorf("storing the record: %w", err)
 }
 
-// Writable returns an [ErrNotStoring] while writes to the stream fail.
+// Writable returns [ErrNotStoring] while writes to the stream fail.
 func (s *Stream) Writable() error { return s.c.writes.writable(s.spec.Name) }
 
-// Last reads the last message of a subject; [ErrNotFound] means that there is none.
+// Last reads the last message of a subject. It returns [ErrNotFound] if there is none.
 func (s *Stream) Last(ctx context.Context, subject string, from Source) (Message, error) {
 	m, err := Message{}, ErrNotFound
 	if from != Leader {
@@ -229,8 +229,8 @@ func (s *Stream) Last(ctx context.Context, subject string, from Source) (Message
 	return m, err
 }
 
-// Next reads the first message of a subject, which may have wildcards, with at least the
-// given sequence; [ErrNotFound] means that there is none, which only the leader can prove.
+// Next reads the first message with at least the given sequence of a subject, which may have
+// wildcards. It returns [ErrNotFound] if there is none; only the leader can prove that.
 func (s *Stream) Next(ctx context.Context, subject string, sequence uint64, from Source) (Message, error) {
 	sequence = max(sequence, 1)
 	if from == Leader {
@@ -252,13 +252,13 @@ func (s *Stream) direct(raw *jetstream.RawStreamMsg, err error) (Message, error)
 func message(subject string, sequence uint64, header nats.Header, data []byte, stored time.Time) Message {
 	m := Message{Subject: subject, Sequence: sequence, Data: data, Stored: stored}
 	if text := header.Get(headerRecord); text != "" {
-		m.Record, _ = recordEncoding.DecodeString(text) // what cannot be decoded is no record
+		m.Record, _ = recordEncoding.DecodeString(text) // a header that cannot be decoded is not a record
 	}
 	return m
 }
 
-// leader reads the message that a request names from the leader of a stream. nats.go
-// reads there only from streams without direct access, so the request is made here.
+// leader reads a message from the leader of a stream. nats.go reads from the leader only if the
+// stream has no direct access, so this sends the request itself.
 func (c *Conn) leader(ctx context.Context, stream string, request map[string]any) (Message, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -301,11 +301,12 @@ func (c *Conn) leader(ctx context.Context, stream string, request map[string]any
 	return message(got.Message.Subject, got.Message.Sequence, header, got.Message.Data, got.Message.Time), nil
 }
 
-// Read reads messages of a subject from a replica, the first one with at least the
-// sequence from: at most that many, but one at least, and no more than maxBytes after the first.
-// more says that others follow, or that it is not known, which is so when one was asked for; that
-// none do is no proof. Only Sequence and Data are set. nats.go
-// has no call for many at once.
+// Read reads messages of a subject from a replica, starting at the first with at least the
+// sequence from. It returns at most most messages, but at least one if there is any, and at most
+// maxBytes after the first. more reports that others follow or that this is unknown, which is the
+// case if one was requested. If more is false, that is not a proof that there are none. Only
+// Sequence and Data are set. Read sends the request itself, because nats.go has no call to read
+// many messages at once.
 func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, maxBytes int) (found []Message, more bool, err error) {
 	defer func() {
 		if err != nil {
@@ -346,11 +347,11 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 				return nil, false, fmt.Errorf("a message without its sequence: %w", err)
 			}
 			if found = append(found, Message{Sequence: sequence, Data: m.Data}); most <= 1 {
-				return found, true, nil // the server does not say whether others follow
+				return found, true, nil // the server does not report whether others follow
 			}
-		case "204": // the end of this answer
+		case "204": // end of the response
 			return found, len(found) > 0 && m.Header.Get("Nats-Num-Pending") != "0", nil
-		case "404": // nothing there
+		case "404": // no message
 			return found, false, nil
 		case "503":
 			return nil, false, fmt.Errorf("no server responds for the stream %s", s.spec.Name)
@@ -360,8 +361,8 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 	}
 }
 
-// Purge forgets the messages of a subject, which may have wildcards; with before set,
-// only those with a smaller sequence.
+// Purge removes the messages of a subject, which may have wildcards. If before is set, it removes
+// only messages with a smaller sequence.
 func (s *Stream) Purge(ctx context.Context, subject string, before uint64) error {
 	opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(subject)}
 	if before > 0 {
@@ -373,10 +374,10 @@ func (s *Stream) Purge(ctx context.Context, subject string, before uint64) error
 	return nil
 }
 
-// Erase removes one message and has the server overwrite its bytes, which neither Purge nor
-// a later message of the subject does: they stay in the files of the server until it
-// compacts them. A server that encrypts its files removes the message alone. It is no error
-// when the message is not there.
+// Erase removes one message and makes the server overwrite its bytes. After Purge or a later
+// message of the subject, they would remain in the files of the server until it compacts them. A
+// server that encrypts its files only removes the message. It is not an error if the message does
+// not exist.
 func (s *Stream) Erase(ctx context.Context, sequence uint64) error {
 	err := s.s.SecureDeleteMsg(ctx, sequence)
 	if err == nil {
@@ -388,7 +389,7 @@ func (s *Stream) Erase(ctx context.Context, sequence uint64) error {
 	return fmt.Errorf("erasing a message of the stream of %s: %w", s.spec.What, err)
 }
 
-// Subjects returns the subjects that fit the filter and have messages, in no order.
+// Subjects returns the subjects that match the filter and have messages, unordered.
 func (s *Stream) Subjects(ctx context.Context, filter string) ([]string, error) {
 	info, err := s.s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
@@ -401,8 +402,8 @@ func (s *Stream) Subjects(ctx context.Context, filter string) ([]string, error) 
 	return all, nil
 }
 
-// StreamState is how full a stream is, and the sequences of its first and last message.
-// MaxBytes is -1 where there is no bound. Created is when the stream was made, and Oldest
+// StreamState holds the size of a stream and the sequences of its first and last message. MaxBytes
+// is -1 if there is no limit. Created is the time when the stream was created, and Oldest the time
 // when its first message was stored.
 type StreamState struct {
 	Bytes, MaxBytes int64
@@ -419,9 +420,9 @@ func (s *Stream) State(ctx context.Context) (StreamState, error) {
 	return StreamState{int64(min(info.State.Bytes, 1<<62)), info.Config.MaxBytes, info.State.FirstSeq, info.State.LastSeq, info.Created, info.State.FirstTime}, nil
 }
 
-// Watch calls f with each message of the subject that is kept, and then with each that is
-// stored, in their order, on one goroutine. It returns once everything that was there has
-// been seen, or ctx has ended. A message that is forgotten is not told of.
+// Watch calls f for each kept message of the subject, and then for each new one, in order, on one
+// goroutine. It returns when f has been called for all messages that existed, or when ctx ends.
+// The removal of a message is not reported.
 func (s *Stream) Watch(ctx context.Context, subject string, f func(Message)) (*StreamWatch, error) {
 	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, false)
 }
@@ -431,8 +432,8 @@ func (s *Stream) WatchRecords(ctx context.Context, subject string, f func(Messag
 	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, true)
 }
 
-// Scan calls f with each message of the subject that is kept, as [Stream.Watch] does, and
-// ends. Messages that come meanwhile may be among them.
+// Scan calls f for each kept message of the subject, like [Stream.Watch], and returns. It may
+// include messages that are stored in the meantime.
 func (s *Stream) Scan(ctx context.Context, subject string, f func(Message)) error {
 	w, err := s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, live bool) {
 		if !live {
@@ -450,14 +451,14 @@ func watched(m *nats.Msg, sequence uint64) Message {
 	return message(m.Subject, sequence, m.Header, m.Data, time.Time{})
 }
 
-// Tell tells listeners of the subject, which is not one of the stream, that a message with
-// the sequence was stored. It is only a hint, and can be lost.
+// Tell notifies listeners of the subject, which is not a subject of the stream, that a message with
+// the sequence was stored. It is only a hint and can be lost.
 func (s *Stream) Tell(subject string, sequence uint64) {
 	_ = s.c.nc.Publish(subject, binary.BigEndian.AppendUint64(nil, sequence))
 }
 
-// Listen calls f with each sequence that listeners of the subject are told of, on one
-// goroutine, until stop is called.
+// Listen calls f with each sequence that [Stream.Tell] sends on the subject, on one goroutine, until
+// stop is called.
 func (s *Stream) Listen(subject string, f func(sequence uint64)) (stop func(), err error) {
 	done := make(chan struct{})
 	sub, err := s.c.subscribe(subject, "", func(m *nats.Msg) {

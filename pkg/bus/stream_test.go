@@ -42,7 +42,7 @@ func TestASmallDiskKeepsFewerRecordsAndSaysSo(t *testing.T) {
 		t.Errorf("it says %q", said.String())
 	}
 	const subject = bus.SubjectRecord + "0.1"
-	// What is old makes way.
+	// New messages replace the oldest ones.
 	for range 60 {
 		if _, err := e.Put(t.Context(), bus.Message{Subject: subject, Data: make([]byte, 1<<20-2<<10)}); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestASmallDiskKeepsFewerRecordsAndSaysSo(t *testing.T) {
 	}
 }
 
-// logText takes a log that several goroutines write.
+// logText collects a log that several goroutines write.
 type logText struct {
 	mu sync.Mutex
 	b  bytes.Buffer

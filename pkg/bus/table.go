@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Table is a [Bucket] whose rows are JSON and kept in memory: each write reaches every
-// process that has it open. It knows keys, rows and revisions; what a row means is decided
-// above. All methods are safe for concurrent use.
+// Table is a [Bucket] of JSON rows that are cached in memory. Each write reaches every process
+// that has the table open. It handles keys, rows and revisions, and does not interpret rows. All
+// methods are safe for concurrent use.
 type Table[T any] struct {
 	b     *Bucket
 	key   func(*T) string
@@ -21,16 +21,16 @@ type Table[T any] struct {
 	rows map[string]row[T]
 }
 
-// row is a value with the revision that wrote it, so that word of an older write cannot
-// undo a newer one.
+// row is a value with its revision, so that a delayed notification of an older write does not
+// overwrite a newer one.
 type row[T any] struct {
 	value    T
 	revision uint64
 	removed  bool
 }
 
-// OpenTable opens a table and reads it; ctx bounds that. key names a row. changed, unless
-// it is nil, is called after every change from then on, on one goroutine.
+// OpenTable opens a table and reads its rows; ctx limits that. key returns the key of a row.
+// changed, if not nil, is called after every later change, on one goroutine.
 func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T) string, changed func()) (*Table[T], error) {
 	b, err := OpenBucket(ctx, c, spec)
 	if err != nil {
@@ -49,7 +49,7 @@ func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T)
 	return t, nil
 }
 
-// take takes in one write.
+// take applies one write from the watch.
 func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
 	next := row[T]{revision: revision, removed: removal(m)}
 	if !next.removed {
@@ -61,7 +61,7 @@ func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
 	t.keep(key, next)
 }
 
-// keep takes in a write unless a newer one is known.
+// keep stores a row unless a newer revision is known.
 func (t *Table[T]) keep(key string, next row[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *Table[T]) keep(key string, next row[T]) {
 	}
 }
 
-// Get returns a row as this process knows it, without asking anybody.
+// Get returns a row from the cache of this process.
 func (t *Table[T]) Get(key string) (T, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -78,15 +78,15 @@ func (t *Table[T]) Get(key string) (T, bool) {
 	return r.value, ok && !r.removed
 }
 
-// Some says that there are rows, or were.
+// Some reports whether there are rows, or were.
 func (t *Table[T]) Some() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.rows) > 0
 }
 
-// All returns every row as this process knows it, in no order. Rows that ended by age may
-// still be among them.
+// All returns every row from the cache of this process, unordered. It may include rows that have
+// expired.
 func (t *Table[T]) All() []T {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -99,19 +99,19 @@ func (t *Table[T]) All() []T {
 	return all
 }
 
-// Put writes a row and waits until it is stored; this process sees it at once.
+// Put writes a row and waits until it is stored. This process sees it at once.
 func (t *Table[T]) Put(ctx context.Context, v T) error {
 	_, err := t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Put(ctx, key, body) })
 	return err
 }
 
-// Create writes a row where there is none; [ErrConflict] means that there is one.
+// Create writes a new row. It returns [ErrConflict] if the row exists.
 func (t *Table[T]) Create(ctx context.Context, v T) (uint64, error) {
 	return t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Create(ctx, key, body) })
 }
 
-// Replace writes a row when its revision is still the given one; [ErrConflict] means that
-// another writer was first.
+// Replace writes a row if it still has the given revision. It returns [ErrConflict] if another
+// writer changed it first.
 func (t *Table[T]) Replace(ctx context.Context, v T, revision uint64) (uint64, error) {
 	return t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Replace(ctx, key, body, revision) })
 }
@@ -129,8 +129,8 @@ func (t *Table[T]) write(v T, store func(key string, body []byte) (uint64, error
 	return revision, err
 }
 
-// Fresh reads a row and its revision from the table's leader, which has every write that
-// was acknowledged; [ErrNotFound] means that there is none.
+// Fresh reads a row and its revision from the leader of the table, which has every acknowledged
+// write. It returns [ErrNotFound] if the row does not exist.
 func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64, err error) {
 	body, revision, err := t.b.Fresh(ctx, key)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64,
 	return v, revision, nil
 }
 
-// Delete removes a row and waits until that is stored; this process sees it at once.
+// Delete removes a row and waits until the removal is stored. This process sees it at once.
 func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	if err := t.b.Delete(ctx, key); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Remove removes a row when its revision is still the given one; [ErrConflict] means that
-// another writer was first. This process sees it at once.
+// Remove removes a row if it still has the given revision. It returns [ErrConflict] if another
+// writer changed it first. This process sees the removal at once.
 func (t *Table[T]) Remove(ctx context.Context, key string, revision uint64) error {
 	if err := t.b.Remove(ctx, key, revision); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (t *Table[T]) Remove(ctx context.Context, key string, revision uint64) erro
 	return nil
 }
 
-// Revision returns a row as this process knows it, and the revision that wrote it.
+// Revision returns a row and its revision from the cache of this process.
 func (t *Table[T]) Revision(key string) (v T, revision uint64, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -29,7 +29,7 @@ func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 		return table
 	}
 	tables := []*bus.Table[message]{open(), open()}
-	odd := bus.Token("a.b *>") // a name that is no token
+	odd := bus.Token("a.b *>") // a name that is not a plain token
 	if _, _, err := tables[0].Fresh(t.Context(), odd); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("before it is there: %v", err)
 	}

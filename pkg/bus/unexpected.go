@@ -7,34 +7,34 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Reasons for which a message is dropped; see [Conn.OnUnexpected].
+// The reasons for which a message is dropped; see [Conn.OnUnexpected].
 const (
-	// UnexpectedOrigin: JetStream delivered it, or it lacks the reply subject of a
-	// router. NATS checks who publishes a message, but neither where a consumer
-	// delivers nor where an answer of JetStream goes: a role that may read a stream
-	// can point both at any subject of the account.
+	// UnexpectedOrigin: the message was delivered by JetStream, or it lacks the reply subject
+	// of a router. NATS checks the publisher of a message, but neither the deliver subject of a
+	// consumer nor the reply subject of a JetStream request. A role that may read a stream can
+	// set both to any subject of the account.
 	UnexpectedOrigin = "origin"
-	// UnexpectedNumber: it answers a message that this router did not send, or whose
+	// UnexpectedNumber: it is a reply to a message that this router did not send, or whose
 	// calls have all ended.
 	UnexpectedNumber = "number"
-	// UnexpectedBytes: it cannot be read.
+	// UnexpectedBytes: it cannot be decoded.
 	UnexpectedBytes = "bytes"
 )
 
-// OnUnexpected calls f with the reason each time that a message is dropped because
-// nobody who may send it has sent it, or because nothing waits for it. f must not
-// block, and is called from several goroutines. A later call replaces f.
+// OnUnexpected calls f with the reason each time a message is dropped because its origin is not
+// permitted or because no call waits for it. f must not block and is called from several
+// goroutines. A later call of OnUnexpected replaces f.
 func (c *Conn) OnUnexpected(f func(reason string)) { c.unexpected.Store(&f) }
 
-// dropped counts a message that was dropped.
+// dropped reports a dropped message.
 func (c *Conn) dropped(reason string) {
 	if f := c.unexpected.Load(); f != nil {
 		(*f)(reason)
 	}
 }
 
-// subscribe is Subscribe of NATS, or QueueSubscribe where group is not empty, for
-// messages that processes send to each other: what JetStream delivers is dropped.
+// subscribe subscribes to messages that processes send to each other, in a queue group if group
+// is not empty. It drops messages from JetStream.
 func (c *Conn) subscribe(subject, group string, f nats.MsgHandler) (*nats.Subscription, error) {
 	return c.nc.QueueSubscribe(subject, group, func(m *nats.Msg) {
 		if fromJetStream(m) {
@@ -45,13 +45,13 @@ func (c *Conn) subscribe(subject, group string, f nats.MsgHandler) (*nats.Subscr
 	})
 }
 
-// fromJetStream says that a message was delivered by a consumer, or is an answer of
-// JetStream. What a consumer delivers has a reply subject for its acknowledgment, even
-// where none is asked for; what is read directly names its stream. Other answers are
-// JSON of JetStream's own, which is no message of ours.
+// fromJetStream reports whether a message was delivered by a consumer or is a response of
+// JetStream. A message from a consumer has a reply subject for its acknowledgment, even if none
+// is required. A message that was read directly has a header with its stream. Other responses
+// are JetStream's own JSON, which is not a message of Callyard.
 func fromJetStream(m *nats.Msg) bool {
 	return strings.HasPrefix(m.Reply, "$JS.") || len(m.Header[jetstream.StreamHeader]) > 0
 }
 
-// fromRouter says that a message can be answered at a router.
+// fromRouter reports whether a message has the reply subject of a router.
 func fromRouter(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, subjectReply) }

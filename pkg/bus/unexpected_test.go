@@ -14,15 +14,15 @@ type taken struct{ calls int }
 func (s *taken) Call(*CallFrame, ReplyTo) { s.calls++ }
 func (s *taken) Cancel(uint64)            {}
 
-// counted returns a connection without a server, and what it dropped by reason.
+// counted returns a connection without a server, and the number of dropped messages by reason.
 func counted() (*Conn, map[string]int) {
 	c, found := &Conn{log: slog.New(slog.DiscardHandler)}, map[string]int{}
 	c.OnUnexpected(func(reason string) { found[reason]++ })
 	return c, found
 }
 
-// Whoever may read a stream can have its bytes delivered to the subject of a worker,
-// with the reply subject of the consumer or, read directly, with none.
+// A role that may read a stream can have its messages delivered to the subject of a worker, with
+// the reply subject of the consumer or, for direct reads, with none.
 func TestACallThatNoRouterSentIsDropped(t *testing.T) {
 	for reply, want := range map[string]int{
 		"": 0, "$JS.ACK.callyard_ledger.c1.1.1.1.0.0": 0, "_INBOX.approver.x.1": 0, subjectReply + "r1.7": 1,
@@ -61,8 +61,8 @@ type receiver map[ReplyKind]int
 
 func (r receiver) Reply(f *ReplyFrame) { r[f.Kind]++ }
 
-// A worker may publish on the reply subjects of all routers: it must have seen a message
-// to say anything of it.
+// A worker may publish on the reply subjects of all routers. To say anything about a message, it
+// must have received it.
 func TestUnexpectedRepliesAreDroppedAndCounted(t *testing.T) {
 	conn, dropped := counted()
 	cl := &Client{conn: conn, log: conn.log, replies: subjectReply + "r1.", pending: map[uint64]*pendingCall{}, probes: map[uint64]chan bool{}}

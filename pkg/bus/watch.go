@@ -15,31 +15,30 @@ import (
 )
 
 const (
-	// watchHeartbeat is how often an idle watch is heard of.
+	// watchHeartbeat is the interval of heartbeats of an idle watch.
 	watchHeartbeat = 500 * time.Millisecond
-	// watchAgain is how long a watch waits that could not be begun again.
+	// watchAgain is the pause before the next attempt to restart a watch.
 	watchAgain = 500 * time.Millisecond
-	// watchSilence is how long nothing may be heard of a consumer.
+	// watchSilence is the maximum time without a message from a consumer.
 	watchSilence = 4 * watchHeartbeat
 )
 
-// beginning says which of the messages that are there a watch tells of: a deliver
-// policy of JetStream.
+// beginning selects the existing messages that a watch delivers. It is a JetStream deliver
+// policy.
 type beginning string
 
 const (
 	beginAll  beginning = "all"
-	beginLast beginning = "last_per_subject" // the last one of each subject
+	beginLast beginning = "last_per_subject" // the last message of each subject
 )
 
-// StreamWatch is a running watch of what a stream keeps; Close ends it.
+// StreamWatch is a running watch of a stream. Close ends it.
 //
-// Its consumer lives in the memory of one server. Where nothing is heard of it any more,
-// or a message is missing, a StreamWatch begins again with another one, after the last
-// write that it has seen.
+// Its consumer exists in the memory of one server. If the consumer goes silent or a message is
+// missing, StreamWatch restarts with a new consumer, after the last write that it has seen.
 type StreamWatch struct {
 	c       *Conn
-	what    string // for people
+	what    string // description for people
 	stream  string
 	subject string
 	begin   beginning
@@ -49,21 +48,21 @@ type StreamWatch struct {
 
 	life   context.Context // ends with Close
 	end    context.CancelFunc
-	over   chan struct{} // closed when nothing of it runs any more
-	loaded chan struct{} // closed when everything was seen that was there
+	over   chan struct{} // closed when all of its goroutines have ended
+	loaded chan struct{} // closed when all existing messages have been delivered
 
 	mu   sync.Mutex
 	sub  *nats.Subscription
-	last uint64 // the sequence of the last write that was seen
+	last uint64 // sequence of the last delivered write
 	live bool   // loaded is closed
 }
 
-// taker is told of a write; live says that it came after what was there at the beginning.
+// taker is called for a write. live means that it is new, and not one that existed at the start.
 type taker func(m *nats.Msg, sequence uint64, live bool)
 
-// watch calls take for what the stream keeps of the subject and then for each write, in
-// their order, one at a time. It returns once everything that was there has been seen,
-// or ctx has ended. begin says which of them are told of; headersOnly leaves the bytes out.
+// watch calls take for the existing messages of the subject and then for each new write, in
+// order, one at a time. It returns when all existing messages have been delivered, or when ctx
+// ends. begin selects the existing messages. headersOnly omits the data.
 func (c *Conn) watch(ctx context.Context, what, stream, subject string, take taker, begin beginning, headersOnly bool) (*StreamWatch, error) {
 	w := &StreamWatch{c: c, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{})}
 	w.life, w.end = context.WithCancel(context.Background())
@@ -88,16 +87,16 @@ func (w *StreamWatch) Close() {
 	<-w.over
 }
 
-// subscribe makes a consumer and reads what it delivers. ended is closed when its
-// subscription has ended, and its last callback too.
+// subscribe creates a consumer and reads its messages. ended is closed when the subscription and
+// its last callback have ended.
 func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	d := &delivery{w: w, begun: make(chan struct{})}
 	inbox := w.c.nc.NewInbox()
 	sub, err := w.c.nc.Subscribe(inbox, d.take)
 	if err != nil {
-		return nil, err // the caller says what was done
+		return nil, err // wrapped by the caller
 	}
-	d.silence = time.AfterFunc(connectTimeout+watchSilence, d.end) // longer than the consumer may take
+	d.silence = time.AfterFunc(connectTimeout+watchSilence, d.end) // longer than the creation of the consumer may take
 	closed := make(chan struct{})
 	closing := sync.OnceFunc(func() {
 		d.silence.Stop()
@@ -105,7 +104,7 @@ func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	})
 	sub.SetClosedHandler(func(string) { closing() })
 	if !sub.IsValid() {
-		closing() // it ended before it could be told to say so
+		closing() // it ended before the handler was set
 	}
 	w.mu.Lock()
 	w.sub, d.sub = sub, sub
@@ -119,18 +118,18 @@ func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	d.silence.Reset(watchSilence)
 	close(d.begun)
 	if err != nil {
-		_ = sub.Unsubscribe() // it fails only when it has ended
+		_ = sub.Unsubscribe() // it fails only when the subscription has ended
 		<-closed
 		return nil, err
 	}
 	return closed, nil
 }
 
-// consumer makes a consumer that delivers to the inbox, and returns the number of messages
-// waiting for it. Its subject names the subject that it may deliver, so that NATS can
-// restrict who may create it; the NATS client leaves that out while it does not know yet
-// which server it reconnects to. The server removes the consumer some seconds after the
-// last listener has left.
+// consumer creates a consumer that delivers to the inbox, and returns the number of pending
+// messages. The request's subject includes the filter subject, so that NATS can restrict the
+// permissions to create it. nats.go leaves it out while it does not know the server to which it
+// reconnects. The server removes the consumer some seconds after the last listener has
+// unsubscribed.
 func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	name := rand.Text()
 	config := map[string]any{
@@ -149,7 +148,7 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	defer cancel()
 	m, err := w.c.nc.RequestWithContext(ctx, api+"CONSUMER.CREATE."+w.stream+"."+name+"."+w.subject, body)
 	if err != nil {
-		return 0, err // the caller says what was done
+		return 0, err // wrapped by the caller
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -164,30 +163,30 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	return answer.Pending, nil
 }
 
-// delivery is what one consumer of a watch delivers.
+// delivery is the sequence of messages from one consumer of a watch.
 type delivery struct {
 	w       *StreamWatch
-	begun   chan struct{}      // closed once initial is set
-	sub     *nats.Subscription // under the lock of the watch
-	silence *time.Timer        // ends the delivery when nothing is heard of the consumer
-	initial uint64             // the messages that were there for it
-	count   uint64             // those that it has delivered
+	begun   chan struct{}      // closed when initial is set
+	sub     *nats.Subscription // guarded by the lock of the watch
+	silence *time.Timer        // ends the delivery when the consumer goes silent
+	initial uint64             // number of existing messages
+	count   uint64             // number of delivered messages
 }
 
-// take takes one message of the consumer.
+// take handles one message of the consumer.
 func (d *delivery) take(m *nats.Msg) {
 	<-d.begun
 	d.silence.Reset(watchSilence)
 	if len(m.Data) == 0 && m.Header.Get("Status") == "100" {
-		d.heard(m)
+		d.heartbeat(m)
 		return
 	}
 	meta, err := m.Metadata()
 	if err != nil {
-		return // no message of the stream
+		return // not a message of the stream
 	}
 	if meta.Sequence.Consumer != d.count+1 {
-		d.end() // one is missing
+		d.end() // a message is missing
 		return
 	}
 	d.count++
@@ -201,9 +200,9 @@ func (d *delivery) take(m *nats.Msg) {
 	}
 }
 
-// heard takes a sign of life: a request to say that everything before it was taken, or
-// word of how much was delivered.
-func (d *delivery) heard(m *nats.Msg) {
+// heartbeat handles a heartbeat: a flow control request, which it answers, or the number of
+// delivered messages.
+func (d *delivery) heartbeat(m *nats.Msg) {
 	reply := m.Reply
 	if reply == "" {
 		reply = m.Header.Get("Nats-Consumer-Stalled")
@@ -212,16 +211,16 @@ func (d *delivery) heard(m *nats.Msg) {
 		_ = d.w.c.nc.Publish(reply, nil) // it fails only without a connection, which ends the delivery
 	}
 	if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last > d.count {
-		d.end() // one is missing
+		d.end() // a message is missing
 	}
 }
 
-// end ends the delivery; the watch begins again.
+// end ends the delivery. The watch then restarts.
 func (d *delivery) end() {
 	d.w.mu.Lock()
 	sub := d.sub
 	d.w.mu.Unlock()
-	_ = sub.Unsubscribe() // it fails only when it has ended
+	_ = sub.Unsubscribe() // it fails only when the subscription has ended
 }
 
 func (w *StreamWatch) caughtUpLocked() {
@@ -231,8 +230,8 @@ func (w *StreamWatch) caughtUpLocked() {
 	}
 }
 
-// keep begins the watch again whenever its subscription ends, until Close, or the end of
-// the connection.
+// keep restarts the watch whenever its subscription ends, until Close or the end of the
+// connection.
 func (w *StreamWatch) keep(ended <-chan struct{}) {
 	defer close(w.over)
 	for {
@@ -242,7 +241,7 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 			w.mu.Lock()
 			sub := w.sub
 			w.mu.Unlock()
-			_ = sub.Unsubscribe() // it fails only when it has ended
+			_ = sub.Unsubscribe() // it fails only when the subscription has ended
 			<-ended
 			return
 		}
@@ -266,7 +265,7 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 	}
 }
 
-// seen is the sequence of the last write that was seen, 0 for none.
+// seen returns the sequence of the last delivered write, or 0.
 func (w *StreamWatch) seen() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// The client gives a subscription up when it cannot make a new consumer for it, and
-// nobody is told but the log.
+// nats.go gives a subscription up when it cannot create a new consumer for it, and only logs that.
 func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
 	srv := bustest.Start(t)
 	changed := make(chan struct{}, 100)
@@ -30,7 +29,7 @@ func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The first of these writes come while nobody listens.
+		// The first of these writes happen while there is no subscription.
 		for tool := range 5 {
 			s := toolSwitch{Server: "s", Tool: fmt.Sprint("t", tool), Reason: fmt.Sprint("round ", round)}
 			if err := writer.Put(t.Context(), s); err != nil {

@@ -1,5 +1,5 @@
 package bus
 
-// wireVersion is the first byte of every message with frames. A reader refuses
-// other versions; fields can be added without changing it.
+// wireVersion is the first byte of every message with frames. A reader rejects other versions.
+// Adding fields does not require a new version.
 const wireVersion = 1

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// deaf is a worker that must not be given anything.
+// deaf is a worker that must not receive any call.
 type deaf struct{ t *testing.T }
 
 func (d deaf) Call(f *CallFrame, _ ReplyTo) { d.t.Errorf("call %s was read", f.ID) }
@@ -63,7 +63,7 @@ func TestAMessageOfAnotherVersionIsAnsweredAsOneThatNobodyHears(t *testing.T) {
 			t.Errorf("%x is answered with %v %q on %s", message, m.Header, m.Data, m.Subject)
 		}
 	}
-	// What cannot be read for another reason may have begun: nobody says that it did not.
+	// A message that cannot be decoded for another reason may have started, so it is not refused.
 	for _, message := range [][]byte{{wireVersion, 1, 2, 3}, AppendCall(nil, &CallFrame{Seq: 7})[:9]} {
 		if err := conn.nc.PublishRequest(subjectCall+"w", subjectReply+"r.2", message); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAWorkerOfAnotherVersionIsShownAndOutOfReach(t *testing.T) {
 		same bool
 	}{{0, wireVersion == 1}, {1, wireVersion == 1}, {wireVersion, true}, {wireVersion + 1, false}} {
 		w := &schema.Worker{ID: "w", Wire: c.wire, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}}
-		understand(w)
+		markOtherVersion(w)
 		s := w.Servers[0]
 		if used := s.State == schema.StateInitialized && s.Slots == 8; used != c.same {
 			t.Errorf("version %d: %+v", c.wire, s)

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// writesFailAfter is how long writes to a stream must fail before the process says
-	// that it is not ready.
+	// writesFailAfter is the time for which writes to a stream must fail before the process
+	// reports that it is not ready.
 	writesFailAfter = 3 * time.Second
-	// probeEvery is how often a stream is tried whose writes fail, probeFor how long one
-	// try may take.
+	// probeEvery is the interval of probes to a stream whose writes fail. probeFor limits one
+	// probe.
 	probeEvery = time.Second
 	probeFor   = 2 * time.Second
 )
 
-// ErrNotStoring is an [ErrRefused] without a try: writes to the stream have failed for
-// some seconds, and nothing is sent to it but probes until one succeeds.
+// ErrNotStoring is an [ErrRefused] without an attempt. Writes to the stream have failed for some
+// seconds, and only probes are sent to it until one succeeds.
 var ErrNotStoring = fmt.Errorf("%w: NATS does not store", ErrRefused)
 
-// writes knows to which streams this connection cannot write at the moment. A server
-// whose disk is full does not answer writes; a single one keeps the error of a stream
-// until it is started again. While a stream fails, a small message is written to it each
-// second. It is safe for concurrent use.
+// writes tracks the streams to which this connection currently cannot write. A server whose disk
+// is full does not respond to writes, and a single server keeps the error of a stream until it
+// restarts. While a stream fails, a small message is written to it each second. It is safe for
+// concurrent use.
 type writes struct {
 	c       *Conn
 	mu      sync.Mutex
@@ -64,17 +64,16 @@ func (w *writes) close() {
 	w.done.Wait()
 }
 
-// storingFailed says that an error of a write is one of the store, not of what was written
-// or of the caller.
+// storingFailed reports whether an error of a write is caused by the store, and not by the message
+// or the caller.
 func storingFailed(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return noSpace(err) || api.ErrorCode == codeNotAvailable
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrInvalidMsg)
 }
 
-// wrote notes how a write to the stream that began then ended.
+// wrote records the result of a write to the stream that started at begun.
 func (w *writes) wrote(s *StreamSpec, begun time.Time, err error) {
 	if s.Probe == "" {
 		return
@@ -88,7 +87,7 @@ func (w *writes) wrote(s *StreamSpec, begun time.Time, err error) {
 		}
 		return
 	}
-	// Without a connection nothing is stored either, which [Conn.Ready] says.
+	// Without a connection writes fail too, but [Conn.Ready] reports that.
 	if w.closed || !storingFailed(err) || w.c.Ready() != nil {
 		return
 	}
@@ -104,16 +103,16 @@ func (w *writes) wrote(s *StreamSpec, begun time.Time, err error) {
 	}
 }
 
-// probe tries the streams whose writes fail, until there is none.
+// probe probes the streams whose writes fail, until there are none.
 func (w *writes) probe() {
-	told := make(map[string]bool)
+	logged := make(map[string]bool)
 	for {
 		w.mu.Lock()
 		all := make(map[string]failing, len(w.failing))
 		for stream, f := range w.failing {
 			all[stream] = *f
-			if !told[stream] && time.Since(f.since) >= writesFailAfter {
-				told[stream] = true
+			if !logged[stream] && time.Since(f.since) >= writesFailAfter {
+				logged[stream] = true
 				w.c.log.Error("NATS does not store writes; check that it is running and has disk space", "stream", stream, "since", f.since.UTC(), "error", f.err)
 			}
 		}
@@ -146,9 +145,9 @@ func (w *writes) probeOnce(f failing) {
 	w.wrote(f.spec, begun, err)
 }
 
-// Storing returns nil while NATS stores what this connection writes, else since when it
-// does not and why: writes to at least one stream have failed for three seconds. A
-// connection that does not stand is [Conn.Ready]'s to tell.
+// Storing returns nil while NATS stores the writes of this connection. If writes to at least one
+// stream have failed for three seconds, it returns an error with the start time and the reason. A
+// lost connection is reported by [Conn.Ready].
 func (c *Conn) Storing() error {
 	streams := c.writes.notStoring()
 	if len(streams) == 0 {
@@ -157,10 +156,10 @@ func (c *Conn) Storing() error {
 	return streams[0].err()
 }
 
-// NotStoring counts the streams that [Conn.Storing] is about.
+// NotStoring returns the number of streams for which [Conn.Storing] would return an error.
 func (c *Conn) NotStoring() int { return len(c.writes.notStoring()) }
 
-// writable returns an [ErrNotStoring] while writes to the stream fail.
+// writable returns [ErrNotStoring] while writes to the stream fail.
 func (w *writes) writable(stream string) error {
 	for _, f := range w.notStoring() {
 		if f.stream == stream {
@@ -170,7 +169,7 @@ func (w *writes) writable(stream string) error {
 	return nil
 }
 
-// notStored is a stream whose writes have failed for long enough to say so.
+// notStored is a stream whose writes have failed for at least writesFailAfter.
 type notStored struct {
 	stream string
 	since  time.Time

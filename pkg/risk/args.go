@@ -12,21 +12,20 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// maxArgumentDepth bounds the nesting of arguments that conditions look at.
+// maxArgumentDepth limits the nesting of arguments that conditions can read.
 const maxArgumentDepth = 128
 
-// Why arguments or a value in them cannot be judged. They name no value.
+// The reasons why arguments or a value in them cannot be evaluated. They contain no values.
 var (
 	errUnreadable = errors.New("the arguments are not a strict JSON object.")
 	errTooBig     = errors.New("a number in the arguments is too large to compare.")
 )
 
-// argsOf decodes arguments for conditions. The bytes that run are never made
-// from it. Whole numbers become int, or uint from 2⁶³; one beyond 64 bits is an
-// error wherever a condition touches it, because a rounded number could be let
-// through in place of the true one. Numbers with a fraction or exponent become
-// double. What could mean two things (a key twice, broken UTF-8, half a surrogate
-// pair) makes all of the arguments an error.
+// argsOf decodes arguments for conditions only; the arguments that run are never
+// re-encoded from it. Whole numbers become int, or uint from 2⁶³. A number beyond 64
+// bits is an error when a condition reads it, because rounding could let a different
+// number pass. Numbers with a fraction or exponent become double. Ambiguous arguments
+// (a duplicate key, invalid UTF-8, an unpaired surrogate) are an error as a whole.
 func argsOf(raw []byte) ref.Val {
 	if len(raw) == 0 {
 		return types.NewMap(types.DefaultTypeAdapter, map[string]ref.Val{})
@@ -45,7 +44,7 @@ func argsOf(raw []byte) ref.Val {
 	return v
 }
 
-// decoder makes CEL values of JSON that was found valid before.
+// decoder builds CEL values from valid JSON.
 type decoder struct{ cursor }
 
 func (d *decoder) value(depth int) (ref.Val, bool) {
@@ -114,7 +113,7 @@ func (d *decoder) string() (string, bool) {
 	if json.Unmarshal(raw, &text) != nil {
 		return "", false
 	}
-	// The decoder puts U+FFFD in the place of half a surrogate pair.
+	// json.Unmarshal replaces an unpaired surrogate with U+FFFD.
 	return text, !strings.ContainsRune(text, utf8.RuneError)
 }
 

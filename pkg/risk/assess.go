@@ -7,26 +7,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Assess judges one call. It has no side effects, is safe for concurrent use and
-// does not panic; in must not change meanwhile.
+// Assess assesses one call. It has no side effects, is safe for concurrent use and
+// does not panic. The caller must not change in while Assess runs.
 //
-// The first rule that matches decides, then the server's riskLevel, then the
-// tool's hints as the policy trusts them. A rule whose condition cannot be
-// decided, and a rule that raises the risk of a lookalike, are joined with what
-// the rest of the policy says: the stricter of the two counts.
+// The first rule that matches decides. If none matches, the server's riskLevel decides,
+// and then the tool's hints as far as the policy trusts them. If the condition of a rule
+// cannot be evaluated, or a rule that raises the risk matches a lookalike name, the
+// result is the stricter of that rule and the rest of the policy.
 func (p *Policy) Assess(in *Input) Assessment {
 	a, _ := p.AssessKnown(in, Missing{})
 	return a
 }
 
-// AssessKnown is Assess for a call of which something is missing. undecided is the name of
-// the first rule whose condition needs that: then the assessment cannot be known, and a is
-// empty. Otherwise it is "", and a is what Assess returns for the whole call.
+// AssessKnown is Assess for a call with missing parts. If a condition needs a missing part,
+// AssessKnown returns an empty assessment, and undecided is the name of the first such rule.
+// Otherwise undecided is "", and a is the result of Assess for the complete call.
 func (p *Policy) AssessKnown(in *Input, missing Missing) (a Assessment, undecided string) {
 	if in == nil {
 		in = &Input{}
 	}
-	var known *facts // made for the first condition, shared by all
+	var known *facts // created for the first condition and shared by all
 	var doubts []doubt
 	var winner *rule
 	method := cmp.Or(in.Method, schema.MethodCallTool)
@@ -76,10 +76,10 @@ func (p *Policy) AssessKnown(in *Input, missing Missing) (a Assessment, undecide
 	return a, ""
 }
 
-// doubt is a rule that may or may not be meant.
+// doubt is a rule that may or may not apply.
 type doubt struct {
 	rule    *rule
-	failed  bool // its condition could not be decided
+	failed  bool // the condition could not be evaluated
 	reasons []string
 }
 
@@ -88,7 +88,7 @@ func (p *Policy) denied(r *rule, in *Input, reasons []string) Assessment {
 	return Assessment{Level: level, Deny: true, Reasons: reasons, Rule: r.name, Version: p.version, Durable: r.durable}
 }
 
-// outcome is the assessment where r won; nil: no rule did.
+// outcome returns the assessment if r applies. A nil r means that no rule applies.
 func (p *Policy) outcome(r *rule, in *Input) Assessment {
 	if r == nil {
 		level, reasons := p.base(in)
@@ -106,7 +106,7 @@ func (p *Policy) outcome(r *rule, in *Input) Assessment {
 	}
 	a := Assessment{Level: r.level, Reasons: r.won, Rule: r.name, Approval: r.approval, Sandbox: r.sandbox, Container: r.sandbox == SandboxContainer, Durable: r.durable, Version: p.version}
 	if r.level == 0 {
-		// A rule without a level adds to what would be without it.
+		// A rule without a level adds to the assessment without the rule.
 		level, reasons := p.base(in)
 		a.Reasons = append(slices.Clip(r.won), reasons...)
 		a.Level = level
@@ -132,7 +132,7 @@ func (p *Policy) outcome(r *rule, in *Input) Assessment {
 	return a
 }
 
-// join returns the stricter of a and of what the doubtful rule asks for.
+// join returns the stricter of a and the assessment by the doubtful rule.
 func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
 	b := p.outcome(d.rule, in)
 	b.Reasons = append(slices.Clip(d.reasons), a.Reasons...)
@@ -141,7 +141,7 @@ func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
 	b.Sandbox = cmp.Or(a.Sandbox, b.Sandbox)
 	b.Container = a.Container || b.Container
 	b.Durable = a.Durable || b.Durable
-	b.Cache = nil // where there is doubt the tool itself is asked
+	b.Cache = nil // if in doubt, call the tool
 	if d.failed {
 		b.Level = max(b.Level, Medium)
 		if b.Approval == nil {
@@ -151,8 +151,9 @@ func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
 	return b
 }
 
-// stricter returns an approval that is not easier to get than either: groups
-// before the caller, more people before fewer, and every demand of both.
+// stricter returns an approval that is at least as strict as both: groups take
+// precedence over the caller, more approvals over fewer, and all requirements of both
+// apply.
 func stricter(a, b *Approval) *Approval {
 	if a == nil || b == nil || a == b {
 		return cmp.Or(a, b)
@@ -182,10 +183,10 @@ func outranks(a, b *Approval) bool {
 	return a.Needed > b.Needed
 }
 
-// base is the level without any rule, and why.
+// base returns the level without any rule, and the reasons.
 func (p *Policy) base(in *Input) (int, []string) {
 	if p.tightens {
-		return Low, nil // the platform's policy says that
+		return Low, nil // the platform's policy decides the level
 	}
 	switch in.ServerRisk {
 	case Low:
@@ -222,7 +223,7 @@ func (p *Policy) base(in *Input) (int, []string) {
 	return Medium, reasonNothingSaid
 }
 
-// The reasons of base. They are read only and never change.
+// The reasons that base returns. They are read-only.
 var (
 	reasonServerLow     = []string{"The operator set the risk of this server to low."}
 	reasonServerMedium  = []string{"The operator set the risk of this server to medium."}

@@ -13,7 +13,7 @@ import (
 
 const readOnly, harmless, destructive = `{"readOnlyHint":true}`, `{"destructiveHint":false}`, `{"destructiveHint":true}`
 
-// short is an assessment without its reasons and version, for tables.
+// short returns an assessment without its reasons and version, for tables.
 func short(a Assessment) string {
 	var parts []string
 	if a.Deny {
@@ -46,7 +46,7 @@ func TestWithoutAPolicyTheServersRiskAndThenItsHintsDecide(t *testing.T) {
 		{0, destructive, "medium caller"},
 		{0, `{"readOnlyHint":false}`, "medium caller"},
 		{0, `{"readOnlyHint":false,"destructiveHint":false}`, "low"},
-		{0, `{"readOnlyHint":true,"destructiveHint":true}`, "low"}, // the second means nothing next to the first
+		{0, `{"readOnlyHint":true,"destructiveHint":true}`, "low"}, // readOnlyHint overrides destructiveHint
 		{1, "", "low"}, {1, destructive, "low"},
 		{2, readOnly, "medium caller"},
 		{3, readOnly, "high container"},
@@ -192,7 +192,7 @@ func TestAnApprovalCarriesEverythingThatTheRuleSays(t *testing.T) {
 }
 
 func TestAConditionThatFailsNeverLowersTheRisk(t *testing.T) {
-	outcomes := map[string]int{ // how strict each is
+	outcomes := map[string]int{ // the strictness of each outcome
 		"low": 0, "medium caller": 1, "medium groups": 2, "high container": 1, "high caller container": 2, "high groups container": 3, "deny": 4,
 	}
 	rules := map[string]string{
@@ -268,7 +268,7 @@ rules:
 		{"list", `{}`, 3, &Cache{TTL: time.Hour, Shared: true}},
 		{"big", `{"n":1}`, 1, &Cache{TTL: time.Minute}},
 		{"big", `{"n":2}`, 1, nil},
-		{"big", `{}`, 1, nil}, // nobody can tell whether it is to be held
+		{"big", `{}`, 1, nil}, // it is unknown whether it must be held
 		{"plain", `{}`, 1, nil},
 		{"other", `{}`, 1, nil},
 		{"Read_file", `{}`, 1, nil},

@@ -8,18 +8,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Assess is the one function that judges a call, at the front door and again in
-// the worker. level is the operator's riskLevel of the server (0: none), trusted says
-// that the operator trusts its hints, and definition is the tool as the server sent it
-// (nil where it is not known). Without a policy of the operator's (nil) it goes by
-// level alone, as MCP Bridge does: what has none runs at once. It has no side effects
-// and is safe for concurrent use.
+// Assess is the only function that assesses a call, both at the front door and in the
+// worker. level is the server's riskLevel as the operator set it (0 means none). trusted
+// means that the operator trusts the server's hints. definition is the tool as the server
+// sent it, or nil if it is unknown. If the operator has no policy (nil), only level decides,
+// as in MCP Bridge: calls of a server without a level run at once. Assess has no side
+// effects and is safe for concurrent use.
 func Assess(policy *Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call) Assessment {
 	a, _ := AssessKnown(policy, level, trusted, definition, call, Missing{})
 	return a
 }
 
-// AssessKnown is Assess for a call of which something is missing; see [Policy.AssessKnown].
+// AssessKnown is Assess for a call with missing parts; see [Policy.AssessKnown].
 func AssessKnown(policy *Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call, missing Missing) (a Assessment, undecided string) {
 	if policy == nil && level <= Low {
 		return Assessment{Level: Low, Reasons: noPolicy, Version: defaults.Version()}, ""
@@ -42,25 +42,26 @@ func AssessKnown(policy *Holder, level int, trusted bool, definition json.RawMes
 	return a, ""
 }
 
-// Decision is what the gate decides on a call of a tool.
+// Decision is the decision of the gate on a tool call.
 type Decision string
 
-// The decisions. The zero value says that none is known.
+// The decisions. The zero value means that no decision is known.
 const (
-	Allowed Decision = "allowed" // it runs at once, maybe in a sandbox
-	Held    Decision = "held"    // it waits for an approval
-	Refused Decision = "refused" // it never runs
+	Allowed Decision = "allowed" // runs at once, possibly in a sandbox
+	Held    Decision = "held"    // waits for an approval
+	Refused Decision = "refused" // never runs
 )
 
-// defaults are in force where the operator has no policy.
+// defaults is the effective policy if the operator has none.
 var defaults = Default()
 
 var noPolicy = []string{"there is no policy, and the server has no risk level above 1"}
 
-// CheckMethod says why a request that reads a resource, gets a prompt or completes
-// arguments must not run, nil where it may: only calls of tools can wait for an
-// approval. sandboxed says that it runs in a container or sandbox of its own; what is of
-// high risk runs nowhere else. server is the operator's riskLevel.
+// CheckMethod returns the reason why a request that reads a resource, gets a prompt or
+// completes arguments must not run, or nil if it may run. Only tool calls can wait for an
+// approval, so a request that requires one is refused. sandboxed means that the request runs
+// in its own container or sandbox; a request of high risk runs only there. server is the
+// server's riskLevel as the operator set it.
 func CheckMethod(policy *Holder, server int, sandboxed bool, call *schema.Call) *schema.Error {
 	a := Assess(policy, server, false, nil, call)
 	reasons := strings.Join(a.Reasons, "; ")

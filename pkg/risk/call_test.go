@@ -42,7 +42,7 @@ rules:
 		method    string
 		level     int
 		sandboxed bool
-		want      string // "" where it may run
+		want      string // "" if it may run
 	}{
 		{"no policy, no level", nil, "s", schema.MethodReadResource, 0, false, ""},
 		{"no policy, medium", nil, "s", schema.MethodReadResource, Medium, false, "requires approval"},

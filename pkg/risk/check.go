@@ -9,28 +9,28 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// Known is what a policy can be held against. A nil field is not known, and
-// nothing is said of it.
+// Known holds the facts that a policy is checked against. A nil field is unknown, and the
+// checks that need it are skipped.
 type Known struct {
-	// Groups holds the members of each group.
+	// Groups maps each group to its members.
 	Groups map[string][]string
-	// Servers lists the servers there are.
+	// Servers lists all servers.
 	Servers []string
-	// Tools lists the tools of each server; a server without an entry has not told
-	// its tools yet.
+	// Tools maps each server to its tools. A server without an entry has not listed its
+	// tools yet.
 	Tools map[string][]string
 }
 
-// Doubt is what is likely a mistake in a policy that is well formed.
+// Doubt is a likely mistake in a well-formed policy.
 type Doubt struct {
-	// Fault has the place in the file; Line 0 means the file as a whole.
+	// Fault holds the position in the file. Line 0 means the whole file.
 	Fault
-	// Expires says that nobody could approve, so that a call that asks for it can only
-	// expire.
+	// Expires means that no person could approve, so that a call that requires this
+	// approval can only expire.
 	Expires bool
 }
 
-// Check returns the sentences of [Policy.Doubts].
+// Check returns the results of [Policy.Doubts] as sentences.
 func (p *Policy) Check(known Known) []string {
 	var found []string
 	for _, d := range p.Doubts(known) {
@@ -43,9 +43,8 @@ func (p *Policy) Check(known Known) []string {
 	return found
 }
 
-// Doubts returns, in the order of the file, what is likely a mistake in a policy
-// that is well formed: a group that nobody is in, a server or tool that does not
-// exist, a rule that can never win.
+// Doubts returns likely mistakes in a well-formed policy, in the order of the file: a group
+// without members, an unknown server or tool, a rule that can never apply.
 func (p *Policy) Doubts(known Known) []Doubt {
 	var found []Doubt
 	add := func(r *rule, expires bool, format string, args ...any) {
@@ -81,14 +80,14 @@ func (p *Policy) Doubts(known Known) []Doubt {
 			say(r, "it can never apply: %s", why)
 			continue
 		}
-		for _, why := range r.strangers(known) {
+		for _, why := range r.unknownNames(known) {
 			say(r, "%s", why)
 		}
 	}
 	return found
 }
 
-// neverWins says why rule i cannot be reached, or "".
+// neverWins returns the reason why rule i can never apply, or "".
 func (p *Policy) neverWins(i int) string {
 	r := &p.rules[i]
 	if r.when != nil && r.when.constant == no {
@@ -104,7 +103,8 @@ func (p *Policy) neverWins(i int) string {
 	return ""
 }
 
-// covers says whether whatever a pattern of b matches is surely matched by one of a.
+// covers reports whether every name that a pattern of b matches is certainly matched by a
+// pattern of a.
 func covers(a, b []glob) bool {
 	if len(a) == 0 {
 		return true
@@ -114,7 +114,7 @@ func covers(a, b []glob) bool {
 	}
 	for _, inner := range b {
 		if !slices.ContainsFunc(a, func(outer glob) bool {
-			// A star of the inner pattern must fall to a star of the outer one.
+			// Only a star of the outer pattern can match a star of the inner one.
 			return outer.any || wild(outer.text, inner.text, func(p, n rune) bool { return p == n && n != '*' && n != '?' }) && !slips(outer.text, inner.text)
 		}) {
 			return false
@@ -123,14 +123,15 @@ func covers(a, b []glob) bool {
 	return true
 }
 
-// slips says whether a "?" of the outer pattern could be all that takes a "*" of
-// the inner one.
+// slips reports whether a "?" of the outer pattern could be the only match for a "*" of the
+// inner one.
 func slips(outer, inner string) bool {
 	return strings.Contains(outer, "?") && strings.Contains(inner, "*")
 }
 
-// strangers lists what the rule names and nobody knows.
-func (r *rule) strangers(known Known) (found []string) {
+// unknownNames returns a message for each server or tool that the rule names and that does not
+// exist.
+func (r *rule) unknownNames(known Known) (found []string) {
 	if known.Servers == nil {
 		return nil
 	}

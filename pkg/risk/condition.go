@@ -18,21 +18,23 @@ import (
 )
 
 const (
-	// costLimit bounds one run of a condition in CEL's cost units: looking through
-	// a text of 1 MiB costs a little over 100,000.
+	// costLimit limits one evaluation of a condition in CEL's cost units. Scanning a
+	// string of 1 MiB costs a little over 100,000.
 	costLimit = 200_000
-	// conditionTimeout bounds what loops over arguments, should a cost be off.
+	// conditionTimeout limits conditions that loop over arguments, in case CEL's cost
+	// estimate is wrong.
 	conditionTimeout = 100 * time.Millisecond
-	// maxCondition and maxNodes bound the condition itself.
+	// maxCondition (bytes) and maxNodes limit the condition itself.
 	maxCondition = 4096
 	maxNodes     = 2000
-	// maxRegexp bounds a regular expression in instructions, maxSearched the
-	// arguments that one looks through: its cost is counted only when it is done.
+	// maxRegexp limits a regular expression, in program instructions. maxSearched limits
+	// the size of the arguments that it searches, because CEL counts its cost only
+	// afterwards.
 	maxRegexp   = 500
 	maxSearched = 64 << 10
 )
 
-// Variables of conditions that may be missing; see [Missing].
+// The variables of conditions that can be missing; see [Missing].
 const (
 	varArguments = "args"
 	varGroups    = "principal.groups"
@@ -41,34 +43,34 @@ const (
 // condition is a compiled CEL expression.
 type condition struct {
 	program cel.Program
-	// constant is the value of an expression that is the same for every call.
+	// constant is the value of an expression that has the same value for every call.
 	constant hint
-	// loops says that a macro goes over lists or maps, so that time is watched.
+	// loops means that a macro iterates over a list or map, so that a timeout is needed.
 	loops   bool
 	timeout time.Duration
-	// searches says that it has a regular expression.
+	// searches means that the expression has a regular expression.
 	searches bool
-	// arguments and groups say that it reads these parts of a call.
+	// arguments and groups mean that the expression reads these parts of a call.
 	arguments, groups bool
 }
 
-// Missing says which parts of a call are not known to whoever asks for its assessment.
+// Missing describes the parts of a call that are unknown when it is assessed.
 type Missing struct{ Arguments, Groups bool }
 
-// lacks says whether the condition reads what is missing. Whether a regular expression may
-// run depends on the size of the arguments.
+// lacks reports whether the condition needs a missing part. A regular expression needs the
+// arguments, because their size decides whether it may run.
 func (c *condition) lacks(m Missing) bool {
 	return m.Arguments && (c.arguments || c.searches) || m.Groups && c.groups
 }
 
-// facts are the variables of conditions for one call. The arguments are decoded
-// when the first condition asks for them, and once.
+// facts holds the variables of conditions for one call. The arguments are decoded once,
+// when the first condition reads them.
 type facts struct {
 	in   *Input
 	args any
 }
 
-// ResolveName returns a variable by its name.
+// ResolveName returns the value of a variable.
 func (f *facts) ResolveName(name string) (any, bool) {
 	switch name {
 	case varArguments:
@@ -90,12 +92,12 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent returns nil: there are no other variables.
+// Parent returns nil, because there are no other variables.
 func (f *facts) Parent() interpreter.Activation { return nil }
 
-// newEnv is the language of conditions. The parts of the principal are variables
-// of their own, with dots in their names, so that a wrong part or type is a fault
-// of the policy and not of a call.
+// newEnv returns the CEL environment of conditions. The fields of the principal are separate
+// variables with dots in their names, so that a wrong field or type is an error of the policy
+// and not of a call.
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable(varArguments, cel.MapType(cel.StringType, cel.DynType)),
@@ -114,14 +116,14 @@ func newEnv() (*cel.Env, error) {
 	)
 }
 
-// issue is a fault of a condition; line and column count from 1 inside it, 0 for
-// the whole.
+// issue is an error in a condition. line and column start at 1 and are relative to the
+// condition; 0 means the whole condition.
 type issue struct {
 	line, column int
 	message      string
 }
 
-// compile turns the source of a condition into one. It does not panic.
+// compile compiles the source of a condition. It does not panic.
 func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	defer func() {
 		if recover() != nil {
@@ -133,7 +135,7 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 		for _, e := range found.Errors() {
 			issues = append(issues, issue{e.Location.Line(), e.Location.Column() + 1, celSentence(e.Message)})
 			if strings.HasPrefix(e.Message, syntaxError) {
-				return nil, issues[len(issues)-1:] // what follows is about what it made unreadable
+				return nil, issues[len(issues)-1:] // the issues before it result from the syntax error
 			}
 		}
 		return nil, issues
@@ -182,8 +184,8 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	return c, nil
 }
 
-// refused says why a call of a function has no place in a condition, or "": who
-// calls a tool must not choose how much work and memory its judgement takes.
+// refused returns the reason why a function call is not allowed in a condition, or "". The
+// caller of a tool must not control the work and memory that an assessment takes.
 func refused(call ast.CallExpr) string {
 	switch name := call.FunctionName(); name {
 	case "matches":
@@ -196,8 +198,8 @@ func refused(call ast.CallExpr) string {
 	return ""
 }
 
-// eval decides the condition. why is not empty where that cannot be done; it is
-// a sentence that repeats no value.
+// eval evaluates the condition. If that is impossible, why is a sentence that gives the reason
+// and contains no values; otherwise it is "".
 func (c *condition) eval(known *facts) (holds bool, why string) {
 	defer func() {
 		if recover() != nil {
@@ -226,7 +228,8 @@ func (c *condition) eval(known *facts) (holds bool, why string) {
 	return bool(b), ""
 }
 
-// whyFailed sorts errors of CEL. Their texts may hold values and are not passed on.
+// whyFailed maps an error of CEL to a sentence. The texts of CEL may contain values and are
+// not passed on.
 func whyFailed(err error) string {
 	var canceled interpreter.EvalCancelledError
 	text := err.Error()

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
@@ -9,17 +10,17 @@ import (
 
 const syntaxError = "Syntax error: "
 
-// foreignWords holds what other languages write and CEL writes otherwise.
+// foreignWords maps operators of other languages to advice on how to write them in CEL.
 var foreignWords = map[string]string{
 	"and": "write && for and", "or": "write || for or", "not": "write ! for not", "is": "write == to compare",
 	"then": "a conditional is written condition ? one : other", "=": "write == to compare", "&": "write && for and", "|": "write || for or",
 }
 
-// functions are what conditions are likely to call.
+// functions are the functions that conditions are likely to call.
 var functions = []string{"contains", "endsWith", "has", "lowerAscii", "matches", "size", "split", "startsWith", "substring", "trim", "upperAscii", "exists", "all", "filter", "map", "int", "double", "string", "duration", "timestamp", "type"}
 
-// faultShapes turn what the parser and the checker of CEL say into sentences that a
-// person who wrote one condition understands. The first that fits counts.
+// faultShapes rewrite messages of CEL's parser and checker for readers who do not know CEL.
+// The first match applies.
 var faultShapes = []struct {
 	shape *regexp.Regexp
 	say   func(m []string) string
@@ -52,7 +53,7 @@ var faultShapes = []struct {
 	{regexp.MustCompile(`^Syntax error: no viable alternative at input '(.*)'`), func(m []string) string { return misplaced(m[1]) }},
 }
 
-// celSentence makes a fault of CEL read like the others.
+// celSentence rewrites a message of CEL in the style of the other faults.
 func celSentence(message string) string {
 	message = yamldoc.OneLine(message)
 	for _, f := range faultShapes {
@@ -75,10 +76,8 @@ func undeclared(name string) string {
 	if strings.HasPrefix(name, "principal") {
 		return "principal has the fields name, owner and groups; use one of them."
 	}
-	for _, word := range []string{"not", "and", "or"} {
-		if name == word {
-			return misplaced(name)
-		}
+	if slices.Contains([]string{"not", "and", "or"}, name) {
+		return misplaced(name)
 	}
 	if near := yamldoc.Nearest(name, []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}); near != "" {
 		return quote(name) + " is unknown; did you mean " + quote(near) + "?"
@@ -94,7 +93,7 @@ func undeclared(name string) string {
 	return quote(name) + " is unknown; conditions can use args, tool, server, and name, owner and groups of principal."
 }
 
-// celType names a type for people.
+// celType returns a readable name of a CEL type.
 func celType(name string) string {
 	switch name {
 	case "dyn":

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// verdict runs one condition over arguments: "yes", "no", or why it failed.
+// verdict evaluates a condition over arguments and returns "yes", "no", or the reason why it failed.
 func verdict(t testing.TB, when, arguments string) string {
 	t.Helper()
 	env, err := newEnv()
@@ -109,7 +109,7 @@ func TestAConditionThatCostsTooMuchIsStopped(t *testing.T) {
 	if issues != nil {
 		t.Fatal(issues)
 	}
-	c.timeout = time.Hour // the cost is to end it, not the time
+	c.timeout = time.Hour // the cost limit must end it, not the timeout
 	if _, why := c.eval(&facts{in: &Input{Arguments: []byte(list)}}); !strings.Contains(why, "exceeded the cost limit") {
 		t.Errorf("two loops over 3001 items: %q", why)
 	}
@@ -155,8 +155,7 @@ rules:
   - {name: a, match: {server: other}, when: args.x == 1, level: 3}
   - {name: b, when: 'tool == "none"', level: 3}
 `)
-	// Broken arguments make a condition over them fail; in the following cases they are
-	// not looked at.
+	// A condition over invalid arguments fails. The conditions below do not read the arguments.
 	if a := p.Assess(&Input{Server: "s", Tool: "t", ServerRisk: Low, Arguments: []byte(`{`)}); a.Level != Low {
 		t.Errorf("arguments were looked at: %+v", a)
 	}

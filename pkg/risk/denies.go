@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Denying says whether a policy has rules that deny, and whether any of its conditions names the
-// principal: without, all principals are judged alike.
+// Denying reports whether the policy has rules that deny, and whether any of its conditions uses
+// the principal. If none does, it treats all principals alike.
 func (p *Policy) Denying() (any, byPrincipal bool) {
 	for i := range p.rules {
 		any = any || p.rules[i].deny
@@ -16,8 +16,8 @@ func (p *Policy) Denying() (any, byPrincipal bool) {
 	return any, byPrincipal
 }
 
-// Denies reports whether the policy denies every call like this one, whatever its arguments are.
-// It is false where that depends on them. Like [Policy.Assess] it has no side effects.
+// Denies reports whether the policy denies every call like this one, regardless of the arguments.
+// It is false if that depends on the arguments. Like [Policy.Assess] it has no side effects.
 func (p *Policy) Denies(in *Input) bool {
 	method := cmp.Or(in.Method, schema.MethodCallTool)
 	var known *facts
@@ -32,7 +32,7 @@ func (p *Policy) Denies(in *Input) bool {
 		}
 		if r.looksAtArgs {
 			if !r.deny {
-				return false // with some arguments it may be the rule that counts
+				return false // with some arguments this rule may apply
 			}
 			continue
 		}

@@ -48,7 +48,7 @@ func TestWhatIsDeniedWhateverTheArgumentsAre(t *testing.T) {
 		{"files", "read", "", schema.Principal{}, false},   // a small one runs
 		{"secret", "any", "", ops, true}, {"secret", "", schema.MethodReadResource, ops, true}, {"secret", "", schema.MethodGetPrompt, ops, true},
 		{"files", "", schema.MethodReadResource, schema.Principal{}, false}, {"mail", "send", "", schema.Principal{}, false},
-		{"secre\u0442", "any", "", ops, true}, // a lookalike, as calls are judged
+		{"secre\u0442", "any", "", ops, true}, // a lookalike matches, as in Assess
 	} {
 		in := &risk.Input{Server: c.server, Tool: c.tool, Method: c.method, Principal: c.who, Arguments: []byte("{}")}
 		if got := p.Denies(in); got != c.denied {

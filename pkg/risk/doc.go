@@ -1,28 +1,26 @@
-// Package risk judges calls: tool, arguments, principal and policy in, an
-// [Assessment] out.
+// Package risk assesses calls. From a tool, arguments, a principal and a policy it makes an
+// [Assessment].
 //
-// It owns the policy file: how it is read ([Parse]), what a rule means
-// ([Policy.Assess]), what is doubtful about it ([Policy.Check]), and how a new
-// version replaces the old one ([Holder]). One function, [Assess], decides at the
-// front door and again in the worker, whatever path a call takes.
+// It owns the policy file: parsing ([Parse]), the meaning of rules ([Policy.Assess]), checks
+// for likely mistakes ([Policy.Check]), and replacing the effective version ([Holder]). The
+// front door and the worker both use the function [Assess], whatever path a call takes.
 //
-// # What it promises
+// # Guarantees
 //
-//   - A policy is judged as a whole: every fault is reported at once, in
-//     [Faults], with file, line and column.
-//   - Doubt never lowers a risk. A condition that cannot be decided counts as if
-//     it held where that is stricter, and the call is held at least.
-//   - Lookalikes of a name do not slip past a rule that raises the risk: a tool
-//     "Delete" is caught by a rule against "delete", and so is one with a space at
-//     its end or a letter of another alphabet.
-//   - No reason and no fault repeats the value of an argument.
-//   - Assess is free of side effects, safe for concurrent use, and does not panic.
+//   - Parsing reports every fault at once, in [Faults], with file, line and column.
+//   - Doubt never lowers a risk. If a condition cannot be evaluated, the rule applies
+//     if that is stricter, and the call is at least held.
+//   - Lookalike names do not bypass a rule that raises the risk. A rule against "delete"
+//     also catches a tool named "Delete", one with a trailing space, and one with a letter
+//     of another alphabet.
+//   - No reason and no fault contains the value of an argument.
+//   - Assess has no side effects, is safe for concurrent use, and does not panic.
 //
-// # What it refuses
+// # Out of scope
 //
-// It does not know how an approval is asked for or a container is made, and keeps
-// no state between calls. It judges calls of tools; other MCP methods have no
-// hints and no arguments that a rule could judge.
+// It does not request approvals or create containers, and it keeps no state between calls.
+// It assesses tool calls. Other MCP methods have no hints and no arguments that a rule could
+// use.
 //
 // It is one package because the file, the rules, the conditions and the check of a policy
 // share one form of a rule, which nothing outside can make or change.

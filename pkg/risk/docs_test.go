@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheExamplesOfTheManualAreGood reads every YAML block of the manual, and
-// tries its calls on its first policy.
+// TestTheExamplesOfTheManualAreGood parses every YAML block of the manual and runs its example
+// calls against its first policy.
 func TestTheExamplesOfTheManualAreGood(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/policy.md")
 	if err != nil {

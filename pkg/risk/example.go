@@ -12,27 +12,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Example is a call that a policy is tried on, with what is expected of it.
+// Example is a call for testing a policy, with the expected assessment.
 type Example struct {
-	// Name is what a report calls it.
+	// Name identifies the example in reports.
 	Name string
-	// Line is where it stands in its file.
+	// Line is the line of the example in its file.
 	Line   int
 	Input  Input
 	Expect Expect
 }
 
-// Expect is what an assessment must be; nil fields are not looked at.
+// Expect holds the expected values of an assessment. Nil fields are not compared.
 type Expect struct {
 	Level   *int
 	Deny    *bool
-	Rule    *string // "" or "none": no rule
-	Sandbox *string // "" or "none": no sandbox
+	Rule    *string // "" or "none" means no rule
+	Sandbox *string // "" or "none" means no sandbox
 	// Approval is "none", ByCaller, ByGroups or "any".
 	Approval *string
 }
 
-// Unmet returns a sentence for each thing that a is not, and should be.
+// Unmet returns a sentence for each value of a that differs from the expected one.
 func (e *Expect) Unmet(a Assessment) (unmet []string) {
 	say := func(what string, want, got any) {
 		if want != got {
@@ -72,13 +72,13 @@ func orNone(text string) string {
 
 const maxExamples = 10_000
 
-// ParseExamples reads a list of examples in YAML or JSON; name is what faults
-// call the source. The error is *[Faults] and holds every fault at once.
+// ParseExamples parses a list of examples in YAML or JSON. name identifies the source in
+// faults. The error is *[Faults] and holds all faults.
 func ParseExamples(source []byte, name string) ([]Example, error) {
 	r := exampleReader{}
 	if root := parseYAML(source, &r.faults); root != nil {
 		switch {
-		case root.Kind == yamldoc.Map: // one example
+		case root.Kind == yamldoc.Map: // a single example
 			r.example("", root)
 		case root.Kind == yamldoc.Null:
 			r.faults.add(yamldoc.Position{}, "", "the file contains no calls; write a list of calls.")
@@ -165,7 +165,7 @@ func (r *exampleReader) expect(path string, n *yamldoc.Node, e *Expect) {
 	)
 }
 
-// object returns a map as JSON, or the exact bytes where a text holds JSON.
+// object returns a map as JSON, or the exact bytes of a string that holds JSON.
 func (r *exampleReader) object(path string, n *yamldoc.Node) []byte {
 	if n.Kind == yamldoc.Text {
 		return []byte(n.Text)
@@ -212,7 +212,7 @@ func (r *exampleReader) json(b []byte, path string, n *yamldoc.Node) []byte {
 		}
 		r.faults.add(n.At, path, "this number is not valid in JSON; write it in decimal.")
 	case yamldoc.Text:
-		// YAML takes a number beyond 64 bits for a text.
+		// YAML parses a number beyond 64 bits as a string.
 		if n.Indent == 0 && n.Text != "" && (n.Text[0] == '-' || n.Text[0] >= '0' && n.Text[0] <= '9') && json.Valid([]byte(n.Text)) {
 			return append(b, n.Text...)
 		}

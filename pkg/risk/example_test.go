@@ -22,7 +22,7 @@ rules:
     level: 1
 `
 
-// One function judges a call, with the arguments as the bytes that the tool will get.
+// Assess takes the arguments as the exact bytes that the tool receives.
 func ExamplePolicy_Assess() {
 	policy, err := risk.Parse([]byte(payments), "policy.yaml")
 	if err != nil {
@@ -50,7 +50,7 @@ func ExamplePolicy_Assess() {
 	// no-drops denies it: Rule "no-drops" denies this call: tables are dropped by migrations only.
 }
 
-// All faults of a policy are reported at once, each with its place and how to fix it.
+// Parse reports all faults of a policy at once, each with its position and a fix.
 func ExampleParse() {
 	_, err := risk.Parse([]byte("rules:\n  - match: {tol: pay}\n    level: 4\n"), "policy.yaml")
 
@@ -63,8 +63,8 @@ func ExampleParse() {
 	// policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
 }
 
-// An approval that was given under one requirement counts for another only where it
-// satisfies that one too.
+// An approval that was given under one requirement is valid for another only if it satisfies that
+// one too.
 func ExampleRequirement_Covers() {
 	two := (&risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 2}).Requirement()
 	one := (&risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 1}).Requirement()

@@ -10,25 +10,25 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// Fault is one thing wrong with a policy or a file of examples.
+// Fault is one error in a policy or in a file of examples.
 type Fault struct {
-	// Line and Column count from 1; Line 0 means the source as a whole.
+	// Line and Column start at 1. Line 0 means the whole source.
 	Line, Column int
-	// Path is the key, such as "rules[0].match.tool"; "" is the whole.
+	// Path is the path of the key, such as "rules[0].match.tool". "" means the whole source.
 	Path string
-	// Message is a sentence that names the fault and the fix.
+	// Message is a sentence that describes the error and the fix.
 	Message string
 }
 
-// Faults is the error of a source: everything that is wrong with it, in the
-// order of its lines. It is never empty.
+// Faults is the error of a source. It holds all faults in the order of their lines, and at
+// least one.
 type Faults struct {
-	// Name is what the source was called.
+	// Name is the name of the source.
 	Name string
 	List []Fault
 }
 
-// Error lists the faults, one on each line: "name:line:column: path: message".
+// Error lists the faults, one per line: "name:line:column: path: message".
 func (f *Faults) Error() string {
 	lines := make([]string, len(f.List))
 	for i, fault := range f.List {
@@ -47,10 +47,10 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxFaults bounds a report; a file with more is likely not the one meant.
+// maxFaults limits a report. A file with more faults is probably not the intended one.
 const maxFaults = 200
 
-// report collects faults while a source is read.
+// report collects faults while a source is parsed.
 type report struct{ list []Fault }
 
 func (r *report) add(at yamldoc.Position, path, format string, args ...any) {
@@ -59,7 +59,7 @@ func (r *report) add(at yamldoc.Position, path, format string, args ...any) {
 	}
 }
 
-// err returns what was collected as *Faults, or nil.
+// err returns the collected faults as *Faults, or nil.
 func (r *report) err(name string) error {
 	if len(r.list) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (r *report) err(name string) error {
 	return &Faults{Name: name, List: r.list}
 }
 
-// quote shows a text of the outside in a sentence, cut where it is long.
+// quote quotes untrusted text for a sentence and truncates it if it is long.
 func quote(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
@@ -82,8 +82,8 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// hintAt is the fix for an unknown name: the known one that was likely meant,
-// else what there is.
+// hintAt returns the fix for an unknown name: the most similar known name or, if none is
+// similar, all known names.
 func hintAt(name string, known []string) string {
 	if near := yamldoc.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

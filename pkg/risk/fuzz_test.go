@@ -64,7 +64,7 @@ func FuzzAssess(f *testing.F) {
 	})
 }
 
-// FuzzArguments holds the decoder against the standard library's.
+// FuzzArguments compares the decoder with the standard library's.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{"a":1,"b":[1.5,true,null,"x\n\u00e9"],"c":{}}`, ` { } `, `{"a":1,"a":2}`, `[]`, `{"a":"\ud800"}`} {
 		f.Add([]byte(seed))

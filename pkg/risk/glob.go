@@ -6,20 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// glob is a pattern of names: "*" stands for any characters, none and slashes
-// included, and "?" for one character. Everything else is exact.
+// glob is a pattern of names. "*" matches any number of characters, including none and
+// slashes. "?" matches one character. Everything else matches exactly.
 type glob struct {
 	text string
-	// literal says that there is no wildcard, any that it is "*".
+	// literal means that there is no wildcard, any that the pattern is "*".
 	literal, any bool
-	// plain says that it is of visible ASCII only.
+	// plain means that the pattern consists of visible ASCII only.
 	plain bool
-	// bare is the text without what lookalikes may have more of.
+	// bare is the text without the characters that a lookalike may add.
 	bare string
 }
 
-// MatchPattern says whether a pattern of a policy matches a name: "*" stands for any
-// characters, none and slashes included, and "?" for one; everything else is exact.
+// MatchPattern reports whether a pattern of a policy matches a name. "*" matches any number of
+// characters, including none and slashes. "?" matches one character. Everything else matches
+// exactly.
 func MatchPattern(pattern, name string) bool {
 	return wild(pattern, name, func(a, b rune) bool { return a == b })
 }
@@ -47,12 +48,12 @@ func (g *glob) matches(name string) bool {
 	return wild(g.text, name, func(a, b rune) bool { return a == b })
 }
 
-// resemblesAny is matchesAny for names that look like those of the patterns.
+// resemblesAny is matchesAny for names that look like the names of the patterns.
 func resemblesAny(globs []glob, name string) bool {
 	if len(globs) == 0 {
 		return true
 	}
-	// ASCII names without spaces differ in case only, which needs no copy.
+	// Visible ASCII needs no stripped copy, because lookalikes in it differ only in case.
 	stripped := name
 	if !isPlain(name) {
 		stripped = bare(name)
@@ -70,13 +71,13 @@ func (g *glob) resembles(stripped string) bool {
 		return true
 	}
 	if g.literal && g.plain && len(g.bare) > len(stripped) {
-		return false // a lookalike letter takes no fewer bytes than the one it stands for
+		return false // a lookalike letter has at least as many bytes as the original
 	}
 	return wild(g.bare, stripped, alike)
 }
 
-// wild matches with backtracking over the last star only, so that it takes at
-// most len(pattern) × len(name) steps. Broken UTF-8 in a name matches no letter.
+// wild matches with backtracking over the last star only, which limits it to
+// len(pattern) × len(name) steps. Invalid UTF-8 in a name matches no letter.
 func wild(pattern, name string, same func(p, n rune) bool) bool {
 	star, resume := -1, 0
 	i, j := 0, 0
@@ -114,7 +115,7 @@ func wild(pattern, name string, same func(p, n rune) bool) bool {
 	return i == len(pattern)
 }
 
-// isPlain says whether the name is of visible ASCII only.
+// isPlain reports whether the name consists of visible ASCII only.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		if name[i] <= ' ' || name[i] >= 0x7f {
@@ -124,7 +125,8 @@ func isPlain(name string) bool {
 	return true
 }
 
-// bare drops what cannot be seen or hardly: spaces, controls, marks on letters.
+// bare removes characters that are invisible or hard to see: spaces, controls and marks on
+// letters.
 func bare(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsSpace(r) || unicode.In(r, unicode.C, unicode.M, unicode.Z) {
@@ -134,10 +136,9 @@ func bare(name string) string {
 	}, name)
 }
 
-// alike says whether n can pass for p. A letter of another alphabet that has
-// letters of the Latin shape passes for any ASCII letter or digit, and another
-// dash or line for those of ASCII: better one call too many is held than a table
-// of lookalikes is found to have a gap.
+// alike reports whether n can pass for p. Any letter of an alphabet with Latin-like shapes
+// passes for any ASCII letter or digit, and any other dash or line for those of ASCII. This
+// holds too many calls rather than too few: a table of lookalikes would have gaps.
 func alike(p, n rune) bool {
 	if p == n {
 		return true

@@ -46,20 +46,20 @@ rules:
 		{"db", "ԁеӏеtе", "deny by exact"},       // all but one letter are Cyrillic
 		{"db", "𝐝elete", "deny by exact"},       // a mathematical letter
 		{"db", "ｄｅｌｅｔｅ", "deny by exact"},       // full width
-		{"db", "de\u0301lete", "deny by exact"}, // a mark on a letter
+		{"db", "de\u0301lete", "deny by exact"}, // a letter with a combining mark
 		{"db", "delete\xff", "deny by exact"},
 		{"Db", "delete", "deny by exact"},
 		{"db ", "delete", "deny by exact"},
 		{"ԁb", "delete", "deny by exact"},
 		{"x", "Drop_Table", "deny by glob"},
-		{"x", "drop＿table", "deny by glob"}, // a line of full width
+		{"x", "drop＿table", "deny by glob"}, // a full-width underscore
 		{"x", "drор_", "deny by glob"},
 		{"Secrets", "x", "deny by server"},
 		{"ѕecret-1", "x", "deny by server"},
 		{"shell", "Ⓓelete", "deny by all-of-shell"},
 		{"shell", "", "deny by all-of-shell"},
 		{"Shell", "x", "deny by all-of-shell"},
-		// Others are let through.
+		// The rule matches no name below.
 		{"db", "deletes", "low by rest"},
 		{"db", "delet", "low by rest"},
 		{"db", "d-e-l", "low by rest"},

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// hint is what a server says: yes, no, or nothing that counts.
+// hint is the value of a server's hint: yes, no, or not usable.
 type hint int8
 
 const (
@@ -14,17 +14,17 @@ const (
 	no
 )
 
-// hints are the two annotations of a tool that bear on its risk.
+// hints are the two annotations of a tool that affect its risk.
 type hints struct{ readOnly, destructive hint }
 
-// destroys says that the server itself calls the tool destructive.
+// destroys reports whether the server declares the tool as destructive.
 func (h hints) destroys() bool { return h.destructive == ok && h.readOnly != ok }
 
 var annotationsWord, escapeMark = []byte("annotations"), []byte(`\u`)
 
-// hintsOf reads the annotations of a tool definition. Key names are exact, as
-// they are to MCP; a key that stands twice, or a value that is neither true nor
-// false, says nothing: readers of JSON do not agree on what it would say.
+// hintsOf reads the annotations of a tool definition. Key names are case-sensitive, as in
+// MCP. A duplicate key, or a value other than true or false, is ignored, because JSON
+// parsers disagree on its meaning.
 func hintsOf(definition []byte) (h hints) {
 	if !bytes.Contains(definition, annotationsWord) && !bytes.Contains(definition, escapeMark) {
 		return hints{}
@@ -67,7 +67,7 @@ func hintOf(value []byte) hint {
 	return unsaid
 }
 
-// is compares a key, quotes included, with a name.
+// is reports whether a key, with its quotes, equals a name.
 func is(key []byte, name string) bool {
 	if bytes.IndexByte(key, '\\') < 0 {
 		return string(key[1:len(key)-1]) == name
@@ -76,8 +76,8 @@ func is(key []byte, name string) bool {
 	return json.Unmarshal(key, &text) == nil && text == name
 }
 
-// cursor walks over one JSON text without decoding it. It stays inside the text
-// whatever that holds, and finds the ends of values in valid JSON only.
+// cursor scans one JSON text without decoding it. It stays within the text for any input, but
+// finds the ends of values only in valid JSON.
 type cursor struct {
 	raw []byte
 	at  int
@@ -103,8 +103,8 @@ func (c *cursor) take(b byte) bool {
 	return false
 }
 
-// object visits the members of the object at the cursor. It is false for
-// anything but one whole object.
+// object visits the members of the object at the cursor. It returns false unless there is one
+// complete object.
 func (c *cursor) object(visit func(key, value []byte)) bool {
 	if !c.take('{') {
 		return false
@@ -150,10 +150,10 @@ func (c *cursor) text() []byte {
 	return nil
 }
 
-// structural marks the characters that bear on where a value ends.
+// structural marks the characters that can end a value.
 var structural = [128]bool{'"': true, '{': true, '}': true, '[': true, ']': true, ',': true, ' ': true, '\t': true, '\n': true, '\r': true}
 
-// value returns the bytes of the value at the cursor, or nothing.
+// value returns the bytes of the value at the cursor, or nil.
 func (c *cursor) value() []byte {
 	c.space()
 	start, depth := c.at, 0

@@ -10,11 +10,11 @@ func TestHintsAreReadExactly(t *testing.T) {
 		`{"annotations":{"readOnly\u0048int":true}}`:                                        {readOnly: ok},
 		`{"\u0061nnotations":{"readOnlyHint":true}}`:                                        {readOnly: ok},
 		`{"inputSchema":{"x":["]","}",{"\\":"\\\""}]},"annotations":{"readOnlyHint":true}}`: {readOnly: ok},
-		// Another case is another key.
+		// Keys are case-sensitive.
 		`{"annotations":{"ReadOnlyHint":true}}`: {},
 		`{"annotations":{"readonlyhint":true}}`: {},
 		`{"Annotations":{"readOnlyHint":true}}`: {},
-		// What readers would not agree on says nothing.
+		// Parsers disagree on these, so they are ignored.
 		`{"annotations":{"readOnlyHint":true,"readOnlyHint":false}}`:                     {},
 		`{"annotations":{"readOnlyHint":false,"readOnlyHint":true}}`:                     {},
 		`{"annotations":{"readOnlyHint":true,"readOnly\u0048int":false}}`:                {},
@@ -24,12 +24,12 @@ func TestHintsAreReadExactly(t *testing.T) {
 		`{"annotations":{"readOnlyHint":1}}`:                                             {},
 		`{"annotations":null}`:                                                           {},
 		`{"annotations":[{"readOnlyHint":true}]}`:                                        {},
-		// Elsewhere they are not hints.
+		// In other places they are not hints.
 		`{"readOnlyHint":true}`: {},
 		`{"description":"\"annotations\":{\"readOnlyHint\":true}"}`: {},
 		`{"inputSchema":{"annotations":{"readOnlyHint":true}}}`:     {},
 		`{"_meta":{"annotations":{"readOnlyHint":true}}}`:           {},
-		// Broken JSON says nothing.
+		// Invalid JSON has no hints.
 		`{"annotations":{"readOnlyHint":true}`: {}, `{"annotations":{"readOnlyHint":true`: {}, `{"annotations`: {}, `{"annotations":"\`: {}, `annotations`: {}, ``: {},
 	} {
 		if got := hintsOf([]byte(source)); got != want {

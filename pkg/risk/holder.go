@@ -10,21 +10,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Holder holds the policy in force, with those of tenants that tighten it, and replaces them
-// as a whole. A call is judged by one version, whatever is put in force meanwhile. Use
-// NewHolder; it is safe for concurrent use.
+// Holder holds the effective policy and the policies of tenants that tighten it, and replaces
+// them atomically. A call is assessed by one version, even if a new one becomes effective in
+// the meantime. Use NewHolder. Holder is safe for concurrent use.
 type Holder struct {
 	current atomic.Pointer[policies]
 }
 
-// policies is what is in force together. It is never changed.
+// policies are the policies that are effective together. It is immutable.
 type policies struct {
 	platform *Policy
-	tenants  map[schema.TenantID]*Policy // by the stored id
+	tenants  map[schema.TenantID]*Policy // key: [schema.TenantID.Stored]
 	version  string
 }
 
-// NewHolder returns a Holder of p; nil stands for [Default].
+// NewHolder returns a Holder of p. If p is nil, it uses [Default].
 func NewHolder(p *Policy) *Holder {
 	if p == nil {
 		p = Default()
@@ -34,8 +34,8 @@ func NewHolder(p *Policy) *Holder {
 	return h
 }
 
-// With returns a Holder of another policy of the platform, with the policies of tenants that h
-// has; h may be nil.
+// With returns a Holder with p as the platform's policy and with the tenant policies of h. h may
+// be nil.
 func (h *Holder) With(p *Policy) *Holder {
 	other := NewHolder(p)
 	if h != nil {
@@ -44,25 +44,24 @@ func (h *Holder) With(p *Policy) *Holder {
 	return other
 }
 
-// Current returns the policy of the platform that is in force. Calls are judged by
-// [Holder.Assess].
+// Current returns the effective policy of the platform. To assess calls, use [Holder.Assess].
 func (h *Holder) Current() *Policy { return h.current.Load().platform }
 
-// Of returns the policies that calls of a tenant are judged by: that of the platform, and after
-// it the tenant's own, nil where it has none.
+// Of returns the policies that apply to the calls of a tenant: the platform's, followed by the
+// tenant's, which is nil if it has none.
 func (h *Holder) Of(tenant schema.TenantID) [2]*Policy {
 	all := h.current.Load()
 	return [2]*Policy{all.platform, all.tenants[tenant.Stored()]}
 }
 
-// Replace puts p in force, and no policy of a tenant.
+// Replace makes p effective and removes the policies of tenants.
 func (h *Holder) Replace(p *Policy) { h.ReplaceAll(p, nil) }
 
-// Become puts in force what other has in force.
+// Become makes the policies of other effective.
 func (h *Holder) Become(other *Holder) { h.current.Store(other.current.Load()) }
 
-// ReplaceAll puts p in force, together with the policies of tenants. Those can only tighten
-// it: see [Holder.Assess].
+// ReplaceAll makes p effective, together with the policies of tenants, which can only tighten
+// it; see [Holder.Assess].
 func (h *Holder) ReplaceAll(p *Policy, tenants map[schema.TenantID]*Policy) {
 	all := &policies{platform: p, tenants: make(map[schema.TenantID]*Policy, len(tenants)), version: p.version}
 	for _, id := range slices.Sorted(maps.Keys(tenants)) {
@@ -77,18 +76,18 @@ func (h *Holder) ReplaceAll(p *Policy, tenants map[schema.TenantID]*Policy) {
 	h.current.Store(all)
 }
 
-// Version names what is in force: that of the policy or, with policies of tenants, a digest
-// of all.
+// Version returns the version of the policy or, if there are policies of tenants, a digest of
+// all versions.
 func (h *Holder) Version() string { return h.current.Load().version }
 
-// Assess judges a call by the policy in force, and by that of the tenant of its principal
-// where there is one: what is stricter counts. See [Policy.Assess].
+// Assess assesses a call by the effective policy and by the policy of the principal's tenant, if
+// there is one. The stricter assessment applies. See [Policy.Assess].
 func (h *Holder) Assess(in *Input) Assessment {
 	a, _ := h.AssessKnown(in, Missing{})
 	return a
 }
 
-// AssessKnown is Assess for a call of which something is missing. See [Policy.AssessKnown].
+// AssessKnown is Assess for a call with missing parts. See [Policy.AssessKnown].
 func (h *Holder) AssessKnown(in *Input, missing Missing) (a Assessment, undecided string) {
 	all := h.current.Load()
 	a, undecided = all.platform.AssessKnown(in, missing)
@@ -106,7 +105,7 @@ func (h *Holder) AssessKnown(in *Input, missing Missing) (a Assessment, undecide
 	return tightened(a, tighter), ""
 }
 
-// ReadFile reads the policy at path. The error is *[Faults] where the file has faults.
+// ReadFile reads the policy at path. If the content is invalid, the error is *[Faults].
 func ReadFile(path string) (*Policy, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// draft makes a policy of random rules.
+// draft returns a policy of random rules.
 func draft(rnd *rand.Rand) string {
 	conditions := []string{
 		"", `args.n > 3`, `has(args.n) && args.n == 1`, `"ops" in principal.groups`, `principal.name == "ada"`, `principal.owner == "team" && args.s == "x"`,

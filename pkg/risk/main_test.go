@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// mustParse returns the policy of a source without faults.
+// mustParse parses a policy and fails the test if it has faults.
 func mustParse(t testing.TB, source string) *Policy {
 	t.Helper()
 	p, err := Parse([]byte(source), "policy.yaml")
@@ -18,7 +18,7 @@ func mustParse(t testing.TB, source string) *Policy {
 	return p
 }
 
-// definition is a tool with these annotations; "" for none.
+// definition returns a tool definition with these annotations; "" means none.
 func definition(annotations string) []byte {
 	if annotations == "" {
 		return []byte(`{"name":"t","description":"does \"things\"","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}`)

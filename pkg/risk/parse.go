@@ -23,8 +23,8 @@ const (
 	maxReason = 1000
 )
 
-// Parse reads the source of a policy; name is what faults call it, such as the
-// path of the file. The error is *[Faults] and holds every fault at once.
+// Parse parses the source of a policy. name identifies the source in faults, such as the path
+// of the file. The error is *[Faults] and holds all faults.
 func Parse(source []byte, name string) (*Policy, error) {
 	p := Default()
 	p.version, p.source = schema.Digest(source), bytes.Clone(source)
@@ -47,7 +47,7 @@ func Parse(source []byte, name string) (*Policy, error) {
 	if err := r.faults.err(name); err != nil {
 		return nil, err
 	}
-	// The default is known only now: it may stand below the rules.
+	// The default can follow the rules in the file, so it is applied last.
 	for i := range p.rules {
 		if p.rules[i].approval == useDefault {
 			p.rules[i].approval = p.approval
@@ -56,7 +56,7 @@ func Parse(source []byte, name string) (*Policy, error) {
 	return p, nil
 }
 
-// parseYAML reads a source. It returns nil after a fault of the whole, and
+// parseYAML parses a source. It returns nil if the source cannot be read at all, and
 // [yamldoc.Null] for an empty source.
 func parseYAML(source []byte, faults *report) *yamldoc.Node {
 	switch {
@@ -77,7 +77,7 @@ func parseYAML(source []byte, faults *report) *yamldoc.Node {
 	return root
 }
 
-// useDefault marks `approval: default` until the whole file was read.
+// useDefault marks `approval: default` until the whole file has been read.
 var useDefault = new(Approval{})
 
 type policyReader struct {
@@ -128,7 +128,7 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 		r.faults.add(n.At, path, "the name %s is already used in line %d; use unique names.", quote(p.name), first.Line)
 	}
 	r.names[p.name] = n.At
-	if len(r.faults.list) == before { // otherwise what looks absent may be a fault above
+	if len(r.faults.list) == before { // otherwise a key that seems absent may be one with a fault
 		r.outcome(path, n, &p, reason)
 	}
 	p.general = p.isGeneral(condition)
@@ -137,7 +137,7 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 	r.policy.rules = append(r.policy.rules, p)
 }
 
-// outcome reports outcomes that contradict each other.
+// outcome reports contradictory outcomes.
 func (r *policyReader) outcome(path string, n *yamldoc.Node, p *rule, reason string) {
 	others := p.level != 0 || p.approval != nil || p.sandbox != ""
 	switch {
@@ -220,7 +220,7 @@ const (
 	mostNeeded   = 20
 )
 
-// approval reads who must agree: a map, or the word default.
+// approval reads an approval rule: a map, or the word default.
 func (r *policyReader) approval(path string, n *yamldoc.Node) *Approval {
 	if n.Kind == yamldoc.Text && n.Text == "default" && path != "approval.default" {
 		return useDefault
@@ -279,7 +279,7 @@ const (
 	mostTTL  = day
 )
 
-// cache reads how long results count, and for whom.
+// cache reads the lifetime and the scope of cached results.
 func (r *policyReader) cache(path string, n *yamldoc.Node) *Cache {
 	c, given := &Cache{}, false
 	r.members(path, n,
@@ -291,7 +291,7 @@ func (r *policyReader) cache(path string, n *yamldoc.Node) *Cache {
 	return c
 }
 
-// explain makes the reasons of a rule, once for all calls.
+// explain creates the reasons of a rule once, for all calls.
 func (r *rule) explain(denial, reason string) {
 	name := "Rule " + quote(r.name)
 	var does string

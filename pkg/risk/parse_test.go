@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The golden file is written by hand or copied from a failure, after it was read.
+// Write the golden file manually, or copy it from a failure after reviewing it.
 func TestEveryFaultOfAPolicyIsReportedAtOnce(t *testing.T) {
 	source, err := os.ReadFile("testdata/faults.yaml")
 	if err != nil {

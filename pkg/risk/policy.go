@@ -8,29 +8,29 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// annotationMode is how much the hints of servers count.
+// annotationMode is the degree to which hints of servers affect the risk.
 type annotationMode string
 
 const (
 	trustHints  annotationMode = "trust"  // hints of every server may lower the risk
-	raiseHints  annotationMode = "raise"  // only hints of trusted servers lower; others raise
-	ignoreHints annotationMode = "ignore" // hints do not count
+	raiseHints  annotationMode = "raise"  // only hints of trusted servers lower the risk; other hints raise it
+	ignoreHints annotationMode = "ignore" // hints are ignored
 )
 
-// defaultVersion is the version of the policy that nobody wrote.
+// defaultVersion is the version of the built-in policy.
 const defaultVersion = "default"
 
-// Policy is a compiled policy. It does not change and is safe for concurrent use.
+// Policy is a compiled policy. It is immutable and safe for concurrent use.
 type Policy struct {
 	version     string
-	source      []byte // what it was read from; nil for the default
+	source      []byte // the file's text; nil for the default
 	annotations annotationMode
-	// approval is what medium risk asks for where no rule says otherwise.
+	// approval applies to medium risk unless a rule has its own.
 	approval   *Approval
-	approvalAt yamldoc.Position // where the file says it; line 0 where it does not
+	approvalAt yamldoc.Position // position in the file; line 0 if the file has none
 	rules      []rule
-	// tightens says that it is a tenant's, which adds to the policy of the platform: what no
-	// rule of it concerns is left to that.
+	// tightens means that this is a tenant's policy, which adds to the platform's policy. The
+	// platform's policy decides calls that match none of its rules.
 	tightens bool
 }
 
@@ -38,31 +38,31 @@ type Policy struct {
 type rule struct {
 	name    string
 	at      yamldoc.Position
-	servers []glob // empty: every server
+	servers []glob // if empty, every server
 	tools   []glob
-	// methods are those that match.method names; without, the rule is about calls of
-	// tools, and where it is general about every other method as well.
+	// methods holds the methods of match.method. If empty, the rule applies to tool calls and,
+	// if it is general, to all other methods.
 	methods []string
-	general bool // it names no tool, and its condition no arguments
+	general bool // no tool in the match, and no arguments in the condition
 	when    *condition
-	// looksAtArgs and looksAtCaller say that the condition may name arguments, or the principal.
+	// looksAtArgs and looksAtCaller mean that the condition may use the arguments or the
+	// principal.
 	looksAtArgs, looksAtCaller bool
 
 	deny     bool
-	level    int // 0: what would be without the rule, or more
+	level    int // 0 means at least the level without the rule
 	approval *Approval
 	sandbox  string
 	durable  bool
 	cache    *Cache
 
-	// won, undecided and twin are the reasons of an assessment in which the rule
-	// won, in which its condition failed, and in which it matched a lookalike.
-	// They are made once.
+	// won, undecided and twin are the reasons of an assessment in which the rule applied, in
+	// which its condition failed, and in which it matched a lookalike. They are created once.
 	won, undecided, twin []string
 }
 
-// Default returns the policy that is in force without a policy file: no rules,
-// hints count, and the caller may confirm calls of medium risk.
+// Default returns the effective policy if there is no policy file: it has no rules, trusts
+// hints, and lets the caller confirm calls of medium risk.
 func Default() *Policy {
 	return &Policy{version: defaultVersion, annotations: trustHints, approval: defaultApproval()}
 }
@@ -71,11 +71,10 @@ func defaultApproval() *Approval {
 	return &Approval{By: ByCaller, Needed: 1, Expires: DefaultExpires}
 }
 
-// Version names the policy: "sha256:…" of its source, or "default".
+// Version returns "sha256:…" of the policy's source, or "default".
 func (p *Policy) Version() string { return p.version }
 
-// Source is the text that the policy was read from; nil for the default policy. It is not to be
-// changed.
+// Source returns the source of the policy, or nil for the default policy. Do not change it.
 func (p *Policy) Source() []byte { return p.source }
 
 // Rules returns the names of the rules in their order.
@@ -87,7 +86,7 @@ func (p *Policy) Rules() []string {
 	return names
 }
 
-// concerns says whether the rule is about requests of the method.
+// concerns reports whether the rule applies to requests of the method.
 func (r *rule) concerns(method string) bool {
 	if len(r.methods) > 0 {
 		return slices.Contains(r.methods, method)
@@ -95,7 +94,7 @@ func (r *rule) concerns(method string) bool {
 	return method == schema.MethodCallTool || r.general
 }
 
-// concernsAll says whether the rule is about every method that another is about.
+// concernsAll reports whether the rule applies to every method that other applies to.
 func (r *rule) concernsAll(other *rule) bool {
 	for _, m := range methods {
 		if other.concerns(m) && !r.concerns(m) {
@@ -105,27 +104,27 @@ func (r *rule) concernsAll(other *rule) bool {
 	return true
 }
 
-// isGeneral says whether the rule is about whole servers.
+// isGeneral reports whether the rule applies to whole servers.
 func (r *rule) isGeneral(condition string) bool {
 	anyTool := len(r.tools) == 0 || slices.ContainsFunc(r.tools, func(g glob) bool { return g.any })
 	return anyTool && !strings.Contains(condition, "args")
 }
 
-// methods are those that a policy decides about.
+// methods are the methods that a policy can decide on.
 var methods = []string{schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete}
 
-// matches says whether the rule names this tool, whatever its condition says.
+// matches reports whether the rule matches the tool by name, regardless of its condition.
 func (r *rule) matches(in *Input) bool {
 	return matchesAny(r.servers, in.Server) && matchesAny(r.tools, in.Tool)
 }
 
-// resembles says whether the rule names something that this tool looks like.
+// resembles reports whether the tool looks like one that the rule names.
 func (r *rule) resembles(in *Input) bool {
 	return resemblesAny(r.servers, in.Server) && resemblesAny(r.tools, in.Tool)
 }
 
-// raises says whether the rule can make a call harder to run. Only such rules
-// catch lookalikes: a name must be exact to be let through.
+// raises reports whether the rule can make a call harder to run. Only such rules match
+// lookalikes: to allow a call, the name must match exactly.
 func (r *rule) raises() bool {
 	return r.deny || r.level > Low || r.approval != nil || r.sandbox != ""
 }

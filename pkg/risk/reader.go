@@ -10,17 +10,16 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// reader takes values out of nodes. It continues after a fault, so that all of them are
-// found.
+// reader reads values from nodes. It continues after a fault, to find all of them.
 type reader struct{ faults report }
 
-// key is one known key of a map and what is done with its value.
+// key is a known key of a map and the function that reads its value.
 type key struct {
 	name string
 	read func(path string, n *yamldoc.Node)
 }
 
-// members reads a map; keys that are not known, and keys given twice, are faults.
+// members reads a map. Unknown keys and duplicate keys are faults.
 func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
 	if !r.is(path, n, yamldoc.Map, "a map of keys") {
 		return
@@ -33,7 +32,7 @@ func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
 			continue
 		}
 		first[m.Key] = m.At
-		if m.Value.Kind == yamldoc.Null { // people look for the key
+		if m.Value.Kind == yamldoc.Null { // report the position of the key
 			m.Value.At = m.At
 		}
 		known := false
@@ -53,7 +52,7 @@ func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
 	}
 }
 
-// is reports a value that is not of the kind, unless it was reported already.
+// is reports whether n has the kind. If not, it adds a fault, unless there already is one.
 func (r *reader) is(path string, n *yamldoc.Node, want yamldoc.Kind, wanted string) bool {
 	if n.Kind != want && n.Kind != yamldoc.Bad {
 		r.faults.add(n.At, path, "must be %s, not %s.", wanted, n.Kind)
@@ -76,7 +75,7 @@ func (r *reader) text(path string, n *yamldoc.Node, most int) string {
 	return ""
 }
 
-// texts reads one text or a list of them.
+// texts reads a string or a list of strings.
 func (r *reader) texts(path string, n *yamldoc.Node) (list []string) {
 	if n.Kind == yamldoc.Text {
 		if text := r.text(path, n, maxName); text != "" {

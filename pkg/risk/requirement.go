@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Requirement is the part of an approval rule that says whose approvals count and the
-// number that is needed. How long the call is held is not part of it. Make it with
-// [Approval.Requirement], which brings it into its one form.
+// Requirement is the part of an approval rule that defines the permitted approvers and the
+// number of approvals. It does not include the time for which the call is held. Create it with
+// [Approval.Requirement], which returns it in canonical form.
 type Requirement struct {
 	By string `json:"by"`
-	// Groups are asked from the beginning, EscalateTo when nobody answers; both are
-	// sorted and name a group once.
+	// Groups are asked first, and EscalateTo if there is no answer. Both are sorted and have no
+	// duplicates.
 	Groups     []string `json:"groups,omitempty"`
 	EscalateTo []string `json:"escalate_to,omitempty"`
 	Needed     int      `json:"needed"`
@@ -24,8 +24,8 @@ type Requirement struct {
 	SlackLevel int      `json:"slack_level,omitempty"`
 }
 
-// Requirement returns what the rule requires. Two rules that require the same have
-// equal requirements, in whatever order they name groups. A nil rule requires nothing.
+// Requirement returns the requirement of the rule. Rules that require the same have equal
+// requirements, regardless of the order of their groups. A nil rule requires nothing.
 func (a *Approval) Requirement() Requirement {
 	if a == nil {
 		return Requirement{}
@@ -39,8 +39,8 @@ func (a *Approval) Requirement() Requirement {
 	}
 }
 
-// EscalatesAt returns when more groups are asked about a call that is held from since
-// until expires and that nobody has decided; zero where the rule names no such groups.
+// EscalatesAt returns the time when the groups in EscalateTo are asked about a call that is held
+// from since until expires and is still undecided. It is zero if the rule has no such groups.
 func (a *Approval) EscalatesAt(since, expires time.Time) time.Time {
 	switch {
 	case a.By != ByGroups || len(a.EscalateTo) == 0:
@@ -60,10 +60,10 @@ func set(names []string) []string {
 	return slices.Compact(names)
 }
 
-// Covers says that approvals which satisfy r satisfy need as well: they are of
-// people whom need asks too, of as many, and given under conditions at least as
-// strict. What people approved covers what the caller itself may confirm, never the
-// other way round. The zero Requirement is covered by all, and covers only itself.
+// Covers reports whether approvals that satisfy r also satisfy need: by people whom need also
+// permits, at least as many, and under conditions at least as strict. An approval by groups
+// covers a confirmation by the caller, but not the reverse. Every Requirement covers the zero
+// Requirement, which covers only itself.
 func (r Requirement) Covers(need Requirement) bool {
 	switch {
 	case need.By == "":
@@ -90,17 +90,17 @@ func (r Requirement) Digest() string { return schema.Digest(r.encoded()) }
 func (r Requirement) encoded() []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return nil // texts, numbers and truth values of our own
+		return nil // cannot fail: the fields are strings, numbers and booleans
 	}
 	return text
 }
 
-// maxRequirement is the longest requirement, in bytes, that is written in full: a
+// maxRequirement is the maximum size, in bytes, of a requirement that is written in full. A
 // warrant with it must fit into the head of a frame.
 const maxRequirement = 2 << 10
 
-// String returns the JSON form, or the digest where that is longer than 2 KiB;
-// [MeetsRequirement] reads both.
+// String returns the JSON form, or the digest if the JSON form is longer than 2 KiB.
+// [MeetsRequirement] accepts both.
 func (r Requirement) String() string {
 	if text := r.encoded(); len(text) <= maxRequirement {
 		return string(text)
@@ -108,9 +108,9 @@ func (r Requirement) String() string {
 	return r.Digest()
 }
 
-// MeetsRequirement says whether approvals that satisfied the requirement met, as
-// [Requirement.String] writes it, satisfy need too. A text that is not in that form
-// meets nothing; a digest meets the very same requirement only.
+// MeetsRequirement reports whether approvals that satisfied the requirement met, in the form of
+// [Requirement.String], also satisfy need. A text in another form meets nothing, and a digest
+// meets only the identical requirement.
 func MeetsRequirement(met string, need Requirement) bool {
 	if met == need.Digest() {
 		return true

@@ -7,14 +7,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Levels of risk; see the contract of the levels in docs/reference/policy.md.
+// The levels of risk. docs/reference/policy.md specifies them.
 const (
 	Low    = 1 // runs at once
-	Medium = 2 // is held until somebody approves it
-	High   = 3 // runs inside a container made for this use
+	Medium = 2 // is held until a person approves it
+	High   = 3 // runs inside a container created for it
 )
 
-// LevelName is the name of a level of risk, from [Low] to [High].
+// LevelName returns the name of a risk level from [Low] to [High].
 func LevelName(level int) string {
 	switch level {
 	case Low:
@@ -25,99 +25,100 @@ func LevelName(level int) string {
 	return "high"
 }
 
-// ByCaller and ByGroups are who may approve a held call.
+// The values of [Approval.By].
 const (
 	ByCaller = "caller"
 	ByGroups = "groups"
 )
 
-// SandboxContainer is the only sandbox that a policy can ask for. A server of high
-// risk has that, or what its entry names instead.
+// SandboxContainer is the only sandbox that a policy can require. A server of high risk runs in
+// a container or in the sandbox that its entry selects instead.
 const SandboxContainer = "container"
 
-// DefaultExpires is how long a call is held where the policy says nothing.
+// DefaultExpires is the time for which a call is held unless the policy sets another.
 const DefaultExpires = 10 * time.Minute
 
-// Input is what there is to judge.
+// Input is the input of an assessment.
 type Input struct {
-	// Method is the MCP method; empty means tools/call. Other methods have no Tool, no
-	// Definition, and the params object as Arguments.
+	// Method is the MCP method. Empty means tools/call. For other methods, Tool and
+	// Definition are empty, and Arguments is the params object.
 	Method string
-	// Server and Tool are the names as the catalog has them.
+	// Server and Tool are the names in the catalog.
 	Server string
 	Tool   string
-	// ServerRisk is the operator's riskLevel of the server: 0 for none, else 1 to
-	// 3. Anything else counts as 3.
+	// ServerRisk is the server's riskLevel as the operator set it: 1 to 3, or 0 for none. Any
+	// other value counts as 3.
 	ServerRisk int
-	// TrustAnnotations says that the operator trusts this server's hints.
+	// TrustAnnotations means that the operator trusts this server's hints.
 	TrustAnnotations bool
-	// Definition is the tool's definition as the server sent it; nil where it is
-	// not known, which counts as a tool without hints.
+	// Definition is the tool's definition as the server sent it. Nil means unknown, and the
+	// tool is treated as one without hints.
 	Definition json.RawMessage
-	// Arguments are the exact bytes of the arguments object; empty counts as {}.
+	// Arguments are the exact bytes of the arguments object. Empty means {}.
 	Arguments []byte
-	// Principal is who asks.
+	// Principal is the caller.
 	Principal schema.Principal
 }
 
-// Assessment is how a call is judged. What it points to belongs to the policy
-// and must not be changed.
+// Assessment is the result of assessing a call. Its pointers refer to data of the policy, which
+// must not be changed.
 type Assessment struct {
-	// Level is Low, Medium or High. Of a denied call it is what the server's
-	// riskLevel and hints say.
+	// Level is Low, Medium or High. For a denied call it is derived from the server's
+	// riskLevel and hints.
 	Level int
-	// Deny says that the call must not run, whoever agrees.
+	// Deny means that the call must not run, even with approvals.
 	Deny bool
-	// Reasons say in plain words why, the decisive one first. There is at least one.
+	// Reasons explain the assessment in plain language, the decisive reason first. There is at
+	// least one.
 	Reasons []string
-	// Rule is the name of the rule that decided, "" where none did.
+	// Rule is the name of the rule that decided, or "".
 	Rule string
-	// Approval says who must agree before the call runs; nil: nobody.
+	// Approval is the approval that the call requires before it runs. Nil means none.
 	Approval *Approval
-	// Sandbox is SandboxContainer or "". Container says that a rule asks for one by
-	// name, so that nothing weaker that the server's entry chose will do.
+	// Sandbox is SandboxContainer or "". Container means that a rule requires a container by
+	// name, so that a weaker sandbox in the server's entry is not sufficient.
 	Sandbox   string
 	Container bool
-	// Version names the policy: the digest of its source, or "default".
+	// Version is the digest of the policy's source, or "default".
 	Version string
-	// Durable says that the policy wants the call in the ledger, even where it
-	// need not be held.
+	// Durable means that the policy requires the call to be recorded in the ledger, even if it
+	// is not held.
 	Durable bool
-	// Cache says that the result may be kept and given to whoever asks the same;
-	// nil: it may not. Only a call that runs at once, outside of a container, has it.
+	// Cache permits caching the result for identical calls. Nil means no caching. It is set
+	// only for a call that runs at once and outside a container.
 	Cache *Cache
-	// ServerRisk and TrustAnnotations are those of the [Input].
+	// ServerRisk and TrustAnnotations are copied from the [Input].
 	ServerRisk       int
 	TrustAnnotations bool
 }
 
-// Cache says how long a result counts, and for whom.
+// Cache defines how long and for which principals a result is cached.
 type Cache struct {
 	TTL time.Duration
-	// Shared lets principals have each other's results.
+	// Shared lets principals share results.
 	Shared bool
 }
 
-// Approval says who must agree, and how.
+// Approval is an approval rule: the permitted approvers and the conditions.
 type Approval struct {
-	// By is ByCaller, the two-step flow, or ByGroups.
+	// By is ByCaller (the two-step flow) or ByGroups.
 	By string
-	// Groups are whose members may agree, for ByGroups.
+	// Groups are the groups whose members may approve, for ByGroups.
 	Groups []string
-	// Needed is how many different people must agree; at least 1.
+	// Needed is the number of different people who must approve, at least 1.
 	Needed int
-	// Expires is how long the call is held. Silence is a no.
+	// Expires is the time for which the call is held. Without a decision, it does not run.
 	Expires time.Duration
-	// EscalateTo are the groups that are asked as well when nobody answers.
+	// EscalateTo are the groups that are asked in addition if there is no answer.
 	EscalateTo []string
-	// EscalateAfter is how long nobody has answered by then; 0: half the time for which
-	// the call is held.
+	// EscalateAfter is the time without a decision after which EscalateTo is asked. 0 means
+	// half the time for which the call is held.
 	EscalateAfter time.Duration `json:",omitempty"`
-	// Reasons says that who decides must give a reason.
+	// Reasons means that approvers must give a reason.
 	Reasons bool
-	// FreshLogin says that who decides must have signed in just now.
+	// FreshLogin means that approvers must have signed in just before.
 	FreshLogin bool
-	// SlackLevel is the highest level that may be decided in Slack; 0: none, the
-	// page only.
+	// SlackLevel is the highest level that may be decided in Slack. 0 means that decisions are
+	// made only on the page.
 	SlackLevel int
 }

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// tightened is what counts where the policy of the platform says one thing of a call and
-// that of its tenant another: a denial of either, else the higher level, every demand of
-// both, and the approval that is harder to get. Nothing that the tenant's policy says makes
-// less of what the platform asks for.
+// tightened combines the assessments by the policies of the platform and of the tenant. A denial
+// by either applies. Otherwise the result has the higher level, all requirements of both, and the
+// stricter approval. The tenant's policy never weakens a requirement of the platform.
 func tightened(platform, tenant Assessment) Assessment {
 	version := platform.Version + "+" + tenant.Version
 	a := platform
@@ -40,9 +39,9 @@ func tightened(platform, tenant Assessment) Assessment {
 	return a
 }
 
-// narrower returns the approval of the platform with the demands of the tenant's added, and
-// the tenant's alone where the platform asks for none or leaves it to the caller. Only groups
-// that both name are asked; where they have none in common, the groups of the platform are.
+// narrower returns the approval of the platform with the requirements of the tenant added, or only
+// the tenant's if the platform requires none or leaves it to the caller. It asks only groups that
+// both name. If there are none in common, it asks the groups of the platform.
 func narrower(platform, tenant *Approval) *Approval {
 	switch {
 	case platform == nil:
@@ -74,7 +73,7 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// sooner returns the shorter of two times, of which 0 is none.
+// sooner returns the shorter of two times. 0 means that there is none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

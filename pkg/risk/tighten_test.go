@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// somePolicy writes a policy with some rules for the tools a to d.
+// somePolicy returns a policy with random rules for the tools a to d.
 func somePolicy(r *rand.Rand) string {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	var b strings.Builder
@@ -43,7 +43,7 @@ func somePolicy(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestThePolicyOfATenantNeverLoosens judges calls with random pairs of policies.
+// TestThePolicyOfATenantNeverLoosens assesses calls with random pairs of policies.
 func TestThePolicyOfATenantNeverLoosens(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	parsed, tightened := 0, 0
@@ -52,7 +52,7 @@ func TestThePolicyOfATenantNeverLoosens(t *testing.T) {
 		platform, err := risk.Parse([]byte(texts[0]), "platform")
 		own, ownErr := risk.Parse([]byte(texts[1]), "tenant")
 		if err != nil || ownErr != nil {
-			continue // such a pair of words is refused
+			continue // Parse rejects this combination
 		}
 		parsed++
 		h := risk.NewHolder(platform)
@@ -65,7 +65,7 @@ func TestThePolicyOfATenantNeverLoosens(t *testing.T) {
 		if was.Deny != is.Deny || was.Level != is.Level || was.Approval == nil && is.Approval != nil {
 			tightened++
 		}
-		// Principals of other tenants are judged by the platform's alone.
+		// Only the platform's policy applies to principals of other tenants.
 		in.Principal.Tenant = "other"
 		if alone := h.Assess(in); !reflect.DeepEqual(alone, platform.Assess(in)) {
 			t.Fatalf("another tenant is judged differently: %+v", alone)
@@ -76,7 +76,7 @@ func TestThePolicyOfATenantNeverLoosens(t *testing.T) {
 	}
 }
 
-// looser says in what way is asks for less than was.
+// looser returns how is requires less than was, or "".
 func looser(was, is *risk.Assessment) string {
 	switch {
 	case was.Deny && !is.Deny:

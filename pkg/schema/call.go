@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// MCP methods that a call may carry. Every call names exactly one of them.
+// The MCP methods of a call. Every call has exactly one of them.
 const (
 	MethodCallTool     = "tools/call"
 	MethodReadResource = "resources/read"
@@ -18,95 +18,97 @@ const (
 
 // Call is one request to run one tool once.
 type Call struct {
-	// ID names the call for its whole life; see [NewCallID].
+	// ID identifies the call for its whole life; see [NewCallID].
 	ID CallID
-	// Method is the MCP method; empty means [MethodCallTool].
+	// Method is the MCP method. Empty means [MethodCallTool].
 	Method string
-	// Server and Tool say what is to run. Tool is empty for methods other than
+	// Server is the target server. Tool is the target tool; it is empty unless Method is
 	// [MethodCallTool].
 	Server ServerID
 	Tool   string
-	// Arguments are the exact bytes that the caller sent: the arguments object
-	// for [MethodCallTool], the whole params object for other methods.
+	// Arguments holds the exact bytes that the caller sent: the arguments object for
+	// [MethodCallTool], the whole params object for other methods.
 	Arguments []byte
-	// Extra is what a caller that speaks MCP sent with the arguments of a tool:
-	// a JSON object with any of _meta, inputResponses and requestState. Where its
-	// _meta names client capabilities, the server may ask for input, and the result
-	// can be a question; see [Result]. Empty for most calls.
+	// Extra holds the fields that an MCP caller sent in addition to the arguments: a JSON
+	// object with any of _meta, inputResponses and requestState. If its _meta declares client
+	// capabilities, the server may ask for input; see [Result.InputRequired]. It is empty for
+	// most calls.
 	Extra []byte
-	// ToolDigest is the digest of the tool definition the arguments were
-	// checked against, so that a worker can tell when it holds another one.
+	// ToolDigest is the digest of the tool definition that the arguments were validated
+	// against. A worker uses it to detect that its own definition differs.
 	ToolDigest string
-	// Timeout bounds the run, counted from the moment a worker is chosen. Zero
-	// means the server's own default.
+	// Timeout limits the run. It starts when a worker is chosen. Zero means the server's
+	// default.
 	Timeout time.Duration
-	// Principal is who asks.
+	// Principal is the caller.
 	Principal Principal
-	// Safe says that the call may be repeated: the operator said so, or a
-	// trusted server's annotations did.
+	// Safe means that the call is safe to repeat, according to the operator or to the
+	// annotations of a trusted server.
 	Safe bool
-	// Retry is the rule for repeating the call when it fails, nil for none. It counts for a
-	// call only that is Safe and has no Approval.
+	// Retry is the retry policy of the call; nil means no retries. It applies only if the call
+	// is Safe and has no Approval.
 	Retry *Retry
-	// Approval is the approval under which a held call runs; empty for one that
-	// needed none.
+	// Approval is the approval under which a held call runs. It is empty if the call did not
+	// require one.
 	Approval ApprovalID
-	// Warrant is the signed proof that the approval was given; see
-	// internal/warrant. Empty for a call that needed none.
+	// Warrant is the signed proof of the approval; see internal/warrant. It is empty if the
+	// call did not require approval.
 	Warrant []byte
-	// Durable says that the call stands in the ledger: the worker that takes it
-	// remembers its outcome for a while, for whoever takes over from its owner.
+	// Durable means that the call is recorded in the ledger. The worker that accepts it
+	// remembers the outcome for a while, so that another process can take the call over from
+	// its owner.
 	Durable bool
-	// Bulk says that nobody waits for this single call: it is part of a batch, or
-	// run from the ledger. It lets calls that somebody waits for go first, and
-	// waits for a slot until its context ends.
+	// Bulk means that no caller waits for this single call: it belongs to a batch or was
+	// started from the ledger. It yields to interactive calls, and waits for a slot until its
+	// context ends.
 	Bulk bool
-	// Priority, from -10 to 10, scales the share of bulk calls: each 5 doubles or
-	// halves it. Zero is normal.
+	// Priority, from -10 to 10, scales the share of bulk calls. Each 5 doubles or halves it.
+	// Zero is normal.
 	Priority int
-	// Chosen, when set, is called each time that a worker was chosen, before the
-	// call leaves for it: the place for an intent that names the worker. It may
-	// block, and when it ends the context of the call, nothing is sent. A call
-	// with it is never sent to a worker that cannot be named.
+	// Chosen, if set, is called each time a worker is chosen, before the call is sent to it,
+	// so that the intent can name the worker. Chosen may block. If it ends the context of the
+	// call, nothing is sent. A call with Chosen is only sent to a named worker, and never to
+	// any worker of the server.
 	Chosen func(worker WorkerID)
-	// ReplayOf is the call whose arguments this one repeats, "" for none. It stands in the
-	// records of the call and is not sent.
+	// ReplayOf is the call whose arguments this call repeats, or "". It is written to the
+	// records of the call and is not sent to the worker.
 	ReplayOf CallID
-	// Trace carries the W3C trace context of the caller, if there was one.
+	// Trace is the W3C trace context of the caller, if there was one.
 	Trace Trace
-	// Fresh asks for a result of the tool's own, even where one of the cache would
-	// do; NoStore, that the result is not kept in the cache.
+	// Fresh requests a new result from the tool even if the cache has one. NoStore keeps the
+	// result out of the cache.
 	Fresh, NoStore bool
-	// Progress, when set, receives the params object of each progress
-	// notification, in order, before the result. It must not block.
+	// Progress, if set, receives the params object of each progress notification, in order,
+	// before the result. It must not block.
 	Progress func(params []byte)
-	// Hear, when set, receives what the server says to the caller by itself while
-	// the call runs: a JSON object with method and params. A request has answer, to
-	// be called at most once, from any goroutine, with a JSON object that has result
-	// or error; for a notification answer is nil. Hear must not block. A server
-	// that is marked as asking its callers speaks on a session that is the caller's own; see
-	// Session. Without one the caller gets log messages of which it is certain that they are
-	// of this call, where Extra has a log level.
+	// Hear, if set, receives the notifications and requests that the server sends to the
+	// caller while the call runs, each as a JSON object with method and params. For a
+	// notification, answer is nil. For a request, answer takes a JSON object with result or
+	// error; call it at most once, from any goroutine. Hear must not block.
+	//
+	// A server with [Server.Asks] sends them on a session of this caller; see Session. Without
+	// such a session, Hear receives only log messages that certainly belong to this call, and
+	// only if Extra has a log level.
 	Hear func(message []byte, answer func(object []byte))
-	// Session names the conversation of the caller, for a server that keeps a
-	// session for each caller. It is no secret and proves nothing. Empty for none.
+	// Session identifies the caller's session, for servers that keep one session per caller.
+	// It is not a secret and proves nothing. Empty means no session.
 	Session string
-	// Clock is the time, in RFC 3339, that the tool reads in place of the machine's, and Seed
-	// a whole number in decimal for what it would draw at random. They are told to built-in
-	// tools, to functions of Go programs and to attached programs. Environments set them, and
-	// no caller can. Empty for the machine's.
+	// Clock is the time, in RFC 3339, that the tool uses in place of the machine's time. Seed
+	// is a decimal integer that the tool uses in place of a random seed. Both are passed to
+	// built-in tools, to functions of Go programs and to attached programs. Only environments
+	// set them; callers cannot. If empty, the machine's clock and randomness are used.
 	Clock, Seed string
-	// Lease binds the call to one worker, and there to what was leased; see [Lease].
+	// Lease binds the call to one worker and to the leased process there; see [Lease].
 	Lease Lease
 }
 
-// Lease names what a worker keeps for one holder, such as an episode of an environment. The
-// zero value is none.
+// Lease identifies the state that a worker keeps for one holder, such as an episode of an
+// environment. The zero value means no lease.
 type Lease struct {
-	// Worker is the only worker that may run the call. Its id changes with each start, so a
-	// call never reaches a worker that has forgotten the lease.
+	// Worker is the only worker that may run the call. A worker's id changes with each start,
+	// so a call never reaches a worker that has forgotten the lease.
 	Worker WorkerID
-	// ID names a server process that the worker keeps for the holder alone, "" for none.
+	// ID identifies a server process that the worker reserves for the holder, or is "".
 	ID string
 }
 
@@ -116,8 +118,7 @@ type Trace struct {
 	State  string // tracestate
 }
 
-// ID returns the trace id, 32 hex digits, or "" where the context is empty or too
-// short to hold one.
+// ID returns the trace id, 32 hex digits. It returns "" if the context is empty or too short.
 func (t Trace) ID() string {
 	const from, to = len("00-"), len("00-") + 32
 	if len(t.Parent) < to {
@@ -126,72 +127,73 @@ func (t Trace) ID() string {
 	return t.Parent[from:to]
 }
 
-// Result is what a tool answered, its own error or not.
+// Result is the answer of a tool. It may report an error of the tool.
 type Result struct {
 	// Body holds the exact bytes of the MCP result object.
 	Body []byte
-	// ToolError is true when the result carries isError:true.
+	// ToolError is true if the result has isError:true.
 	ToolError bool
-	// InputRequired is true when the server asks for input before it continues: the call
-	// is to be sent again with the answers in its Extra.
+	// InputRequired is true if the server asks for input before it continues. To continue, send
+	// the call again with the answers in its Extra.
 	InputRequired bool
 	// Worker is the worker that ran the call.
 	Worker WorkerID
-	// Took is the time between sending the request to the MCP server and
-	// reading its answer, as the worker saw it.
+	// Took is the time from sending the request to the MCP server until the worker read the
+	// answer.
 	Took time.Duration
-	// Cache says how the cache of results met the call; zero where it did not.
+	// Cache describes how the result cache served the call. It is zero if the cache was not
+	// used.
 	Cache Caching
-	// Attempts is the number of times that the call was sent where a [Retry] counted for it;
-	// else zero.
+	// Attempts is the number of times that the call was sent if a [Retry] applied to it, and
+	// zero otherwise.
 	Attempts int
 }
 
-// Caching says how the cache of results met a call.
+// Caching describes how the result cache served a call.
 type Caching struct {
-	// Hit: the result was kept, and is Age old. Miss: the tool was asked, because
-	// no result was kept. Fresh: it was asked, because the caller wanted that.
+	// Hit means that the result came from the cache. Miss means that the tool was called
+	// because the cache had no result. Fresh means that the tool was called because the caller
+	// requested it.
 	Hit, Miss, Fresh bool
-	// Collapsed: the tool was asked by another call that was the same. Stored: the
-	// result is kept now.
+	// Collapsed means that the call shared the run of an identical call. Stored means that the
+	// result is now in the cache.
 	Collapsed, Stored bool
-	// Age is how old the result is, TTL how much longer it counts.
+	// Age is the age of the result. TTL is the time until it expires.
 	Age, TTL time.Duration
 }
 
-// Principal is who asks: an API key, a person, a service.
+// Principal is the identity of a caller: an API key, a person or a service.
 type Principal struct {
-	// Name is unique among principals: the name of the API key, the subject of a
-	// token. It is unique over all tenants, because calls, batches and sessions are found
-	// by it: names from a claim begin with the tenant where the issuer names one. "local" is
-	// the caller of a loopback front door without keys.
+	// Name is the name of the API key or the subject of the token. It is unique over all
+	// tenants, because calls, batches and sessions are looked up by it; a name from a token
+	// claim begins with the tenant if the issuer sets one. "local" is the caller of a loopback
+	// front door without keys.
 	Name string `json:"name"`
-	// Owner is the person or team behind the name; empty means Name.
+	// Owner is the person or team that owns the principal. Empty means Name.
 	Owner string `json:"owner,omitempty"`
-	// Groups the principal is in, as the operator configured them.
+	// Groups are the groups of the principal, as the operator configured them.
 	Groups []string `json:"groups,omitempty"`
-	// Tenant is the tenant of the principal, as its credential says; empty means
-	// [DefaultTenant].
+	// Tenant is the tenant that the credential assigns. Empty means [DefaultTenant].
 	Tenant TenantID `json:"tenant,omitempty"`
-	// Grant is what the credential of the request lets its principal do; nil: everything.
-	// It is of the request alone: it is neither stored nor sent, and what was accepted
-	// under it is not judged by it again.
+	// Grant holds the permissions of the credential of the current request; nil means all. It
+	// is neither stored nor sent. Work that was accepted under it is not checked against it
+	// again.
 	Grant Grant `json:"-"`
 }
 
-// Grant is what a credential lets its principal do. It is safe for concurrent use.
+// Grant holds the permissions of a credential. It is safe for concurrent use.
 type Grant interface {
-	// Has reports whether it holds one of these scopes, or one that includes it.
+	// Has reports whether the grant holds one of these scopes, or one that includes it.
 	Has(scopes ...string) bool
-	// MayCall reports whether the tool may be called; with an empty name, whether the
+	// MayCall reports whether the tool may be called. If tool is empty, it reports whether the
 	// prompts and resources of the server may be read.
 	MayCall(server ServerID, tool string) bool
-	// Identity tells principals apart that have the same name: for a token it is the
+	// Identity distinguishes principals with the same name. For a token it consists of the
 	// issuer, the subject and the tenant.
 	Identity() string
 }
 
-// Identity is [Grant.Identity], and the name of a principal without one.
+// Identity returns [Grant.Identity], or the name of a principal without a grant.
 func (p *Principal) Identity() string {
 	if p.Grant == nil {
 		return p.Name
@@ -199,37 +201,37 @@ func (p *Principal) Identity() string {
 	return p.Grant.Identity()
 }
 
-// PrincipalID tells principals apart: the name of one counts within its tenant. It is
-// comparable: the tenant has the form of [TenantID.Stored].
+// PrincipalID identifies a principal by its tenant and its name within the tenant. It is
+// comparable: Tenant has the form of [TenantID.Stored].
 type PrincipalID struct {
 	Tenant TenantID
 	Name   string
 }
 
-// ID returns what tells the principal from all others.
+// ID returns the identifier of the principal.
 func (p *Principal) ID() PrincipalID { return PrincipalID{p.Tenant.Stored(), p.Name} }
 
-// Lasting is the principal as it outlives its request: without the grant, which holds what the
-// request was sent with.
+// Lasting returns a copy of the principal without its grant, which belongs to one request
+// only.
 func (p *Principal) Lasting() Principal {
 	who := *p
 	who.Grant = nil
 	return who
 }
 
-// Same reports whether two principals are one: both the name and the tenant are the same.
+// Same reports whether both principals have the same name and the same tenant.
 func (p *Principal) Same(other *Principal) bool {
 	return p.Name == other.Name && p.Tenant.Is(other.Tenant)
 }
 
-// Has reports whether the credential of the principal holds one of these scopes; no scopes
-// are always held. See [Grant].
+// Has reports whether the credential of the principal holds one of these scopes; see [Grant].
+// It is true if no scopes are given.
 func (p *Principal) Has(scopes ...string) bool {
 	return len(scopes) == 0 || p.Grant == nil || p.Grant.Has(scopes...)
 }
 
-// MayCall returns nil where the credential lets the principal call the tool; see [Grant].
-// The error is of KindForbidden.
+// MayCall returns nil if the credential lets the principal call the tool, and an error of
+// [KindForbidden] otherwise; see [Grant].
 func (p *Principal) MayCall(server ServerID, tool string) error {
 	if p.Grant == nil || p.Grant.MayCall(server, tool) {
 		return nil
@@ -242,18 +244,17 @@ func (p *Principal) MayCall(server ServerID, tool string) error {
 
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// NewCallID returns a new call id: "call_" and 26 characters that sort by time
-// of minting (48 bits of milliseconds) and hold 80 random bits. It is safe for
+// NewCallID returns a new call id: "call_" and 26 characters. They encode 48 bits of Unix
+// milliseconds and 80 random bits, so that ids sort by creation time. It is safe for
 // concurrent use.
 func NewCallID() CallID { return CallID(NewID("call")) }
 
-// NewID returns a sortable random id with the given prefix, in the form that
-// [NewCallID] describes.
+// NewID returns a sortable random id with the given prefix, in the format of [NewCallID].
 func NewID(prefix string) string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(time.Now().UnixMilli())<<16)
 	if _, err := rand.Read(raw[6:]); err != nil {
-		panic("schema: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+		panic("schema: no randomness: " + err.Error()) // crypto/rand never fails on Linux, and there is no fallback
 	}
 	buf := make([]byte, len(prefix)+1+26)
 	n := copy(buf, prefix)
@@ -262,7 +263,7 @@ func NewID(prefix string) string {
 	return string(buf)
 }
 
-// IDTime returns when an id was minted that [NewID] made; ok is false for anything else.
+// IDTime returns the creation time of an id that [NewID] made. ok is false for any other id.
 func IDTime(id string) (t time.Time, ok bool) {
 	_, tail, ok := strings.Cut(id, "_")
 	var raw [16]byte

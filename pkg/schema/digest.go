@@ -9,16 +9,16 @@ import (
 
 const digestPrefix = "sha256:"
 
-// Digest returns the SHA-256 of b as "sha256:" and 64 hex digits. It is of the exact
-// bytes: a digest over a decoded form can call two different numbers the same.
+// Digest returns the SHA-256 of b as "sha256:" and 64 hex digits. It covers the exact bytes,
+// because a digest of a decoded form can be equal for two different numbers.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	text := append(make([]byte, 0, len(digestPrefix)+2*len(sum)), digestPrefix...)
-	return string(hex.AppendEncode(text, sum[:])) // there is one for each result
+	return string(hex.AppendEncode(text, sum[:])) // appended in place, because this runs for each result
 }
 
-// Digest returns the digest of everything a server offers. Lists are length-prefixed, so
-// no two different sets share an encoding.
+// Digest returns the digest of all definitions of a server. Lists are length-prefixed, so no
+// two different sets have the same encoding.
 func (d *Definitions) Digest() string {
 	h := sha256.New()
 	var n [8]byte

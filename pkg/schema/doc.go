@@ -1,11 +1,11 @@
-// Package schema holds the nouns of Callyard: what a call, a result, a tool, a
-// server, a worker and a principal are, and how a failure is named.
+// Package schema defines the domain types of Callyard: calls, results, tools, servers,
+// workers, principals and errors.
 //
-// It owns the words and their JSON shape and nothing else. It imports the
-// standard library only, so that anybody can depend on it, and it refuses to
-// know about HTTP, NATS or MCP sessions.
+// It contains only the types and their JSON encoding. It imports only the standard library,
+// so that any package can depend on it, and it has no knowledge of HTTP, NATS or MCP
+// sessions.
 //
-// Arguments and results are bytes here ([Call.Arguments], [Result.Body]): what a
-// caller sent reaches the MCP server unchanged, and what the server answered
-// reaches the caller unchanged. Nothing in this package decodes them.
+// Arguments and results are bytes ([Call.Arguments], [Result.Body]). Callyard passes the
+// arguments to the MCP server unchanged, and the result to the caller unchanged. Nothing in
+// this package decodes them.
 package schema

@@ -7,8 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call that waits for an approval may run once it is approved. One that was denied
-// stays denied.
+// A held call may run after its approval. A denied call never runs.
 func ExampleState_MayBecome() {
 	fmt.Println(schema.StateHeld.MayBecome(schema.StateQueued))
 	fmt.Println(schema.StateDenied.MayBecome(schema.StateRunning))
@@ -19,7 +18,7 @@ func ExampleState_MayBecome() {
 	// true
 }
 
-// Every failure has a kind, which crosses processes, and a sentence for the caller.
+// Every error has a kind, which is the same in every process, and a detail for the caller.
 func ExampleErrorf() {
 	err := fmt.Errorf("calling bank/pay: %w", schema.Errorf(schema.KindDisabled, "The tool %q is switched off; ask the operator.", "pay"))
 
@@ -34,7 +33,7 @@ func ExampleErrorf() {
 	// send it again: false
 }
 
-// An id tells when it was made.
+// An id contains its creation time.
 func ExampleIDTime() {
 	_, known := schema.IDTime(string(schema.NewCallID()))
 	fmt.Println(known)

@@ -2,24 +2,24 @@ package schema
 
 import "time"
 
-// The parts of a configuration that are read again while a process runs.
+// The parts of a configuration that a running process reloads.
 const (
 	PartPolicy  = "policy"
 	PartServers = "servers"
 	PartKeys    = "keys"
 )
 
-// InForce says which version of a part of its configuration a process goes by, and how
-// its last reload went.
+// InForce is the effective version of one part of the configuration of a process, and the
+// outcome of its last reload.
 type InForce struct {
 	Part string `json:"part"` // PartPolicy, PartServers or PartKeys
 	// Version identifies the content: equal files have equal versions.
 	Version string    `json:"version"`
-	Since   time.Time `json:"since"` // when that version came into force
-	// Tried is when the file was last read, and Error why what it holds now is not, or
-	// not wholly, in force; "" where it is.
+	Since   time.Time `json:"since"` // when this version became effective
+	// Tried is the time when the file was last read. Error is the reason why its current
+	// content is not, or not completely, effective. It is "" if the content is effective.
 	Tried time.Time `json:"tried"`
 	Error string    `json:"error,omitempty"`
-	// Entries are the versions of the servers of the servers file, by their ids.
+	// Entries maps the ids of the servers in the servers file to their versions.
 	Entries map[string]string `json:"entries,omitempty"`
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// RetryKind names a kind of failure after which a [Retry] repeats a call. The names are
-// those of [Kind] where there is one.
+// RetryKind is a kind of failure after which a [Retry] repeats a call. Kinds that also exist as
+// a [Kind] have the same name.
 type RetryKind string
 
-// The kinds of failure of a [Retry]. Each failure is of one kind at most.
+// The kinds of failure of a [Retry]. A failure has at most one kind.
 const (
-	// RetryTimeout: the tool did not answer in the time of the attempt, or its service
+	// RetryTimeout: the tool did not answer within the timeout of the attempt, or its service
 	// answered with HTTP 408 or 504.
 	RetryTimeout RetryKind = "timeout"
 	// RetryRateLimited: the server or its service answered with HTTP 429.
@@ -20,40 +20,42 @@ const (
 	// RetryUnavailable: the call did not start ([KindUnavailable], [KindServerFailed]), or
 	// its service answered with HTTP 502 or 503.
 	RetryUnavailable RetryKind = "unavailable"
-	// RetryUnknown: the call left and no answer came, before its time had ended
+	// RetryUnknown: the call was sent and no answer was received before its timeout
 	// ([KindOutcomeUnknown]).
 	RetryUnknown RetryKind = "outcome-unknown"
 	// RetryProtocol: the server answered with a JSON-RPC error ([KindProtocol]).
 	RetryProtocol RetryKind = "tool-protocol-error"
-	// RetryToolError: the tool answered with isError, and no HTTP status says more.
+	// RetryToolError: the tool answered with isError, and no HTTP status gives a more specific
+	// kind.
 	RetryToolError RetryKind = "tool-error"
 )
 
-// RetryKinds returns all kinds of failure of a [Retry].
+// RetryKinds returns all kinds of failure that a [Retry] can cover.
 func RetryKinds() []RetryKind {
 	return []RetryKind{RetryTimeout, RetryRateLimited, RetryUnavailable, RetryUnknown, RetryProtocol, RetryToolError}
 }
 
-// Retry says how often, when, and after which failures a call is repeated whose tool is safe
-// to repeat. It says nothing about other calls.
+// Retry is a retry policy: the number of attempts, the delays, and the failures that are
+// retried. It applies only to calls of tools that are safe to repeat.
 type Retry struct {
-	// Attempts is the most that are made, the first one included. Below 2 the rule is off.
+	// Attempts is the maximum number of attempts, including the first. A value below 2 disables
+	// retries.
 	Attempts int `json:"attempts"`
-	// Backoff is the pause after the first failure. It doubles with each, up to MaxBackoff,
-	// and a random part is taken off.
+	// Backoff is the delay after the first failure. It doubles with each further failure, up to
+	// MaxBackoff, and is shortened by a random amount.
 	Backoff    time.Duration `json:"backoff_ns"`
 	MaxBackoff time.Duration `json:"max_backoff_ns"`
-	// AttemptTimeout is the most that one attempt may take; zero leaves each the rest of the
-	// call's time.
+	// AttemptTimeout limits each attempt. Zero gives each attempt the remaining time of the
+	// call.
 	AttemptTimeout time.Duration `json:"attempt_timeout_ns,omitempty"`
 	On             []RetryKind   `json:"on"`
 }
 
-// Covers says that the call is repeated after a failure of the kind.
+// Covers reports whether a call is retried after a failure of kind k.
 func (r *Retry) Covers(k RetryKind) bool { return k != "" && slices.Contains(r.On, k) }
 
-// SafeToRepeat says that calls of the tool may be repeated: the operator marked it, or trusts
-// the server's hints and they say so.
+// SafeToRepeat reports whether calls of the tool are safe to repeat, because the operator
+// marked the tool or because the annotations of a trusted server declare it.
 func (s *Server) SafeToRepeat(t *Tool) bool {
 	if s.TrustAnnotations && (t.ReadOnly || t.Idempotent) {
 		return true
@@ -64,8 +66,8 @@ func (s *Server) SafeToRepeat(t *Tool) bool {
 	})
 }
 
-// RetryOf returns the rule for the calls of a tool, whether it is safe to repeat or not; nil
-// for none.
+// RetryOf returns the retry policy for calls of a tool, or nil if there is none. It does not
+// check whether the tool is safe to repeat.
 func (s *Server) RetryOf(tool string) *Retry {
 	rule := s.Retry
 	if own := s.ToolRetry[tool]; own != nil {

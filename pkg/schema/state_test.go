@@ -52,7 +52,7 @@ func TestACallThatNeverRanStaysAsItIs(t *testing.T) {
 }
 
 func TestEveryStateIsReachedAndEveryCallCanEnd(t *testing.T) {
-	reached := map[State]bool{StateHeld: true, StateQueued: true, StateRunning: true} // how calls begin
+	reached := map[State]bool{StateHeld: true, StateQueued: true, StateRunning: true} // the initial states of calls
 	for _, s := range States() {
 		for _, to := range moves(s) {
 			reached[to] = true
@@ -81,19 +81,19 @@ func TestTheTableOfMoves(t *testing.T) {
 	}{
 		{StateHeld, StateQueued, true},
 		{StateHeld, StateSuspended, false}, // it has not run
-		{StateQueued, StateHeld, true},     // by a policy that was changed
+		{StateQueued, StateHeld, true},     // the policy was changed
 		{StateQueued, StateSuspended, false},
 		{StateRunning, StateSuspended, true},
 		{StateRunning, StateQueued, true}, // another attempt
 		{StateRunning, StateHeld, false},
 		{StateSuspended, StateRunning, true},
-		{StateSuspended, StateSucceeded, false}, // it is answered first
+		{StateSuspended, StateSucceeded, false}, // it must be answered first
 		{StateSuspended, StateDenied, false},
 		{StateUnknown, StateSucceeded, true}, // a person settles it
 		{StateUnknown, StateDenied, false},
 		{StateFailed, StateQueued, true},
 		{StateFailed, StateCanceled, false},
-		{StateFailed, StateUnknown, false}, // what is known stays known
+		{StateFailed, StateUnknown, false}, // a known outcome does not become unknown
 		{"", StateQueued, false},
 		{StateHeld, "", false},
 	} {

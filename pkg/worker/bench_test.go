@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// echoFabric is a whole fabric in this process with a Go function that returns its text.
+// echoFabric is a complete fabric in this process with a Go function that returns its text.
 func echoFabric(b *testing.B) *Fabric {
 	b.Helper()
 	s := NewServer("bench")
@@ -46,8 +46,8 @@ func BenchmarkLocalCall(b *testing.B) {
 	})
 }
 
-// BenchmarkLocalREST is the same tool over HTTP on loopback, with the 50 connections that
-// ask for it in this process as well.
+// BenchmarkLocalREST calls the same tool over HTTP on loopback. The 50 client connections are in
+// this process too.
 func BenchmarkLocalREST(b *testing.B) {
 	const connections = 50
 	server := httptest.NewServer(echoFabric(b).Handler())
@@ -81,7 +81,7 @@ func BenchmarkLocalREST(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "calls/s")
 }
 
-// exchange sends a request and reads its answer, which has to be a result.
+// exchange sends a request and reads the response, which must be a result.
 func exchange(conn net.Conn, in *bufio.Reader, request []byte) error {
 	if _, err := conn.Write(request); err != nil {
 		return err

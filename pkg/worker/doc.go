@@ -1,5 +1,5 @@
-// Package worker is Callyard's SDK for Go: it serves Go functions and existing MCP servers
-// as tools.
+// Package worker is Callyard's SDK for Go. It serves Go functions and existing MCP servers as
+// tools.
 //
 // A program with a [Worker] joins a fleet over NATS, like any other worker:
 //
@@ -11,9 +11,9 @@
 // Its tools have the same gate, policy, approvals, records, limits, progress and
 // cancellation as tools of other servers. Calls reach the functions without JSON-RPC.
 //
-// [Local] runs a whole fabric inside the program: front door, worker and an embedded NATS
-// server. Tests and programs that use Callyard as a library call tools through it.
+// [Local] runs a complete fabric inside the program: a front door, a worker and an embedded
+// NATS server. Tests, and programs that use Callyard as a library, call tools through it.
 //
-// Faults of a registration, such as a type that JSON cannot hold or a second tool of one
-// name, are collected and returned by [Worker.Run] and [Local].
+// Registration errors, such as a type that JSON cannot encode or a duplicate tool name, are
+// collected and returned by [Worker.Run] and [Local].
 package worker

@@ -18,7 +18,7 @@ type Offer struct {
 	Total float64 `json:"total"`
 }
 
-// A function with Go types is a tool. Local runs a whole fabric in this process, here with
+// A function with Go types becomes a tool. Local runs a complete fabric in this process, here with
 // one server.
 func ExampleLocal() {
 	prices := worker.NewServer("prices")
@@ -39,8 +39,7 @@ func ExampleLocal() {
 	// Output: {"content":[{"type":"text","text":"{\"total\":10}"}],"structuredContent":{"total":10}}
 }
 
-// A call that the policy or the risk level holds has not run; whoever may confirm it does so
-// with its token.
+// A call that is held by the policy or the risk level has not run. Confirm it with its token.
 func ExampleFabric_Confirm() {
 	bank := worker.NewServer("bank", worker.RiskLevel(2))
 	worker.Tool(bank, "pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil })
@@ -65,7 +64,7 @@ func ExampleFabric_Confirm() {
 	// {"content":[{"type":"text","text":"paid"}]}
 }
 
-// A worker joins the fleet of a NATS server, and drains when the process gets SIGTERM.
+// A worker joins the fleet of a NATS server, and drains when the process receives SIGTERM.
 func ExampleNew() {
 	w := worker.New("nats://127.0.0.1:4222", worker.Name("pricing"))
 	worker.Tool(w.Server("prices"), "quote", "Returns the price of an article.", func(_ context.Context, p Price) (Offer, error) {

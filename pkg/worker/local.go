@@ -27,7 +27,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// LocalOption is a server or a setting of [Local].
+// LocalOption is a server or a setting for [Local].
 type LocalOption interface{ local(*localOptions) }
 
 type localOptions struct {
@@ -43,33 +43,35 @@ type localFunc func(*localOptions)
 
 func (f localFunc) local(o *localOptions) { f(o) }
 
-// LocalPolicy names the policy file. Without one, risk levels and annotations decide.
+// LocalPolicy sets the path of the policy file. Without one, risk levels and annotations
+// decide.
 func LocalPolicy(path string) LocalOption {
 	return localFunc(func(o *localOptions) { o.policy = path })
 }
 
-// LocalNATS has the fabric use a NATS server with JetStream instead of an embedded one, so
-// that what it stores outlives the program.
+// LocalNATS makes the fabric use a NATS server with JetStream instead of an embedded one, so
+// that stored data outlives the program.
 func LocalNATS(url string) LocalOption { return localFunc(func(o *localOptions) { o.nats = url }) }
 
-// LocalLogger sets the log. The default is none.
+// LocalLogger sets the logger. By default nothing is logged.
 func LocalLogger(log *slog.Logger) LocalOption {
 	return localFunc(func(o *localOptions) { o.log = log })
 }
 
-// Fabric is a whole fabric inside a program: a front door, a worker, and a NATS server. It
+// Fabric is a complete fabric inside a program: a front door, a worker, and a NATS server. It
 // is safe for concurrent use.
 type Fabric struct {
 	door  *frontdoor.FrontDoor
 	calls *calls.Calls
 	end   context.CancelFunc
 	done  chan struct{}
-	err   error // of the run; read after done
+	err   error // of the run; read after done is closed
 }
 
-// HeldError says that a call waits for an approval; it has not run. [Fabric.Confirm]
-// confirms or denies it with Token. Token is "" where the policy asks for other people
-// than the caller; those decide in the approver, which a local fabric does not have.
+// HeldError is returned for a call that waits for an approval and has not run.
+// [Fabric.Confirm] confirms or denies it with Token. Token is "" if the policy requires an
+// approval by people other than the caller. They decide in the approver, which a local fabric
+// does not have.
 type HeldError struct {
 	CallID     schema.CallID
 	ApprovalID schema.ApprovalID
@@ -80,21 +82,21 @@ type HeldError struct {
 	Expires    time.Time
 }
 
-// Error says so.
+// Error returns a message with the tool and the server.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("the call of %s on %s needs an approval and has not run", e.Tool, e.Server)
 }
 
-// startLocal bounds how long a local fabric may take to start.
-const startLocal = time.Minute
+// startTimeout limits the start of a local fabric.
+const startTimeout = time.Minute
 
-// Local runs a fabric with the servers, in this process. It returns when every server is
-// ready. The caller closes it with [Fabric.Close].
+// Local runs a fabric with the servers in this process. It returns when every server is
+// ready. Close the fabric with [Fabric.Close].
 //
-// Without [LocalNATS] it has a NATS server of its own, with a temporary folder that is
-// removed at the end. It opens no address; [Fabric.Handler] serves the REST API and the
-// MCP endpoint. The error is a fault of a registration or of the policy, all in one
-// report, or says what did not start.
+// Without [LocalNATS] it runs an embedded NATS server with a temporary directory, which is
+// removed at the end. It listens on no address; [Fabric.Handler] serves the REST API and the
+// MCP endpoint. The error reports all registration errors, all faults of the policy, or the
+// part that failed to start.
 func Local(options ...LocalOption) (*Fabric, error) {
 	var o localOptions
 	for _, option := range options {
@@ -190,11 +192,11 @@ func startFabric(o *localOptions, served []worker.Served, policy *risk.Holder, d
 	return f, nil
 }
 
-// awaitServers waits until the front door offers the tools of each server.
+// awaitServers waits until the front door offers the tools of every server.
 func (f *Fabric) awaitServers(served []worker.Served) error {
 	changes, cancel := f.door.Catalog().Changes()
 	defer cancel()
-	timer := time.NewTimer(startLocal)
+	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
 	for {
 		missing := ""
@@ -213,17 +215,17 @@ func (f *Fabric) awaitServers(served []worker.Served) error {
 		case <-f.done:
 			return errors.New("the fabric has ended")
 		case <-timer.C:
-			return fmt.Errorf("server %q was not ready within %v", missing, startLocal)
+			return fmt.Errorf("server %q was not ready within %v", missing, startTimeout)
 		}
 	}
 }
 
-// Call calls a tool and returns what it answered; a result with ToolError is no error.
-// args is the object of arguments: JSON as []byte or json.RawMessage, which reaches the
-// tool byte for byte, or a value that encoding/json writes as an object; nil is {}.
+// Call calls a tool and returns its result. A result with ToolError is not an error. args is
+// the arguments object: JSON as []byte or json.RawMessage, which is sent to the tool verbatim,
+// or a value that encoding/json encodes as an object. nil means {}.
 //
-// The error is a *[HeldError] for a call that waits for an approval, and a *schema.Error
-// for a call that was refused, that failed, or of which the outcome is unknown.
+// The error is a *[HeldError] if the call waits for an approval, and a *schema.Error if it was
+// refused, failed, or has an unknown outcome.
 func (f *Fabric) Call(ctx context.Context, server schema.ServerID, tool string, args any) (*schema.Result, error) {
 	raw, err := argumentsOf(args)
 	if err != nil {
@@ -237,7 +239,7 @@ func (f *Fabric) Call(ctx context.Context, server schema.ServerID, tool string, 
 	case out.Held != nil:
 		h := out.Held
 		return nil, &HeldError{CallID: h.CallID, ApprovalID: h.ApprovalID, Token: h.Token, Server: h.Server, Tool: h.Tool, Reasons: h.Reasons, Expires: h.Expires}
-	case out.Accepted != nil: // the policy wants it durable
+	case out.Accepted != nil: // the policy requires a durable call
 		s, err := f.calls.Await(ctx, out.Accepted, localPrincipal)
 		if err != nil {
 			return nil, err
@@ -247,8 +249,8 @@ func (f *Fabric) Call(ctx context.Context, server schema.ServerID, tool string, 
 	return out.Result, nil
 }
 
-// Change is one thing that became different in a fabric: a tool that was added, removed,
-// changed, enabled or disabled, a server that went offline or is available again, a set.
+// Change is a change in a fabric: a tool was added, removed, changed, enabled or disabled, a
+// server went offline or is available again, or a set changed.
 type Change struct {
 	// Type is "tool.added", "tool.removed", "tool.changed", "tool.enabled", "tool.disabled",
 	// "server.added", "server.removed", "server.online", "server.offline", "set.added",
@@ -257,15 +259,14 @@ type Change struct {
 	At        time.Time
 	Server    schema.ServerID
 	Tool, Set string
-	// Actor is who enabled, disabled or stored it; empty where nobody did.
+	// Actor is the principal that enabled, disabled or stored it, or empty if there is none.
 	Actor string
-	// Reason says why it is disabled or offline.
+	// Reason is the reason why it is disabled or offline.
 	Reason string
 }
 
-// Watch calls each with every change of the fabric from now on, on one goroutine, until stop
-// is called, which waits for it. Changes that follow each other within milliseconds may be
-// told as one.
+// Watch calls each with every change of the fabric from now on, on one goroutine. stop ends the
+// watch and waits for that goroutine. Changes within a few milliseconds may be reported as one.
 func (f *Fabric) Watch(each func(Change)) (stop func()) {
 	return f.door.Catalog().Watch(func(c catalog.FleetChange) {
 		if !c.Tenant.Is(schema.DefaultTenant) { // a set of another tenant
@@ -290,8 +291,8 @@ func argumentsOf(args any) ([]byte, error) {
 	return json.Marshal(args)
 }
 
-// Confirm confirms a held call, which then runs and returns its result, or denies it,
-// which returns nil. token is that of a [HeldError] and counts once.
+// Confirm confirms or denies a held call. A confirmed call runs, and Confirm returns its result.
+// For a denied call it returns nil. token is the Token of a [HeldError] and is valid once.
 func (f *Fabric) Confirm(ctx context.Context, token string, confirm bool) (*schema.Result, error) {
 	done, err := f.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: confirm, Principal: localPrincipal, Attempt: schema.NewID("confirm")})
 	if err != nil {
@@ -300,7 +301,7 @@ func (f *Fabric) Confirm(ctx context.Context, token string, confirm bool) (*sche
 	return done.Result, nil
 }
 
-// Tools returns the definitions of all tools as a provider's API takes them. format is
+// Tools returns the definitions of all tools in the format of a provider's API. format is
 // "openai", "openai-responses", "anthropic", "gemini" or "mcp".
 func (f *Fabric) Tools(ctx context.Context, format string) (json.RawMessage, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/tools?format="+url.QueryEscape(format), nil)
@@ -315,7 +316,7 @@ func (f *Fabric) Tools(ctx context.Context, format string) (json.RawMessage, err
 	return w.body, nil
 }
 
-// recorder keeps one answer of the handler.
+// recorder records one response of the handler.
 type recorder struct {
 	header http.Header
 	status int
@@ -336,12 +337,12 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Handler serves the REST API and the MCP endpoint (/mcp) of the fabric, without keys: who
-// reaches it may call every tool.
+// Handler serves the REST API and the MCP endpoint (/mcp) of the fabric without API keys: every
+// client that can reach it may call every tool.
 func (f *Fabric) Handler() http.Handler { return f.door.Handler() }
 
-// Close takes no more calls, finishes those under way, and ends everything that Local has
-// started. It may be called more than once.
+// Close accepts no new calls, finishes calls in flight, and stops everything that Local started.
+// It may be called more than once.
 func (f *Fabric) Close() error {
 	f.end()
 	<-f.done

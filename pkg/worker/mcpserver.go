@@ -14,15 +14,15 @@ import (
 	"github.com/callyard/callyard/internal/session"
 )
 
-// greetTime bounds how long [Serve] waits for the server to say its name.
-const greetTime = 5 * time.Second
+// nameTimeout limits the wait of [Serve] for the name of the server.
+const nameTimeout = 5 * time.Second
 
-// Serve adds an MCP server that the program has made with the official Go SDK. It is
-// served over a pipe in this process, with all that it offers: tools, resources, prompts,
-// progress and list changes. The server keeps being usable elsewhere.
+// Serve adds an MCP server that the program created with the official Go SDK. The worker
+// connects to it over a pipe in this process and serves all of its features: tools, resources,
+// prompts, progress and list changes. The program can also serve it elsewhere.
 //
-// [Conversation], [Clock] and [Seed] work in its tools, resources and prompts, for requests of the
-// worker alone: what other clients of the server say of them does not count.
+// [Conversation], [Clock] and [Seed] work in its tools, resources and prompts, but only for
+// requests from the worker. The same metadata from other clients of the server is ignored.
 func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 	s := &Server{}
 	for _, o := range options {
@@ -35,19 +35,19 @@ func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 		}
 	}
 	ours := &ownSessions{}
-	server.AddReceivingMiddleware(ours.tell)
+	server.AddReceivingMiddleware(ours.middleware)
 	s.served.Session.Program = func() (*session.Process, error) { return startInProcess(server, ours) }
 	s.served.Session.Tells = true
 	w.Add(s)
 	return s
 }
 
-// ownSessions are the sessions of a worker at an MCP server, which has others too. It is safe
-// for concurrent use.
+// ownSessions holds the worker's sessions with an MCP server, which may have other sessions. It
+// is safe for concurrent use.
 type ownSessions struct{ all sync.Map } // *mcp.ServerSession → struct{}
 
-// tell puts what the worker says of a request into the context of its handler.
-func (o *ownSessions) tell(next mcp.MethodHandler) mcp.MethodHandler {
+// middleware adds the worker's metadata of a request to the context of the handler.
+func (o *ownSessions) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if _, own := o.all.Load(req.GetSession()); own {
 			meta := metaOf(req.GetParams())
@@ -61,7 +61,8 @@ func (o *ownSessions) tell(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// metaOf is the _meta of what functions of a program answer; nil for other requests.
+// metaOf returns the _meta of a tool call, a resource read or a prompt request, and nil for
+// other requests.
 func metaOf(params mcp.Params) map[string]any {
 	switch p := params.(type) {
 	case *mcp.CallToolParamsRaw:
@@ -80,9 +81,9 @@ func metaOf(params mcp.Params) map[string]any {
 	return nil
 }
 
-// nameOf asks the server for its name, over a connection of its own.
+// nameOf asks the server for its name over a separate connection.
 func nameOf(server *mcp.Server) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), greetTime)
+	ctx, cancel := context.WithTimeout(context.Background(), nameTimeout)
 	defer cancel()
 	here, there := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(ctx, there, nil)
@@ -102,7 +103,8 @@ func nameOf(server *mcp.Server) (string, error) {
 	return name, err
 }
 
-// inProcess is one connection of an MCP server in this process, as a worker sees a program.
+// inProcess is a connection to an MCP server in this process, presented to the worker as a
+// program.
 type inProcess struct {
 	serving *mcp.ServerSession
 	stdin   *os.File // our end
@@ -128,18 +130,18 @@ func startInProcess(server *mcp.Server, ours *ownSessions) (*session.Process, er
 	go func() {
 		defer close(p.done)
 		defer ours.all.Delete(mcp.Session(serving))
-		_ = serving.Wait() // why it ended is no concern of the worker
+		_ = serving.Wait() // the worker does not use the reason
 	}()
 	return &session.Process{Program: p, Stdin: ourIn, Stdout: ourOut}, nil
 }
 
-// PID returns 0: there is no process.
+// PID returns 0, because there is no process.
 func (p *inProcess) PID() int { return 0 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (p *inProcess) Done() <-chan struct{} { return p.done }
 
-// Err returns how it ended, nil before.
+// Err returns an error once the connection has ended, and nil before.
 func (p *inProcess) Err() error {
 	select {
 	case <-p.done:
@@ -149,12 +151,12 @@ func (p *inProcess) Err() error {
 	}
 }
 
-// StderrTail returns "": what the server logs is the program's.
+// StderrTail returns "", because the server writes to the program's log.
 func (p *inProcess) StderrTail() string { return "" }
 
-// Stop closes the connection and waits until the server has let go of it.
+// Stop closes the connection and waits until the server has released it.
 func (p *inProcess) Stop(grace time.Duration) {
-	_ = p.stdin.Close() // it may be closed
+	_ = p.stdin.Close() // it may already be closed
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

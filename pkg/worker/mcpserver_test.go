@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// telling is an MCP server of the SDK whose tool says what it is told of its call.
+// telling is an MCP server of the SDK whose tool returns the metadata that it received.
 func telling() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "telling", Version: "1.0.0"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "told", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -44,7 +44,7 @@ func TestAnMCPServerOfTheProgramIsToldSessionClockAndSeed(t *testing.T) {
 			t.Errorf("session %q: %v, %+v; want %s", c.call.Session, err, out.Result, c.want)
 		}
 	}
-	// Another client of the same server cannot say what is for the worker to say.
+	// Metadata from another client of the same server must be ignored.
 	here, there := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(t.Context(), there, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Worker serves the tools of a program in a fleet. One goroutine sets it up; [Worker.Run]
-// is called once.
+// Worker serves the tools of a program in a fleet. Set it up from one goroutine, and call
+// [Worker.Run] once.
 type Worker struct {
 	url     string
 	config  string
@@ -30,11 +30,11 @@ type Worker struct {
 	servers []*Server
 }
 
-// WorkerOption describes a worker.
+// WorkerOption configures a worker.
 type WorkerOption func(*Worker)
 
-// Name sets the name that operators see: 1 to 40 printable ASCII characters without
-// spaces. Each start adds a random tail. The default is "worker".
+// Name sets the name that operators see: 1 to 40 printable ASCII characters without spaces.
+// Each start adds a random suffix. The default is "worker".
 func Name(name string) WorkerOption {
 	return edit(func(f *settings.File) { f.Worker.Name = name })
 }
@@ -49,17 +49,17 @@ func Labels(labels map[string]string) WorkerOption {
 	})
 }
 
-// ConfigFile names a configuration file of Callyard (docs/reference/configuration.md). The
-// sections nats, worker, warrants, policy, traces and log count. The environment variables
-// that override its keys count with and without a file; the options of a Worker win over
-// both.
+// ConfigFile sets the path of a configuration file of Callyard
+// (docs/reference/configuration.md). The sections nats, worker, warrants, policy, traces and
+// log apply. Environment variables override its keys and also apply without a file. The
+// options of a Worker override both.
 func ConfigFile(path string) WorkerOption { return func(w *Worker) { w.config = path } }
 
-// Policy names the policy file. A worker judges calls by its own copy, in addition to the
-// front door. Without one, risk levels and annotations decide.
+// Policy sets the path of the policy file. The worker assesses calls by its own copy, in
+// addition to the front door. Without one, risk levels and annotations decide.
 func Policy(path string) WorkerOption { return flag("policy", path) }
 
-// Credentials names a NATS credentials file (.creds).
+// Credentials sets the path of a NATS credentials file (.creds).
 func Credentials(file string) WorkerOption {
 	return edit(func(f *settings.File) { f.NATS.CredentialsFile = file })
 }
@@ -69,17 +69,17 @@ func UserPassword(user, password string) WorkerOption {
 	return edit(func(f *settings.File) { f.NATS.User, f.NATS.Password = user, telemetry.Secret(password) })
 }
 
-// WarrantKeys names files with public keys. Calls that needed an approval run here only
-// with a warrant that one of them signed: people's are those of approvers, callers' those
-// of front doors.
+// WarrantKeys sets the paths of files with public keys. A call that required approval runs on
+// this worker only with a warrant that one of these keys verifies. people are the keys of
+// approvers, callers those of front doors.
 func WarrantKeys(people, callers []string) WorkerOption {
 	return edit(func(f *settings.File) { f.Warrants.PeopleKeys, f.Warrants.CallerKeys = people, callers })
 }
 
-// Logger sets the log. The default writes to stderr as the section log says.
+// Logger sets the logger. The default writes to stderr as configured in the section log.
 func Logger(log *slog.Logger) WorkerOption { return func(w *Worker) { w.log = log } }
 
-// Started has f called with the worker's id when it has joined the fleet.
+// Started sets a function that is called with the worker's id once it has joined the fleet.
 func Started(f func(id schema.WorkerID)) WorkerOption { return func(w *Worker) { w.ready = f } }
 
 func edit(f func(*settings.File)) WorkerOption {
@@ -89,8 +89,8 @@ func edit(f func(*settings.File)) WorkerOption {
 func flag(name, value string) WorkerOption { return func(w *Worker) { w.flags[name] = value } }
 
 // New returns a worker for the NATS server or cluster at url, such as
-// "nats://127.0.0.1:4222"; several addresses are separated by commas. Where url is "", the
-// configuration says it.
+// "nats://127.0.0.1:4222". Separate several addresses with commas. If url is "", the
+// configuration provides it.
 func New(url string, options ...WorkerOption) *Worker {
 	w := &Worker{url: url, flags: map[string]string{}}
 	for _, o := range options {
@@ -109,10 +109,10 @@ func (w *Worker) Server(name string, options ...ServerOption) *Server {
 // Add adds servers.
 func (w *Worker) Add(servers ...*Server) { w.servers = append(w.servers, servers...) }
 
-// Run joins the fleet and serves calls until ctx ends or the process gets SIGTERM or
-// SIGINT. It then takes no more calls, finishes those under way within the worker's
-// drain_grace (30 s by default) and returns nil. The error is a fault of a registration or
-// of the configuration, all in one report, or says what kept the worker from running on.
+// Run joins the fleet and serves calls until ctx ends or the process receives SIGTERM or
+// SIGINT. It then accepts no new calls, finishes calls in flight within the worker's
+// drain_grace (30 s by default) and returns nil. The error reports all registration errors,
+// all faults of the configuration, or the failure that ended the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	served, err := finish(w.servers)
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *Worker) prepare(role setup.RoleSetup) (*setup.Prepared, error) {
 	return p, nil
 }
 
-// finish returns what a worker is to hold. The error lists every fault.
+// finish returns the servers in the form that a worker serves. The error lists every fault.
 func finish(servers []*Server) ([]worker.Served, error) {
 	if len(servers) == 0 {
 		return nil, errors.New("the worker has no server; add one with Server, Serve or Add")
@@ -183,5 +183,5 @@ func finish(servers []*Server) ([]worker.Served, error) {
 	return all, errors.Join(faults...)
 }
 
-// quiet is the log of a fabric that was given none.
+// quiet is the default logger of a fabric.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

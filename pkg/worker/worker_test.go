@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/pkg/schema"
@@ -413,7 +414,7 @@ func TestAPolicyIsHeldAgainstCallsOfALocalFabric(t *testing.T) {
 
 func TestNamesOfMethodsBecomeNamesOfTools(t *testing.T) {
 	for name, want := range map[string]string{"GetHTTPStatus": "get_http_status", "Add": "add", "AddItem2": "add_item2", "ID": "id"} {
-		if got := snakeCase(name); got != want {
+		if got := config.SnakeCase(name); got != want {
 			t.Errorf("%s is %s", name, got)
 		}
 	}

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// serversMost is how many servers are noted.
+const serversMost = 1000
+
 // faultsMost is how many faulty lines are told; the others are counted.
 const faultsMost = 5
 
@@ -20,7 +23,7 @@ const faultsMost = 5
 func (in *input) check(ctx context.Context) error {
 	var from io.Reader
 	if in.file != nil {
-		from = io.NewSectionReader(in.file, 0, in.mark.Size)
+		from = io.NewSectionReader(in.file, in.start, in.mark.Size-in.start)
 	} else {
 		p, err := in.pieceOfPipe(ctx, 1, 1)
 		if errors.Is(err, io.EOF) {
@@ -42,7 +45,17 @@ func (in *input) check(ctx context.Context) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fault(BadCalls, in.name, "%s cannot be read at line %d: %w", in.name, number, err)
 		}
-		if fault := lineFault(line); fault != "" {
+		server, fault := lineFault(line)
+		if _, known := in.servers[server]; server != "" && !known && len(in.servers) < serversMost {
+			if in.servers == nil {
+				in.servers = make(map[string]int)
+			}
+			in.servers[server] = number
+		}
+		if number == 1 && (bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff"))) {
+			return fault16(in.name)
+		}
+		if fault != "" {
 			if count++; count <= faultsMost {
 				faults = append(faults, fmt.Sprintf("\n  %s:%d: %s", in.name, number, fault))
 			}
@@ -64,6 +77,11 @@ func (in *input) check(ctx context.Context) error {
 	return fault(BadCalls, in.name, "%s is not a file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
 }
 
+// fault16 is the error for a file as some shells and editors of Windows write it.
+func fault16(name string) error {
+	return fault(BadCalls, name, "%s is encoded in UTF-16; save it as UTF-8. Nothing was sent.", name)
+}
+
 // readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
@@ -81,11 +99,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// lineFault says why a line is no call, "" for one that is, and for a blank one. It
-// repeats nothing of the line.
-func lineFault(line []byte) string {
+// lineFault returns the server of a call, or says why a line is no call. Both are "" for a
+// blank line. It repeats nothing else of the line.
+func lineFault(line []byte) (server, why string) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return ""
+		return "", ""
 	}
 	var call struct {
 		Server, Tool json.RawMessage
@@ -93,17 +111,20 @@ func lineFault(line []byte) string {
 	if err := json.Unmarshal(line, &call); err != nil {
 		var syntax *json.SyntaxError
 		if !errors.As(err, &syntax) {
-			return "it is not a JSON object"
+			return "", "it is not a JSON object"
 		}
-		return fmt.Sprintf("it is not valid JSON at byte %d", max(syntax.Offset, 1))
+		return "", fmt.Sprintf("it is not valid JSON at byte %d", max(syntax.Offset, 1))
 	}
 	for _, m := range []struct {
 		name string
 		raw  json.RawMessage
 	}{{"server", call.Server}, {"tool", call.Tool}} {
 		if len(m.raw) == 0 || m.raw[0] != '"' {
-			return "the member " + m.name + " is missing, or not a string"
+			return "", "the member " + m.name + " is missing, or not a string"
 		}
 	}
-	return ""
+	if err := json.Unmarshal(call.Server, &server); err != nil { // it was checked above
+		return "", "the member server is not a string"
+	}
+	return server, ""
 }

@@ -1,6 +1,7 @@
 package batchfile
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,24 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 	}
 }
 
+// Some editors begin a file of UTF-8 with a byte-order mark; the calls are those behind it.
+func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+	const text = "\xef\xbb\xbf"
+	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
+		d, dir := batchfiletest.Open(t), t.TempDir()
+		o := Options{Results: filepath.Join(dir, "results.ndjson")}
+		if lines := text + batchfiletest.CallLines(30); piped {
+			o.Pipe = strings.NewReader(lines)
+		} else if o.Calls = filepath.Join(dir, "calls.ndjson"); os.WriteFile(o.Calls, []byte(lines), 0o600) != nil {
+			t.Fatal("the file cannot be written")
+		}
+		if err := run(t, d, o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		d.WantResults(t, o.Results, "batch_1", 30)
+	}
+}
+
 func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
 	d := batchfiletest.Open(t)
 	out := filepath.Join(t.TempDir(), "results.ndjson")
@@ -82,5 +101,42 @@ func TestUncheckedLinesAreSentAsTheyAre(t *testing.T) {
 	}
 	if err := run(t, d, o); isFault(err, BadCalls) || len(d.Requests()) == 0 {
 		t.Errorf("%v, and it asked for %q", err, d.Requests())
+	}
+}
+
+func TestTheServersOfTheLinesAreToldBeforeTheyAreSent(t *testing.T) {
+	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
+		d, dir := batchfiletest.Open(t), t.TempDir()
+		lines := "\n" + `{"server":"a","tool":"t"}` + "\n" + `{"server":"b","tool":"t"}` + "\n" + `{"server":"a","tool":"u"}` + "\n"
+		var told map[string]int
+		o := Options{Results: filepath.Join(dir, "results.ndjson"), UploadOnly: true, Servers: func(first map[string]int) {
+			told = first
+			if len(d.Requests()) > 0 {
+				t.Errorf("%s: it asked for %q before", name, d.Requests())
+			}
+		}}
+		want := map[string]int{"a": 2, "b": 3}
+		if piped {
+			o.Pipe, want = strings.NewReader(lines), map[string]int{"a": 1} // only the first call is checked
+		} else if o.Calls = filepath.Join(dir, "calls.ndjson"); os.WriteFile(o.Calls, []byte(lines), 0o600) != nil {
+			t.Fatal("the file cannot be written")
+		}
+		if err := run(t, d, o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !maps.Equal(told, want) {
+			t.Errorf("%s: %v, want %v", name, told, want)
+		}
+	}
+}
+
+func TestAFileInUTF16IsNamedAsOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.ndjson")
+	if err := os.WriteFile(path, []byte("\xff\xfe{\x00\"\x00\n\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := batchfiletest.Open(t)
+	if err := run(t, d, Options{Calls: path, Results: path + ".out"}); err == nil || !strings.Contains(err.Error(), "UTF-16") || len(d.Requests()) > 0 {
+		t.Errorf("%v", err)
 	}
 }

@@ -24,6 +24,8 @@ const (
 	// blankMost is how long a line may be that has nothing in it. The front door
 	// passes over those too, but takes a long one for a call that is too large.
 	blankMost = 64 << 10
+	// byteOrderMark is how some editors begin a file of UTF-8; it is no part of a call.
+	byteOrderMark = "\xef\xbb\xbf"
 	// pipeIdle is how long a pipe may be silent before what came is sent.
 	pipeIdle = time.Second
 )
@@ -45,6 +47,11 @@ type input struct {
 	// line is how many lines were given, offset where the next one begins.
 	line   uint64
 	offset int64
+	// start is where the first line begins: behind the byte-order mark of a file that has one.
+	start int64
+
+	// servers are those of the lines that were checked, with the first line of each.
+	servers map[string]int
 
 	file *os.File // nil for a pipe
 	pipe *pipe
@@ -95,6 +102,10 @@ func openInput(o *Options) (*input, error) {
 	if err == nil {
 		in.file, in.mark.Size = f, info.Size()
 		err = in.digest(io.NewSectionReader(f, 0, digestedMost))
+		mark := make([]byte, len(byteOrderMark))
+		if n, _ := f.ReadAt(mark, 0); n == len(mark) && string(mark) == byteOrderMark {
+			in.start, in.offset = int64(n), int64(n)
+		}
 	}
 	if err != nil {
 		f.Close()
@@ -120,6 +131,7 @@ func (in *input) usePipe(from io.Reader) error {
 	head, err := in.pipe.head(digestedMostPipe)
 	if err == nil {
 		err = in.digest(bytes.NewReader(head))
+		in.pipe.ahead = bytes.TrimPrefix(in.pipe.ahead, []byte(byteOrderMark))
 	}
 	if err != nil {
 		return fault(BadCalls, in.name, "%s cannot be read: %w", in.name, err)
@@ -213,7 +225,7 @@ func (in *input) seek(ctx context.Context, line uint64) error {
 		return in.seekPipe(ctx, line)
 	}
 	if line < in.line {
-		in.line, in.offset = 0, 0
+		in.line, in.offset = 0, in.start
 	}
 	for in.line < line {
 		_, err := in.piece(ctx, line-in.line, in.mark.Size+1)

@@ -59,6 +59,9 @@ type Options struct {
 	// than 0 gives up at the first failure.
 	GiveUp time.Duration
 
+	// Servers, where not nil, is called before anything is sent, with the servers of the calls
+	// and the first line of each, as far as the lines were checked.
+	Servers func(firstLine map[string]int)
 	// Began, where not nil, is called once there is a batch, in the goroutine of Run. Its
 	// error ends the run.
 	Began func(Beginning) error
@@ -186,6 +189,9 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if j.o.Servers != nil {
+			j.o.Servers(j.in.servers)
 		}
 	}
 	found, err := j.book.open()

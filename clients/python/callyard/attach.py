@@ -27,6 +27,7 @@ import anyio
 import mcp_types
 from mcp.server.lowlevel import Server as LowLevelServer
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.shared.message import SessionMessage
 from pydantic import Field, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
@@ -81,10 +82,14 @@ class Server:
     """An MCP server whose tools are functions."""
 
     def __init__(self, name: str, *, version: str = "0", instructions: str | None = None) -> None:
-        self.mcp = MCPServer(name, version=version, instructions=instructions)
+        self._changes = InMemorySubscriptionBus()
+        self._loop: asyncio.AbstractEventLoop | None = None  # of serve
+        self.mcp = MCPServer(name, version=version, instructions=instructions, subscriptions=self._changes)
 
     def tool(self, *, name: str | None = None, read_only: bool = False, idempotent: bool = False) -> Callable[[F], F]:
         """Makes a function a tool. Its type hints are the schema, its Google docstring the descriptions.
+
+        A tool may also be added while the server is served.
 
         Args:
             name: of the tool; the function's without it
@@ -101,9 +106,20 @@ class Server:
             function.__annotations__ = hints
             annotations = mcp_types.ToolAnnotations(read_only_hint=read_only, idempotent_hint=idempotent or read_only)
             self.mcp.add_tool(function, name=name, description=summary, annotations=annotations)
+            self._changed()
             return function
 
         return register
+
+    def remove(self, name: str) -> None:
+        """Removes a tool, also while the server is served."""
+        self.mcp.remove_tool(name)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Tells the worker to read the list of tools again; tools may change in any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._changes.publish(ToolsListChanged()), self._loop)
 
 
 def docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -150,6 +166,8 @@ async def serve(
     url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, stop: asyncio.Event, ended: Callable[[str], None] | None = None
 ) -> None:
     """Is `run` for a program with an event loop of its own: it drains when `stop` is set."""
+    if isinstance(server, Server):
+        server._loop = asyncio.get_running_loop()
     inner = server.mcp if isinstance(server, Server) else server
     low: LowLevelServer[Any] = inner._lowlevel_server if isinstance(inner, MCPServer) else inner
     if ended is not None:

@@ -119,6 +119,33 @@ class AttachTest(unittest.IsolatedAsyncioTestCase):
         clock = datetime(2026, 1, 31, 10, tzinfo=timezone.utc)
         self.assertEqual([None, attach.Episode("episode_1", clock, -(2**63)), attach.Episode("episode_2")], told)
 
+    async def test_a_tool_that_is_added_or_removed_while_it_serves_is_announced(self) -> None:
+        server, stop = prices(), asyncio.Event()
+        changed: asyncio.Queue[str] = asyncio.Queue()
+
+        async def talk(connection: ServerConnection) -> None:
+            names = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "worker", "version": "1"}}
+            meta = {f"io.modelcontextprotocol/{name}": value for name, value in names.items()}
+            params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+            await connection.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}))
+            async for text in connection:
+                message = json.loads(text)
+                if message.get("method") == "notifications/callyard/draining":
+                    await connection.close()
+                else:
+                    await changed.put(message.get("method", text))
+
+        async with await serve(talk, "127.0.0.1", 0, subprotocols=["mcp"]) as listening:  # type: ignore[list-item]
+            url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            program = asyncio.create_task(attach.serve(url, server, key="key", stop=stop))
+            self.assertEqual("notifications/subscriptions/acknowledged", await asyncio.wait_for(changed.get(), 20))
+            for change in (lambda: server.tool(name="more")(lambda: "more"), lambda: server.remove("more")):
+                await asyncio.to_thread(change)  # where functions without async run
+                self.assertEqual("notifications/tools/list_changed", await asyncio.wait_for(changed.get(), 20))
+            stop.set()
+            await asyncio.wait_for(program, 20)
+        server.tool(name="after")(lambda: "after")  # nobody hears of it, and nothing fails
+
     async def test_a_refusal_for_good_is_raised(self) -> None:
         worker = Worker(HTTPStatus.UNAUTHORIZED)
         async with await worker.start() as listening:

@@ -64,7 +64,7 @@ export interface Connectable {
  *
  * @param url of the worker's listener for programs, such as ws://127.0.0.1:9191
  * @param server its name in Callyard
- * @throws RefusedError if dialing again would not help
+ * @throws RefusedError if dialing again would not help, and what factory throws
  */
 export async function attach(url: string, server: string, factory: () => Connectable, options: AttachOptions): Promise<void> {
   const { key, inFlight = 16, log = console.error, ended } = options;
@@ -110,9 +110,17 @@ function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSi
     socket.on("error", (error) => (why = error.message));
     socket.on("close", (code, reason) => ended(`the connection ended with code ${code}: ${reason.toString() || why}`));
     socket.on("open", () => {
+      let made: Connectable;
+      try {
+        made = factory();
+      } catch (error) {
+        socket.close(1011); // dialing again would not help
+        failed(error);
+        return;
+      }
       if (stop.aborted) drain();
       else stop.addEventListener("abort", drain);
-      factory().connect(new SocketTransport(socket, wire, told)).catch((error: Error) => {
+      made.connect(new SocketTransport(socket, wire, told)).catch((error: Error) => {
         why = error.message;
         socket.close(1011);
       });

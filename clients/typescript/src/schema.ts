@@ -1742,6 +1742,13 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * @description Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail.
+             * @example [
+             *       "evrything"
+             *     ]
+             */
+            missing_servers?: string[];
             /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended. */
             payloads_deleted?: boolean;
             /** Format: int64 */
@@ -3785,6 +3792,8 @@ export interface components {
             credentials: number;
             /** @description Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends. */
             encrypted: boolean;
+            /** @description Whether Callyard had anything of a tenant with this id. If false, check the id. */
+            found: boolean;
             /**
              * Format: int64
              * @description The held calls that were withdrawn.
@@ -8059,6 +8068,7 @@ export interface operations {
                      *       "canceled": 0,
                      *       "credentials": 4,
                      *       "encrypted": true,
+                     *       "found": true,
                      *       "held": 1,
                      *       "id": "billing",
                      *       "keys": 3,

@@ -77,6 +77,15 @@ async function handshake(program: Attached): Promise<void> {
 
 const quote = (program: Attached, id: number) => ask(program, id, "tools/call", { name: "quote", arguments: { n: id } });
 
+test("what the factory throws ends attach, and not the process", async (t) => {
+  const worker = await startWorker(t);
+  const factory = () => {
+    throw new Error("no database");
+  };
+  const served = attach(worker.url, "prices", factory, { key: "key", signal: new AbortController().signal, log: () => undefined });
+  await assert.rejects(served, /no database/);
+});
+
 test("a program attaches, answers, dials again and drains", async (t) => {
   const worker = await startWorker(t);
   const stop = new AbortController();

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -136,8 +137,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			restart()
 		}
 		wait := pauses.Delay(n - 1)
-		var fault *Error
-		if errors.As(err, &fault) && fault.RetryAfter > 0 {
+		if fault, ok := errors.AsType[*Error](err); ok && fault.RetryAfter > 0 {
 			if fault.RetryAfter > longestWait {
 				return nil, err
 			}
@@ -151,8 +151,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 
 // again says whether asking again may help. Asking a model changes nothing.
 func again(err error) bool {
-	var fault *Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*Error](err); ok {
 		return fault.retryable()
 	}
 	var invalid *shapeError
@@ -242,10 +241,7 @@ func readFault(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // what there is
 	e := faultOf(body)
 	if e == nil {
-		e = &Error{Message: strings.TrimSpace(string(body))}
-		if len(e.Message) > 500 {
-			e.Message = strings.ToValidUTF8(e.Message[:500], "") + "…"
-		}
+		e = &Error{Message: truncate.Text(strings.TrimSpace(string(body)), 500)}
 	}
 	e.Status = response.StatusCode
 	if seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64); err == nil && seconds > 0 {

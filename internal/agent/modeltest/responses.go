@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 )
 
 type responsesWire struct{}
@@ -140,10 +141,7 @@ func (w responsesWire) stream(t *Turn, n int) (all []event) {
 	for i, it := range items {
 		item := it.(map[string]any)
 		id := item["id"]
-		begun := map[string]any{}
-		for k, v := range item {
-			begun[k] = v
-		}
+		begun := maps.Clone(item)
 		switch item["type"] {
 		case "message":
 			begun["content"], begun["status"] = []any{}, "in_progress"

@@ -124,7 +124,7 @@ func (w *Webhooks) Close(ctx context.Context) error {
 }
 
 // missing returns the events that have not been sent to a receiver.
-func (w *Webhooks) missing(place string, a *ledger.Approval, told []string, known bool) []event {
+func (w *Webhooks) missing(a *ledger.Approval, told []string, known bool) []event {
 	if !known && a.State.Ended() && w.now().Sub(a.Ended) > lately {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (w *Webhooks) Places(a *ledger.Approval) []string {
 	for _, url := range w.book.Receivers(a.Binding.Tenant, w.c.URLs) {
 		place := placeOf(url)
 		n, known := w.marks.Get(noticeKey(&notice{Place: place, Approval: a.ID}))
-		if len(w.missing(place, a, n.Told, known)) > 0 {
+		if len(w.missing(a, n.Told, known)) > 0 {
 			places = append(places, place)
 		}
 	}
@@ -159,7 +159,7 @@ func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) e
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return err
 	}
-	missing := w.missing(place, a, n.Told, known)
+	missing := w.missing(a, n.Told, known)
 	if len(missing) == 0 {
 		return nil
 	}

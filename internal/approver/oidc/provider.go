@@ -131,9 +131,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 }
 
 func (p *Provider) unavailable(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The sign-in at %s cannot be used at the moment; try again, and if that does not help, ask the operator to check the log. (%w)", p.Name(), err)
-	e.Retryable, e.RetryAfter = true, retryAfter
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The sign-in at %s cannot be used at the moment; try again, and if that does not help, ask the operator to check the log. (%w)", p.Name(), err).RetryableAfter(retryAfter)
 }
 
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {

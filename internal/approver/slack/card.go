@@ -11,6 +11,7 @@ import (
 	api "github.com/slack-go/slack"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -107,16 +108,8 @@ func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	cut := before(text, most)
-	return fmt.Sprintf("%s… (%d more bytes)", text[:cut], len(text)-cut)
-}
-
-// before returns the start of the character that contains the byte at.
-func before(text string, at int) int {
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return at
+	head := truncate.Head(text, most)
+	return fmt.Sprintf("%s… (%d more bytes)", head, len(text)-len(head))
 }
 
 func who(name, owner string) string {
@@ -281,8 +274,8 @@ func (q *asked) fold() (string, int) {
 	if len(q.args) <= folded {
 		return q.args, 0
 	}
-	cut := before(q.args, folded)
-	return q.args[:cut], len(q.args) - cut
+	head := truncate.Head(q.args, folded)
+	return head, len(q.args) - len(head)
 }
 
 func (q *asked) link() api.BlockElement {

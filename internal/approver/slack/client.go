@@ -56,8 +56,7 @@ func (c *client) whisper(ctx context.Context, channel, user, text string) error 
 
 // codeOf returns the error code of Slack, or "" for other errors.
 func codeOf(err error) string {
-	var answer api.SlackErrorResponse
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[api.SlackErrorResponse](err); ok {
 		return answer.Err
 	}
 	return ""
@@ -75,8 +74,7 @@ func gone(err error) bool {
 
 // retry maps an error of Slack to the time of the next attempt.
 func retry(err error) error {
-	var limited *api.RateLimitedError
-	if errors.As(err, &limited) {
+	if limited, ok := errors.AsType[*api.RateLimitedError](err); ok {
 		return &notify.Wait{For: max(limited.RetryAfter, time.Second), Err: err}
 	}
 	switch code := codeOf(err); code {

@@ -63,8 +63,7 @@ func (i *intake) socket(down *bool) (time.Duration, error) {
 			case socketmode.EventTypeConnectionError:
 				if what, ok := e.Data.(*api.ConnectionErrorEvent); ok {
 					failed = what.ErrorObj
-					var limited *api.RateLimitedError
-					if errors.As(failed, &limited) {
+					if limited, ok := errors.AsType[*api.RateLimitedError](failed); ok {
 						pause = max(pause, limited.RetryAfter)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -69,12 +70,9 @@ func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) er
 	}
 	blocks := []api.Block{api.NewRichTextBlock("about", api.NewRichTextSection(bold(clean(a.Binding.Tool)+" on "+clean(string(a.Binding.Server))), text("\n"+q.sum())))}
 	for i, rest := 0, q.args; rest != ""; i++ {
-		cut := min(chunk, len(rest))
-		for cut < len(rest) && !utf8.RuneStart(rest[cut]) {
-			cut--
-		}
-		blocks = append(blocks, api.NewRichTextBlock(fmt.Sprintf("part%d", i), preformatted(rest[:cut])))
-		rest = rest[cut:]
+		part := truncate.Head(rest, chunk)
+		blocks = append(blocks, api.NewRichTextBlock(fmt.Sprintf("part%d", i), preformatted(part)))
+		rest = rest[len(part):]
 	}
 	return d.open(ctx, k, api.ModalViewRequest{Type: api.VTModal, Title: plain("Arguments"), Close: plain("Close"), Blocks: api.Blocks{BlockSet: blocks}})
 }

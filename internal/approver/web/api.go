@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -58,9 +59,7 @@ func (a *api) register(listPage http.HandlerFunc) {
 	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
 	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
-			e := schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err)
-			e.Retryable, e.RetryAfter = true, time.Second
-			return Status{}, e
+			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err).RetryableAfter(time.Second)
 		}
 		return Status{"ready"}, nil
 	})
@@ -123,7 +122,7 @@ func checkQuery(op *huma.Operation, r *http.Request) error {
 }
 
 func errNoParameter(name string) error {
-	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
+	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(truncate.Head(name, 64)))
 }
 
 // toPage sends a browser that opens an address of the API to the page about it.
@@ -263,7 +262,7 @@ func (a *api) decideSeveral(ctx context.Context, _ *struct{}, body *Answers) (Ou
 
 func (a *api) listPermissions(ctx context.Context, _ *struct{}) (PermissionList, error) {
 	out := PermissionList{[]Permission{}}
-	for _, s := range a.permissions.list(ctx, exchangeOf(ctx).who) {
+	for _, s := range a.permissions.list(exchangeOf(ctx).who) {
 		out.Permissions = append(out.Permissions, permissionOf(&s.Permission, s.State, s.May))
 	}
 	return out, nil

@@ -189,8 +189,7 @@ func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
 	// must not show new bytes under the old digest.
 	bound := q.Bound()
 	if schema.Digest(q.Arguments) != bound.ArgumentsDigest {
-		e := schema.Errorf(schema.KindConflict, "The approval is being changed; reload it.")
-		e.Retryable = true
+		e := schema.Errorf(schema.KindConflict, "The approval is being changed; reload it.").RetryableAfter(0)
 		return e.WithCall(q.CallID)
 	}
 	if q.Edited == nil {

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -70,7 +69,7 @@ func (g *authorizePages) show(w http.ResponseWriter, r *http.Request, v visitor)
 	back := mustParse(req.Redirect)
 	p := consentPage{
 		Token: g.site.access.formToken(v.cookie, authserver.AuthorizePath), Person: personOf(v.who.Name), Name: req.Client.Name, Host: req.Client.Host(),
-		Return: back.Host, Local: local(back.Hostname()), Resource: req.Resource,
+		Return: back.Host, Local: authserver.Loopback(back.Hostname()), Resource: req.Resource,
 	}
 	if p.Name == "" {
 		p.Name = req.Client.ID
@@ -143,11 +142,6 @@ func mustParse(address string) *url.URL {
 		return &url.URL{}
 	}
 	return u
-}
-
-func local(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
 // meaning says what a scope allows.

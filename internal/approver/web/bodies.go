@@ -54,9 +54,7 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, limit int, too
 		return nil, schema.Errorf(schema.KindTooLarge, tooLarge, named)
 	case errors.Is(err, bodies.ErrFull):
 		w.Header().Set("Connection", "close")
-		e := schema.Errorf(schema.KindUnavailable, "The approver is handling too many large requests; nothing was done. Retry in a moment.")
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, e
+		return nil, schema.Errorf(schema.KindUnavailable, "The approver is handling too many large requests; nothing was done. Retry in a moment.").RetryableAfter(time.Second)
 	}
 	return nil, schema.Errorf(schema.KindInvalidRequest, "The body arrived incomplete; send it again.")
 }

@@ -23,7 +23,6 @@ type ToolChange struct {
 	Digest string `json:"last_tool_definition_digest,omitempty"`
 	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The earlier definition, if it has changed and is stored."`
 
-	raw []byte
 	// Lines show what changed, for pages.
 	Lines []textdiff.Line `json:"-"`
 }
@@ -100,6 +99,6 @@ func (v *approvals) change(ctx context.Context, q *approvalView, last *ledger.Ap
 	if len(raw) == 0 || len(q.Definition) == 0 {
 		return c, nil // one of them is not kept; the digests say enough
 	}
-	c.raw, c.Before, c.Lines = raw, bytesOf(raw), textdiff.JSON(raw, q.Definition)
+	c.Before, c.Lines = bytesOf(raw), textdiff.JSON(raw, q.Definition)
 	return c, nil
 }

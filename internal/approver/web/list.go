@@ -18,6 +18,15 @@ const (
 	maxPageLimit = 1000
 )
 
+// stateNames are the states of approvals for an error.
+func stateNames() string {
+	var all []string
+	for _, state := range ledger.States() {
+		all = append(all, string(state))
+	}
+	return strings.Join(all, ", ")
+}
+
 func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 	f.Limit = pageLimit
 	for name, given := range values {
@@ -32,7 +41,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 			for _, text := range given {
 				for one := range strings.SplitSeq(text, ",") {
 					if !slices.Contains(ledger.States(), ledger.State(one)) {
-						return f, "", bad("state is not a state of an approval; use one of %v.", ledger.States())
+						return f, "", bad("state is not a state of an approval; use one of %s.", stateNames())
 					}
 					f.States = append(f.States, ledger.State(one))
 				}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,7 +26,7 @@ func (g *approvalPages) register() {
 	g.site.visited("GET /{$}", g.pending)
 	g.site.visited("GET /history", g.history)
 	g.site.visited("GET /a/{id}", g.detail)
-	g.site.visited("POST /a/{id}/{kind}", g.decide)
+	g.site.restored("POST /a/{id}/{kind}", g.decide, g.decideAgain)
 }
 
 // pending is the list of what waits. Only its first page is kept up to date.
@@ -92,7 +93,11 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 }
 
 func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
-	return g.site.render(w, status, "detail", v, view{Title: visible.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p})
+	page := view{Title: visible.Escaped([]byte(p.Binding.Tool + " on " + string(p.Binding.Server))), Live: "page", Page: p}
+	if status != http.StatusOK {
+		page.Self = "/a/" + string(p.ID)
+	}
+	return g.site.render(w, status, "detail", v, page)
 }
 
 func done(kind ledger.DecisionKind) string {
@@ -113,30 +118,53 @@ func done(kind ledger.DecisionKind) string {
 	return ""
 }
 
-// decide takes a form of the detail page.
-func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+// answerOf reads a form of the detail page.
+func answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKind, approval.Answer) {
 	id, kind := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
 	if answer.Reason == "" && kind == ledger.Deny {
 		answer.Reason = f.Get("preset") // the form has approve and deny buttons, and this field is for the latter
 	}
-	if kind == allowKind {
-		answer.Kind = ledger.Approve
-		var err error
-		if answer.Allow, err = wish(f, g.site.o.Now()); err != nil {
-			return g.refuse(w, r, v, id, kind, answer, err)
-		}
-	}
 	if kind == ledger.Edit {
 		// Forms end their lines with CR LF; a string in JSON holds neither.
 		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
 	}
-	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
+	return id, kind, answer
+}
+
+// decideAgain gives the form back to a person who signed in since they opened it.
+func (g *approvalPages) decideAgain(w http.ResponseWriter, r *http.Request, v visitor) error {
+	id, kind, answer := answerOf(r, v)
+	return g.refuse(w, r, v, id, kind, answer, errExpired())
+}
+
+// decide takes a form of the detail page.
+func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+	id, kind, answer := answerOf(r, v)
+	if kind == allowKind {
+		answer.Kind = ledger.Approve
+		var err error
+		if answer.Allow, err = wish(r.PostForm, g.site.o.Now()); err != nil {
+			return g.refuse(w, r, v, id, kind, answer, err)
+		}
+	}
+	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil && !g.repeats(r.Context(), id, answer, v.who) {
 		return g.refuse(w, r, v, id, kind, answer, err)
 	}
 	http.Redirect(w, r, "/a/"+url.PathEscape(string(id))+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
 	return nil
+}
+
+// repeats reports whether the person's own decision is recorded already: a double click sends the form
+// twice, and the second answer is the one that is shown.
+func (g *approvalPages) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) bool {
+	q, err := g.approvals.find(ctx, id, who)
+	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
+		return false
+	}
+	last := q.Decisions[len(q.Decisions)-1]
+	return last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
 }
 
 // refuse gives the person the page as it is now, with what was typed and

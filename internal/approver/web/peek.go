@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"sync"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
@@ -67,14 +67,7 @@ func peekOf(args []byte) *peek {
 	p.Rest = max(len(lines)-peekLines, 0)
 	for _, line := range lines[:len(lines)-p.Rest] {
 		long := len(line) > peekWidth
-		if long {
-			end := peekWidth
-			for end > peekWidth-utf8.UTFMax && !utf8.RuneStart(line[end]) {
-				end--
-			}
-			line = line[:end]
-		}
-		p.Lines = append(p.Lines, peekLine{bytes.Clone(line), long})
+		p.Lines = append(p.Lines, peekLine{bytes.Clone(truncate.Head(line, peekWidth)), long})
 	}
 	return p
 }

@@ -46,7 +46,7 @@ func (g *permissionPages) list(w http.ResponseWriter, r *http.Request) {
 
 // seen returns the permissions that concern the visitor, with the tokens of their forms.
 func (g *permissionPages) seen(r *http.Request, v visitor) []standing {
-	all := g.permissions.list(r.Context(), v.who)
+	all := g.permissions.list(v.who)
 	for i := range all {
 		if all[i].May {
 			all[i].Token = g.site.access.formToken(v.cookie, "/permissions/"+all[i].ID+"/revoke")

@@ -36,7 +36,7 @@ const (
 )
 
 // list returns the permissions that concern the person, the newest first.
-func (p *permissions) list(ctx context.Context, who schema.Principal) (seen []standing) {
+func (p *permissions) list(who schema.Principal) (seen []standing) {
 	now := p.o.Now()
 	for _, one := range p.o.Desk.Permissions.List(who.Tenant) {
 		rule := &risk.Approval{}
@@ -82,7 +82,7 @@ func (p *permissions) revoke(ctx context.Context, who schema.Principal, id, reas
 	if len(reason) > maxReason {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; shorten it.", maxReason)
 	}
-	if !slices.ContainsFunc(p.list(ctx, who), func(s standing) bool { return s.ID == id }) {
+	if !slices.ContainsFunc(p.list(who), func(s standing) bool { return s.ID == id }) {
 		return nil, schema.Errorf(schema.KindNotFound, "The permission does not exist, or you may not see it.")
 	}
 	return p.o.Desk.Permissions.Revoke(ctx, id, who, reason)

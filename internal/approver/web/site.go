@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"html/template"
 	"io"
 	"mime"
@@ -38,6 +39,7 @@ type view struct {
 	Here  string // the path in the navigation
 	Go    string // where to continue at once; empty: nowhere
 	Live  string // what the script does on a change: "list", "page" or nothing
+	Self  string // the address of the page, where it answers a form
 	Page  any
 }
 
@@ -52,13 +54,37 @@ func (s *site) visited(route string, f func(w http.ResponseWriter, r *http.Reque
 	s.html(route, s.known(f))
 }
 
+// restored is visited for a form that is given back with what was entered if it is sent
+// under another session than that of its page: expired then shows it, and changes nothing.
+func (s *site) restored(route string, f, expired func(w http.ResponseWriter, r *http.Request, v visitor) error) {
+	s.html(route, s.knownOr(f, expired))
+}
+
 func (s *site) known(f func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request) error {
+	return s.knownOr(f, nil)
+}
+
+// knownOr is known with what answers a form of another session; nil: an error does.
+func (s *site) knownOr(f, expired func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, ok, err := s.enter(w, r)
-		if ok && r.Method == http.MethodPost {
-			err = s.form(w, r)
+		if r.Method != http.MethodPost {
+			if !ok || err != nil {
+				return err
+			}
+			return f(w, r, v)
 		}
-		if !ok || err != nil {
+		// What was entered is read without a session as well, to give it back.
+		formErr := s.readForm(w, r)
+		switch {
+		case err != nil && formErr == nil:
+			return s.showEnded(w, r, v, err, expired != nil)
+		case err != nil || formErr != nil:
+			return cmp.Or(err, formErr)
+		}
+		if err := s.access.checkForm(r); err != nil && expired != nil {
+			return expired(w, r, v)
+		} else if err != nil {
 			return err
 		}
 		return f(w, r, v)
@@ -74,7 +100,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.Response
 }
 
 func (s *site) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
-	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Styles: []string{"/static/approver.css"}, Page: page.Page}
+	frame := ui.Frame{Title: page.Title, Go: page.Go, Live: page.Live, Self: page.Self, Styles: []string{"/static/approver.css"}, Page: page.Page}
 	s.navigate(&frame, v, page.Here)
 	t, err := s.pages.Page(name)
 	if err != nil {
@@ -131,10 +157,15 @@ func (s *site) write(w http.ResponseWriter, status int, t *template.Template, v 
 
 // message is a page that says one thing.
 type message struct {
-	Text   string
-	Faults []schema.Fault
-	To     string // where a link leads; empty: to the list
-	Label  string
+	Text    string
+	Faults  []schema.Fault
+	To      string // where a link leads; empty: to the list
+	Label   string
+	NewTab  bool    // the link opens next to this page
+	Entered []entry // what somebody typed into the form that failed
+	// Again is where the form can be sent once more, with its Fields; empty: nowhere.
+	Again  string
+	Fields []entry
 }
 
 func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
@@ -147,7 +178,10 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	if ofConsole(r.URL.Path) && s.o.seesConsole(v) {
 		to, name = console.Root, "Back to the overview"
 	}
-	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name}}
+	if back, ok := pageBehind(r); ok {
+		to, name = back, "Open the page again"
+	}
+	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name, Entered: entered(r)}}
 	if renderErr := s.showMessage(w, r, d.Status, v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
@@ -212,6 +246,13 @@ func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
 
 // form reads the fields of a form and checks that it is ours.
 func (s *site) form(w http.ResponseWriter, r *http.Request) error {
+	if err := s.readForm(w, r); err != nil {
+		return err
+	}
+	return s.access.checkForm(r)
+}
+
+func (s *site) readForm(w http.ResponseWriter, r *http.Request) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
 		return schema.Errorf(problem.KindMediaType, "This address accepts only forms of the approver's pages.")
 	}
@@ -229,5 +270,5 @@ func (s *site) form(w http.ResponseWriter, r *http.Request) error {
 			return schema.Errorf(schema.KindInvalidRequest, "The form field %.20q appears twice, or is not valid UTF-8.", name)
 		}
 	}
-	return s.access.checkForm(r)
+	return nil
 }

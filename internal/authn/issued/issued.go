@@ -273,9 +273,7 @@ var errAskedOften = errors.New("too many keys are asked for")
 
 func (k *Keys) away(err error) error {
 	k.o.Log.Debug("the store of API keys cannot be asked", "error", err) // the caller is not authenticated yet and must not see the error
-	e := schema.Errorf(schema.KindUnavailable, "The API key is not known here, and the store of API keys cannot be asked at the moment. Try again later.")
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The API key is not known here, and the store of API keys cannot be asked at the moment. Try again later.").RetryableAfter(time.Second)
 }
 
 func ended(row *keytable.Key, now time.Time) bool { return now.Unix() >= int64(row.Expires) }

@@ -393,9 +393,7 @@ func stored(err error) error {
 }
 
 func notStored(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The change of the API key cannot be stored: %w", err)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The change of the API key cannot be stored: %w", err).RetryableAfter(0)
 }
 
 // mayGive returns nil if the creator of a key has everything that the key gets, and is the person

@@ -183,9 +183,7 @@ func refused(format string, args ...any) *schema.Error {
 
 // unavailable returns the error for a token whose issuer does not answer.
 func unavailable() *schema.Error {
-	e := schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because the keys of its issuer cannot be fetched. Try again in a moment.")
-	e.Retryable, e.RetryAfter = true, cooldown
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because the keys of its issuer cannot be fetched. Try again in a moment.").RetryableAfter(cooldown)
 }
 
 func keyFault(err error) *schema.Error {

@@ -1,13 +1,12 @@
 // Package admission is the gate: it decides whether a call may run, and how.
 //
-// It promises that each call, whichever way it takes (REST by tool, REST by body, MCP,
-// batches), is checked in one order: the tool known and enabled, the arguments well formed
-// and valid by the tool's schema, the policy. The result is a [Verdict], which travels with
-// the call, so that it is not checked again.
+// Every call, on every path (REST by tool, REST by body, MCP, batches), is checked in the same
+// order: the tool is known and enabled, the arguments are well formed and match the tool's schema,
+// the policy. The result is a [Verdict], which travels with the call, so that it is not checked
+// again.
 //
-// It refuses to act on its verdict: it holds, stores, counts and runs nothing, and it does
-// not change a call beyond filling in the fields that the caller left open. Arguments leave
-// as the bytes that came.
+// The gate does not act on its verdict: it holds, stores, counts and runs nothing. It changes a
+// call only to fill in fields that the caller left empty. Argument bytes are never changed.
 package admission
 
 import (
@@ -23,13 +22,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Limits bounds one call. Zero fields get the defaults named.
+// Limits bounds one call. Zero fields select the defaults in parentheses.
 type Limits struct {
 	// ArgumentBytes is the maximum size of the arguments of a call (1 MiB).
 	ArgumentBytes int
-	// ArgumentDepth is how deep they may nest (64).
+	// ArgumentDepth is the maximum nesting depth of the arguments (64).
 	ArgumentDepth int
-	// MaxTimeout is the longest timeout that a caller may ask for (1 h).
+	// MaxTimeout is the maximum timeout that a caller may request (1 h).
 	MaxTimeout time.Duration
 }
 
@@ -45,32 +44,32 @@ func (l *Limits) fill() {
 	}
 }
 
-// Catalog knows the servers and their tools. Errors are of KindNotFound for what there is
-// not, and of KindServerFailed for a schema that cannot be read.
+// Catalog looks up servers and their tools. Errors are of KindNotFound for a server or tool that does
+// not exist, and of KindServerFailed for a schema that cannot be read.
 type Catalog interface {
 	Server(id schema.ServerID) (catalog.Server, error)
 	Tool(server schema.ServerID, name string) (catalog.Tool, error)
 	Schema(tool catalog.Tool) (*validate.Schema, error)
 }
 
-// Options says what a gate decides by. Catalog is required.
+// Options configures a gate. Catalog is required.
 type Options struct {
 	Catalog Catalog
 	Limits  Limits
-	// Policy assesses calls; without it only the riskLevel of servers counts.
+	// Policy assesses calls. If nil, only the riskLevel of servers counts.
 	Policy *risk.Holder
-	// Tenants says which servers tenants see; without it every tenant sees all.
+	// Tenants decides which servers a tenant sees. If nil, every tenant sees all servers.
 	Tenants Tenants
 }
 
-// Tenants says which servers tenants see. It is [catalog.Tenants].
+// Tenants decides which servers a tenant sees. [catalog.Tenants] implements it.
 type Tenants interface {
 	// All reports whether the tenant sees every server.
 	All(tenant schema.TenantID) bool
 	// Sees reports whether the tenant sees the server, whether or not it exists.
 	Sees(tenant schema.TenantID, server schema.ServerID) bool
-	// Hidden returns the error for a server that does not exist where the tenant does not see
-	// it, else nil.
+	// Hidden returns the error for a nonexistent server if the tenant does not see the server,
+	// else nil.
 	Hidden(tenant schema.TenantID, server schema.ServerID) error
 }
 
@@ -79,7 +78,7 @@ type Gate struct {
 	catalog Catalog
 	limits  Limits
 	policy  *risk.Holder
-	tenants Tenants // nil: every tenant sees all
+	tenants Tenants // if nil, every tenant sees all servers
 }
 
 // NewGate returns a gate.
@@ -88,18 +87,17 @@ func NewGate(o Options) *Gate {
 	return &Gate{o.Catalog, o.Limits, o.Policy, o.Tenants}
 }
 
-// Limits returns the limits in force.
+// Limits returns the effective limits.
 func (g *Gate) Limits() Limits { return g.limits }
 
-// Verdict is what the gate decided on a call. That of a request which is no call of a tool
-// is empty.
+// Verdict is the gate's decision on a call. It is empty for a request other than tools/call.
 type Verdict struct {
 	Tool       catalog.Tool
 	Assessment risk.Assessment
 }
 
-// Admit checks a call of any method as it came from its caller, its timeout included; see
-// [Gate.Check] and [Gate.CheckMethod].
+// Admit checks a call of any method as its caller sent it, including its timeout; see [Gate.Check]
+// and [Gate.CheckMethod].
 func (g *Gate) Admit(call *schema.Call) (Verdict, error) {
 	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
 		return Verdict{}, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
@@ -113,8 +111,9 @@ func (g *Gate) Admit(call *schema.Call) (Verdict, error) {
 	return Verdict{}, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 }
 
-// mayName checks what is refused alike whether or not the server and the tool are there: what
-// the tenant does not see, as if it were not there, and what the credential leaves out.
+// mayName makes the checks whose result must not depend on whether the server and the tool exist:
+// servers that the tenant does not see, which are treated as nonexistent, and tools that the
+// credential does not include.
 func (g *Gate) mayName(call *schema.Call, tool string) error {
 	if g.tenants != nil {
 		if err := g.tenants.Hidden(call.Principal.Tenant, call.Server); err != nil {
@@ -124,7 +123,7 @@ func (g *Gate) mayName(call *schema.Call, tool string) error {
 	return call.Principal.MayCall(call.Server, tool)
 }
 
-// CheckMethod checks a request that is no call of a tool, except for its params.
+// CheckMethod checks a request other than tools/call, except for its params.
 func (g *Gate) CheckMethod(call *schema.Call) error {
 	if err := g.mayName(call, ""); err != nil {
 		return err
@@ -133,16 +132,16 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 	if err != nil {
 		return err
 	}
-	// The worker knows for certain whether it runs in a sandbox, and checks it again.
+	// Only the worker knows for certain whether it runs in a sandbox, so it checks this again.
 	if e := risk.CheckMethod(g.policy, s.HighestRisk, s.BestSandbox != nil, call); e != nil {
 		return e
 	}
 	return s.Refusal()
 }
 
-// Check checks a call of a tool, and fills in the properties of the tool and the default
-// timeout. It refuses a call that must not run, or cannot run in the isolation that the
-// policy requires. A call whose verdict asks for an approval must be held.
+// Check checks a tool call, and sets the tool properties and the default timeout. It refuses a call
+// that must not run, or that cannot run in the isolation that the policy requires. If the verdict
+// requires an approval, the call must be held.
 func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 	if err := g.mayName(call, call.Tool); err != nil {
 		return v, err
@@ -174,8 +173,8 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 	return v, g.refusal(tool, call, &v.Assessment)
 }
 
-// refusal returns why a call with the assessment must not run, or cannot run in the
-// isolation that it requires; nil where it may.
+// refusal returns an error if a call with the assessment must not run, or cannot run in the
+// required isolation, and nil if it may run.
 func (g *Gate) refusal(tool *catalog.Tool, call *schema.Call, a *risk.Assessment) error {
 	switch {
 	case a.Deny:
@@ -190,8 +189,8 @@ func (g *Gate) assess(tool *catalog.Tool, call *schema.Call) risk.Assessment {
 	return risk.Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
 }
 
-// Reassess is the [approval.AssessFunc] of the gate: it assesses a held call with the
-// tool as its server defines it now.
+// Reassess is the gate's [approval.AssessFunc]: it assesses a held call with the current tool
+// definition.
 func (g *Gate) Reassess(_ context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 	b := a.Binding
 	tool, err := g.catalog.Tool(b.Server, b.Tool)
@@ -201,7 +200,7 @@ func (g *Gate) Reassess(_ context.Context, a *ledger.Approval, args []byte) (ris
 	return g.assess(&tool, &schema.Call{Server: b.Server, Tool: b.Tool, Arguments: args, Principal: approval.Requester(a)}), nil
 }
 
-// PolicyVersion names the policy in force, "" where there is none.
+// PolicyVersion returns the version of the effective policy, or "" if there is none.
 func (g *Gate) PolicyVersion() string {
 	if g.policy == nil {
 		return ""
@@ -209,9 +208,9 @@ func (g *Gate) PolicyVersion() string {
 	return g.policy.Version()
 }
 
-// isolated returns why a call that must run in isolation cannot, nil where some worker has
-// a sandbox for it. The worker checks the call again and never runs it in less, so this is
-// for the message and not for safety.
+// isolated returns an error if a call that requires isolation cannot get it, and nil if some worker
+// has a suitable sandbox. This check gives the caller an early error and is not a security boundary:
+// the worker checks the call again and never runs it with less isolation.
 func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) error {
 	switch reasons := strings.Join(a.Reasons, "; "); {
 	case sandbox == nil:
@@ -223,9 +222,7 @@ func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) er
 		if sandbox.Isolation == schema.IsolationBubblewrap {
 			kind = "sandbox"
 		}
-		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none is available now; it was not run with weaker isolation: %s (%s)", kind, sandbox.Error, reasons)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return e
+		return schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none is available now; it was not run with weaker isolation: %s (%s)", kind, sandbox.Error, reasons).RetryableAfter(time.Second)
 	}
 	return nil
 }

@@ -5,10 +5,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Decision returns what the gate decided by the policy on a call of a tool, and the rule that
-// decided, "" where none did; err is the error that it returned with the verdict. The
-// decision is "" where the policy was not asked: the call was refused before, or is no call
-// of a tool.
+// Decision returns the policy decision on a tool call and the rule that decided, or "" if no rule
+// did. err is the error that the gate returned with the verdict. The decision is "" if the policy was
+// not evaluated: the call was refused earlier, or is not a tool call.
 func (v *Verdict) Decision(err error) (risk.Decision, string) {
 	a := &v.Assessment
 	switch kind := schema.KindOf(err); {
@@ -19,22 +18,21 @@ func (v *Verdict) Decision(err error) (risk.Decision, string) {
 	case a.Approval != nil:
 		return risk.Held, a.Rule
 	}
-	// Also where its sandbox is not ready at the moment: that is no decision.
+	// This includes a sandbox that is not ready at the moment, which is not a policy decision.
 	return risk.Allowed, a.Rule
 }
 
-// With returns a gate that decides by another policy of the platform, and by all else as this
-// one, the policies of tenants included.
+// With returns a gate with another platform policy that is otherwise identical, including the policies
+// of tenants.
 func (g *Gate) With(policy *risk.Policy) *Gate {
 	other := *g
 	other.policy = g.policy.With(policy)
 	return &other
 }
 
-// Decide returns what the gate decides by the policy on a call of a tool of which something
-// may be missing, with the tool as its server defines it now. Nothing that is checked before
-// the policy is checked. undecided is the name of the first rule that needs what is missing;
-// then there is no decision. Errors are those of [Catalog.Tool].
+// Decide returns the policy decision on a tool call with incomplete data, using the current tool
+// definition. It skips the checks that precede the policy. If the first rule that could apply needs
+// missing data, undecided is its name and there is no decision. Errors are those of [Catalog.Tool].
 func (g *Gate) Decide(call *schema.Call, missing risk.Missing) (d risk.Decision, rule, undecided string, err error) {
 	var v Verdict
 	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {

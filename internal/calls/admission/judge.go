@@ -9,19 +9,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// narrow is a grant that may let its principal see a part of the tools only.
+// narrow is a grant that may restrict its principal to some tools.
 type narrow interface {
-	// Restricted reports whether it does, Shows whether a tool is among them, with an empty
-	// name the prompts and resources of the server, and Key is the same for grants that show
-	// the same.
+	// Restricted reports whether the grant is restricted. Shows reports whether it includes a
+	// tool; an empty name stands for the prompts and resources of the server. Key is equal for
+	// grants that include the same.
 	Restricted() bool
 	Shows(server schema.ServerID, tool string) bool
 	Key() string
 }
 
-// Judge returns what judges what is shown to a principal, as calls of it are judged: by the
-// servers that its tenant sees, by what its credential lets it call, and by what the policy denies
-// whatever the arguments are. It is nil where everything is shown.
+// Judge returns the visibility filter of a principal, or nil if everything is visible. It applies the
+// same limits as calls: the servers that the tenant sees, the tools that the credential includes, and
+// the tools that the policy denies for all arguments.
 func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
 	var j judge
 	var key []string
@@ -52,39 +52,39 @@ func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
 	if len(key) == 0 {
 		return nil
 	}
-	made := j // on the heap for those only who are restricted
+	made := j // a copy, so that only restricted principals need an allocation
 	made.who, made.key = *who, strings.Join(key, "\x00")
 	return &made
 }
 
 type judge struct {
 	who      schema.Principal
-	tenants  Tenants        // nil: the tenant sees every server
-	grant    narrow         // nil: it shows all
-	policies []*risk.Policy // those that deny something
+	tenants  Tenants        // if nil, the tenant sees every server
+	grant    narrow         // if nil, unrestricted
+	policies []*risk.Policy // only those that deny something
 	key      string
 }
 
-// Key is described with [catalog.Judge].
+// Key implements [catalog.Judge].
 func (j *judge) Key() string { return j.key }
 
-// Whole is described with [catalog.Judge].
+// Whole implements [catalog.Judge].
 func (j *judge) Whole() bool { return j.tenants == nil && j.grant == nil }
 
-// Server is described with [catalog.Judge].
+// Server implements [catalog.Judge].
 func (j *judge) Server(server schema.ServerID) bool {
 	return j.tenants == nil || j.tenants.Sees(j.who.Tenant, server)
 }
 
-// Tool is described with [catalog.Judge].
+// Tool implements [catalog.Judge].
 func (j *judge) Tool(server schema.ServerID, tool string) bool { return j.shows("", server, tool) }
 
-// Resources is described with [catalog.Judge].
+// Resources implements [catalog.Judge].
 func (j *judge) Resources(server schema.ServerID) bool {
 	return j.shows(schema.MethodReadResource, server, "")
 }
 
-// Prompts is described with [catalog.Judge].
+// Prompts implements [catalog.Judge].
 func (j *judge) Prompts(server schema.ServerID) bool {
 	return j.shows(schema.MethodGetPrompt, server, "")
 }

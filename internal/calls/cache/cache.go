@@ -16,24 +16,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says where results are kept. Log is required.
+// Options configures a cache. Log is required.
 type Options struct {
 	Config settings.Cache
-	// Redis keeps results for all front doors; nil: this one keeps its own in
-	// memory. It must last until Close has returned.
+	// Redis stores results for all front doors. If nil, this one caches its own results in
+	// memory. It must stay open until Close has returned.
 	Redis redis.UniversalClient
-	// Retention says for how long results of some tenants are kept at most.
+	// Retention limits how long results of some tenants are cached.
 	Retention retention.Periods
-	// DataKeys encrypt results in Redis; nil: they are not encrypted. Those in memory are
+	// DataKeys encrypts results in Redis. If nil, they are not encrypted. Results in memory are
 	// dropped when a data key is destroyed.
 	DataKeys *datakey.Ring
 	Log      *slog.Logger
 }
 
-// Cache keeps results. It is safe for concurrent use.
+// Cache caches results. It is safe for concurrent use.
 type Cache struct {
 	kept      store
-	memory    *memory // the same, where it is in memory
+	memory    *memory // equal to kept if results are in memory, else nil
 	most      int
 	retention retention.Periods
 	log       *slog.Logger
@@ -43,15 +43,15 @@ type Cache struct {
 	work    sync.WaitGroup
 }
 
-// store is where results are kept.
+// store stores cached results.
 type store interface {
-	// get returns a result and when it was kept.
+	// get returns a result and the time at which it was stored.
 	get(ctx context.Context, k key) (body []byte, at time.Time, ok bool)
-	// put keeps a result of the tenant and says whether it could.
+	// put stores a result of the tenant and reports whether it succeeded.
 	put(ctx context.Context, tenant schema.TenantID, k key, body []byte, ttl time.Duration) bool
 }
 
-// Open returns a cache. Nothing is asked of Redis yet.
+// Open returns a cache. It does not connect to Redis.
 func Open(o Options) *Cache {
 	if o.Config == (settings.Cache{}) {
 		o.Config = settings.CacheDefaults()
@@ -67,18 +67,17 @@ func Open(o Options) *Cache {
 	return c
 }
 
-// Close waits for what is under way; its callers must have left.
+// Close waits for runs in progress. All callers of Do must have returned.
 func (c *Cache) Close() {
 	if c != nil {
 		c.work.Wait()
 	}
 }
 
-// Do answers the call with a result that is kept, with that of the same call which
-// is under way, or by run, which it may call on another goroutine with a context
-// that outlives the caller's while others wait for the same. The result is the
-// caller's own; its body is not. The call must be safe to repeat, must have no
-// Progress, and must not change any more.
+// Do returns a cached result, the result of an identical call in progress, or the result of run. It
+// may call run on another goroutine, with a context that outlives the caller's while other callers
+// wait for the same call. The caller owns the result but not its body. The call must be safe to
+// repeat, must have no Progress, and must not change any more.
 func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run func(context.Context) (*schema.Result, error)) (*schema.Result, error) {
 	if d := c.retention.Within(call.Principal.Tenant, rule.TTL); d > 0 {
 		rule.TTL = d
@@ -109,7 +108,7 @@ func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run 
 		}
 		if f.err != nil {
 			if e := schema.AsError(f.err); !first && (e.Kind == schema.KindCanceled || e.CancelRequested) && ctx.Err() == nil {
-				continue // somebody cancelled that call, not this one
+				continue // the other caller canceled the run, not this one
 			}
 			return nil, schema.AsError(f.err).WithCall(call.ID)
 		}
@@ -119,7 +118,7 @@ func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run 
 	}
 }
 
-// fresh runs a call for a caller that wants no result but the tool's own.
+// fresh always runs the call, for a caller that wants no cached or shared result.
 func (c *Cache) fresh(ctx context.Context, call *schema.Call, k key, rule risk.Cache, run func(context.Context) (*schema.Result, error)) (*schema.Result, error) {
 	got, err := run(ctx)
 	if err != nil {
@@ -131,13 +130,13 @@ func (c *Cache) fresh(ctx context.Context, call *schema.Call, k key, rule risk.C
 	return &res, nil
 }
 
-// keep keeps a result that may be kept.
+// keep stores a result if it is cacheable, and reports whether it did.
 func (c *Cache) keep(ctx context.Context, call *schema.Call, k key, res *schema.Result, ttl time.Duration) bool {
 	return !call.NoStore && !res.ToolError && !res.InputRequired && len(res.Body) <= c.most && c.kept.put(ctx, call.Principal.Tenant, k, res.Body, ttl)
 }
 
-// hit is the answer from a result that was kept at a time, nil when that is too
-// long ago by the policy of now.
+// hit returns the response for a result cached at a time, or nil if it is older than ttl, the current
+// limit of the policy.
 func hit(body []byte, at time.Time, ttl time.Duration) *schema.Result {
 	age := max(time.Since(at), 0)
 	if age >= ttl {
@@ -146,19 +145,19 @@ func hit(body []byte, at time.Time, ttl time.Duration) *schema.Result {
 	return &schema.Result{Body: body, Cache: schema.Caching{Hit: true, Age: age, TTL: ttl - age}}
 }
 
-// flight is one run, for all that ask the same.
+// flight is one run that all callers of identical calls share.
 type flight struct {
 	key    flightKey
-	ctx    context.Context // ends when nobody waits any more
+	ctx    context.Context // canceled when the last waiter leaves
 	cancel context.CancelFunc
-	n      int // who waits; guarded by the cache
+	n      int // number of waiters; guarded by Cache.mu
 
-	done chan struct{} // closed when one of the following is set
+	done chan struct{} // closed when res or err is set
 	res  *schema.Result
 	err  error
 }
 
-// join joins the flight that is under way, or begins one.
+// join joins the flight in progress, or starts one.
 func (c *Cache) join(k flightKey) (f *flight, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +171,7 @@ func (c *Cache) join(k flightKey) (f *flight, first bool) {
 	return f, true
 }
 
-// leave leaves a flight that has not ended; without anybody it is given up.
+// leave removes a waiter from an unfinished flight, and cancels the flight if it was the last.
 func (c *Cache) leave(f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +187,7 @@ func (c *Cache) dropLocked(f *flight) {
 	}
 }
 
-// fly finds the result, or has the tool make it.
+// fly looks up the result, or runs the tool.
 func (c *Cache) fly(f *flight, call *schema.Call, rule risk.Cache, run func(context.Context) (*schema.Result, error)) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -37,7 +37,7 @@ func newCall() *schema.Call {
 	}
 }
 
-// tool counts how often it is asked.
+// tool counts its runs.
 type tool struct {
 	runs   atomic.Int64
 	body   string
@@ -53,7 +53,7 @@ func (t *tool) run(context.Context) (*schema.Result, error) {
 	return &schema.Result{Body: []byte(t.body), ToolError: t.failed, Worker: "w", Took: time.Second}, nil
 }
 
-// ask has the call answered.
+// ask runs the call through the cache.
 func ask(t testing.TB, c *Cache, call *schema.Call, rule risk.Cache, tool *tool) *schema.Result {
 	t.Helper()
 	res, err := c.Do(t.Context(), call, rule, tool.run)
@@ -80,7 +80,7 @@ func TestAResultIsKeptForItsTimeAndNoLonger(t *testing.T) {
 		if got := ask(t, c, newCall(), risk.Cache{TTL: 20 * time.Second}, tool); got.Cache.Hit {
 			t.Error("the policy of now has a shorter time")
 		}
-		time.Sleep(20 * time.Second) // what was kept just now counted for so long
+		time.Sleep(20 * time.Second) // the result that was just cached is valid for that long
 		if got := ask(t, c, newCall(), minute, tool); got.Cache.Hit || tool.runs.Load() != 3 || c.memory.order.Len() != 1 {
 			t.Errorf("%+v after %d runs", got.Cache, tool.runs.Load())
 		}
@@ -185,8 +185,7 @@ func TestAHundredSameCallsAtOnceAreOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { hundred(t, open(t), synctest.Wait) })
 }
 
-// hundred makes 100 calls that are the same, and holds the run until all are there,
-// for which wait waits.
+// hundred makes 100 identical calls, and blocks the run until wait returns.
 func hundred(t *testing.T, c *Cache, wait func()) {
 	t.Helper()
 	var runs, collapsed atomic.Int64
@@ -274,7 +273,7 @@ func TestARunEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
 			go func() {
 				_, _ = c.Do(ctx, newCall(), minute, func(ctx context.Context) (*schema.Result, error) {
 					<-ctx.Done()
-					close(ended) // once: there is one run
+					close(ended) // panics if there is more than one run
 					return nil, ctx.Err()
 				})
 			}()

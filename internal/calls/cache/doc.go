@@ -1,17 +1,15 @@
-// Package cache keeps results of calls that are safe to repeat, where the policy
-// says so, and has calls that are the same and under way at the same time share
-// one run.
+// Package cache caches results of calls that are safe to repeat, if the policy allows it, and
+// lets identical concurrent calls share one run.
 //
-// Two calls are the same when server, tool, definition of the tool and argument
-// bytes are, and the principal too unless the policy shares results. A tool that
-// its server defined again has no results yet. What is kept is the result as the
-// tool gave it: never an error, a tool's own error, or a result over the limit.
+// Two calls are identical if server, tool, tool definition and argument bytes are equal, and the
+// principal too unless the policy shares results. A tool whose definition changed has no cached
+// results. Results are cached as the tool returned them. Errors, tool errors and results over the
+// size limit are not cached.
 //
-// It promises that a caller which leaves takes nothing from those that wait for
-// the same run, and that the run ends when all have left. Results are kept in
-// Redis, for all front doors, or else in a bounded memory of this one. A Redis
-// that does not answer is a miss, said once in the log.
+// A caller that leaves does not affect the other waiters of the same run; the run is canceled when
+// all have left. Results are stored in Redis, for all front doors, or in the bounded memory of this
+// one. A Redis that does not answer counts as a miss and is logged once.
 //
-// It refuses to judge: whether a call may run, is safe, and how long its result
-// counts is for whoever asks.
+// The package makes no decisions: its caller decides whether a call may run, whether it is safe,
+// and how long its result is valid.
 package cache

@@ -8,18 +8,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// key is what two calls have in common that may have the same result.
+// key is equal for calls that may share a cached result.
 type key [sha256.Size]byte
 
-// flightKey is what they have in common when they may share one run.
+// flightKey is equal for calls that may share one run.
 type flightKey struct {
 	key
 	timeout time.Duration
 	noStore bool
 }
 
-// keyOf is a digest of the call. Each part has its length before it, so that no
-// two calls run into each other.
+// keyOf returns a digest of the call. Each part is preceded by its length, so that different calls
+// have different inputs.
 func keyOf(call *schema.Call, sharedByAll bool) (k key) {
 	var space [512]byte
 	b := space[:0]

@@ -10,17 +10,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// entryCost is what a result takes next to its bytes, roughly.
+// entryCost is the approximate overhead of an entry, in bytes.
 const entryCost = 256
 
-// memory keeps results of this process and evicts the least recently used ones first.
+// memory is an LRU cache in this process.
 type memory struct {
 	most int
 
 	mu    sync.Mutex
 	size  int
 	index map[key]*list.Element
-	order list.List // of *entry, the latest used first
+	order list.List // of *entry, most recently used first
 }
 
 type entry struct {
@@ -58,7 +58,7 @@ func (m *memory) put(_ context.Context, _ schema.TenantID, k key, body []byte, t
 	if was := m.index[k]; was != nil {
 		m.dropLocked(was)
 	}
-	// The bytes may be a piece of a larger message, which must not be kept for them.
+	// Clone, because body may be a part of a larger message, which must not be retained.
 	m.index[k] = m.order.PushFront(&entry{k, bytes.Clone(body), now, now.Add(ttl)})
 	for m.size += len(body) + entryCost; m.size > m.most; {
 		m.dropLocked(m.order.Back())

@@ -17,22 +17,22 @@ import (
 
 const (
 	prefix = "callyard:cache:"
-	kind   = "cached result" // of what is sealed
-	// askFor bounds what a call may lose to a Redis that does not answer.
-	askFor = 250 * time.Millisecond
-	// askAgain is how long after that nobody asks it.
-	askAgain = time.Second
+	kind   = "cached result" // for sealing
+	// redisTimeout limits the delay of a call by a Redis that does not answer.
+	redisTimeout = 250 * time.Millisecond
+	// redisRetryAfter is the pause before the next request to a Redis that did not answer.
+	redisRetryAfter = time.Second
 )
 
-// shared keeps results in Redis. A value is the time at which it was kept, in
-// milliseconds, eight bytes, and the result, which the ring sealed.
+// shared stores results in Redis. A value is the time of storage in milliseconds (eight bytes),
+// followed by the sealed result.
 type shared struct {
 	client redis.UniversalClient
 	ring   *datakey.Ring
 	log    *slog.Logger
-	// again is when to ask Redis again, in nanoseconds; 0: it answers.
+	// again is the time of the next request to Redis, in nanoseconds; 0 means that Redis answers.
 	again atomic.Int64
-	// refused says that it answers, and refuses: it is full, or forbids it.
+	// refused is set if Redis answers with an error: it is full, or access is denied.
 	refused atomic.Bool
 }
 
@@ -44,7 +44,7 @@ func (s *shared) get(ctx context.Context, k key) ([]byte, time.Time, bool) {
 	if !s.up() {
 		return nil, time.Time{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	b, err := s.client.Get(ctx, name(k)).Bytes()
 	if errors.Is(err, redis.Nil) {
@@ -55,7 +55,7 @@ func (s *shared) get(ctx context.Context, k key) ([]byte, time.Time, bool) {
 		return nil, time.Time{}, false
 	}
 	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
-	// What cannot be opened is of a tenant that was deleted, or nobody's: the tool answers.
+	// A result that cannot be decrypted belongs to a deleted tenant or is corrupt; it is a miss.
 	body, err := s.ring.Open(ctx, b[stampSize:], kind, name(k))
 	return body, at, err == nil
 }
@@ -64,7 +64,7 @@ func (s *shared) put(ctx context.Context, tenant schema.TenantID, k key, body []
 	if !s.up() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	body, err := s.ring.Seal(ctx, tenant, body, kind, name(k))
 	if err != nil {
@@ -79,20 +79,19 @@ func (s *shared) put(ctx context.Context, tenant schema.TenantID, k key, body []
 	return err == nil
 }
 
-// up says whether to ask Redis. Of those that come once it may be back, one tries.
+// up reports whether to use Redis. After a pause, it returns true to one caller, as a probe.
 func (s *shared) up() bool {
 	again := s.again.Load()
 	if again == 0 {
 		return true
 	}
 	now := time.Now().UnixNano()
-	return now >= again && s.again.CompareAndSwap(again, now+int64(askAgain))
+	return now >= again && s.again.CompareAndSwap(again, now+int64(redisRetryAfter))
 }
 
-// answered notes whether Redis did. A caller that left says nothing about it.
+// answered records whether Redis answered. Cancellation by the caller is not evidence of either.
 func (s *shared) answered(err error) {
-	var refusal redis.Error
-	if errors.As(err, &refusal) {
+	if _, ok := errors.AsType[redis.Error](err); ok {
 		if !s.refused.Swap(true) {
 			s.log.Warn("Redis refuses to store results; every call runs", "error", err)
 		}
@@ -105,7 +104,7 @@ func (s *shared) answered(err error) {
 		}
 	case errors.Is(err, context.Canceled):
 	default:
-		if s.again.Swap(time.Now().Add(askAgain).UnixNano()) == 0 {
+		if s.again.Swap(time.Now().Add(redisRetryAfter).UnixNano()) == 0 {
 			s.log.Warn("Redis does not answer; until it does, no results are stored and every call runs", "error", err)
 		}
 	}

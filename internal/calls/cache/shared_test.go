@@ -127,7 +127,7 @@ func TestWithoutAnAnswerOfRedisEveryCallRunsAndItIsSaidOnce(t *testing.T) {
 			t.Errorf("%+v", got.Cache)
 		}
 	}
-	if took := time.Since(began); took > 15*askFor {
+	if took := time.Since(began); took > 15*redisTimeout {
 		t.Errorf("20 calls took %s", took)
 	}
 	if n := log.count("Redis does not answer"); n != 1 {

@@ -12,21 +12,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// admitter admits calls. The error is the refusal; what the policy decided comes with it.
+// admitter admits calls. The error is the refusal; the policy decision is returned with it.
 type admitter interface {
 	admit(ctx context.Context, call *schema.Call) (admitted, error)
 }
 
-// admitted is what becomes of a call that was not refused: it is held, must be stored, or
-// runs at once.
+// admitted is the verdict on a call that was not refused: it is held, must be stored, or runs
+// immediately.
 type admitted struct {
 	held    *approval.Held
 	durable *admission.Verdict
-	cache   *risk.Cache // how long the result may be kept; nil: not at all
+	cache   *risk.Cache // how long the result may be cached; nil means not at all
 	judged  records.Judged
 }
 
-// holding asks the gate, and holds the calls that need an approval.
+// holding asks the gate, and holds calls that need an approval.
 type holding struct {
 	gate  *admission.Gate
 	quota *quota.Quota
@@ -54,7 +54,7 @@ func (h *holding) admit(ctx context.Context, call *schema.Call) (a admitted, err
 	return a, nil
 }
 
-// tracedAdmission makes a span of each admission.
+// tracedAdmission records a span for each admission.
 type tracedAdmission struct {
 	next   admitter
 	traces *telemetry.Traces

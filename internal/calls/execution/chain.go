@@ -21,22 +21,22 @@ type Router interface {
 	Place(a *dispatch.AsyncCall)
 }
 
-// Options says what a chain is made of. Gate, Router and Metrics are required.
+// Options configures a chain. Gate, Router and Metrics are required.
 type Options struct {
 	Gate    *admission.Gate
 	Router  Router
 	Metrics *telemetry.Metrics
-	// Desk holds calls that need an approval; without it they are refused.
+	// Desk holds calls that need an approval. If nil, they are refused.
 	Desk *approval.Desk
-	// Records is the execution log; without it no call leaves a record.
+	// Records is the execution log. If nil, calls are not recorded.
 	Records *records.Recorder
-	// Quota holds principals and servers to their limits; without it there are none.
+	// Quota enforces limits of principals and servers. If nil, there are none.
 	Quota *quota.Quota
-	// Cache keeps results where the policy says so; without it none is kept.
+	// Cache caches results if the policy allows it. If nil, nothing is cached.
 	Cache *cache.Cache
-	// Personal says which servers are called with credentials of people; nil: none are.
+	// Personal reports whether a server is called with credentials of people. If nil, none is.
 	Personal func(schema.ServerID) bool
-	// Traces makes a span of each admission; nil: there are none.
+	// Traces records a span for each admission. If nil, there are none.
 	Traces *telemetry.Traces
 }
 
@@ -47,12 +47,12 @@ type Chain struct {
 	meter    meter
 	log      log
 	router   Router
-	fresh    Runner // calls that were just admitted
-	accepted Runner // calls that were admitted before
+	fresh    Runner // for calls that were just admitted
+	accepted Runner // for calls that were admitted earlier
 	inFlight atomic.Int64
 }
 
-// New assembles a chain.
+// New builds a chain.
 func New(o Options) *Chain {
 	c := &Chain{quota: o.Quota, meter: meter{o.Metrics}, log: log{o.Records, o.Traces != nil}, router: o.Router}
 	c.admit = &holding{o.Gate, o.Quota, o.Desk}
@@ -82,20 +82,20 @@ func New(o Options) *Chain {
 	return c
 }
 
-// Outcome is what came of a submitted call. Exactly one of its fields is set.
+// Outcome is the outcome of a submitted call. Exactly one of its fields is set.
 type Outcome struct {
-	// Result is the answer of the tool.
+	// Result is the tool's result.
 	Result *schema.Result
-	// Held says that the call waits for an approval, or has one already.
+	// Held is set if the call waits for an approval, or already has one.
 	Held *approval.Held
-	// Durable is the verdict on a call that the policy wants stored before it runs;
-	// nothing was run.
+	// Durable is the verdict on a call that the policy requires to be stored before it runs. The
+	// call has not run.
 	Durable *admission.Verdict
 }
 
-// Submit admits the call and runs it, unless it is held or must be stored first. It fills
-// in the fields that the caller left open: the id, the default timeout, and the properties
-// of the tool. The error is a *schema.Error that names the call.
+// Submit admits the call and runs it, unless it is held or must be stored first. It sets the fields
+// that the caller left empty: the id, the default timeout, and the tool properties. The error is a
+// *schema.Error that names the call.
 func (c *Chain) Submit(ctx context.Context, call *schema.Call) (Outcome, error) {
 	if call.ID == "" {
 		call.ID = schema.NewCallID()
@@ -128,19 +128,19 @@ func (c *Chain) Submit(ctx context.Context, call *schema.Call) (Outcome, error) 
 	return Outcome{Result: res}, err
 }
 
-// Run runs a call that was admitted before: it was held and has been approved, or it is
-// stored in a journal. Where Submit refuses a call because of a quota, Run waits: a bulk
-// call until ctx ends. record, which may be nil, has the fields of the execution record
-// that the call does not tell. The error is a *schema.Error that names the call.
+// Run runs a call that was admitted earlier: a held call that was approved, or a call from a
+// journal. If a quota is exceeded, Submit refuses the call but Run waits; a bulk call waits until ctx
+// ends. record may be nil; otherwise it has fields of the execution record that the call does not
+// contain. The error is a *schema.Error that names the call.
 func (c *Chain) Run(ctx context.Context, call *schema.Call, record *records.Record) (*schema.Result, error) {
 	c.inFlight.Add(1)
 	defer c.inFlight.Add(-1)
 	return c.accepted.Run(ctx, call, Plan{Record: record})
 }
 
-// Start is Run for one of many calls that nobody waits for: it makes one attempt and
-// needs no goroutine. It takes only calls that no quota can delay and no rule repeats; for
-// others it does nothing and returns false. The Ended of a is called once the attempt is counted.
+// Start is the asynchronous form of Run for bulk calls: it makes one attempt and needs no goroutine.
+// It accepts only calls that no quota can delay and no rule retries; for others it does nothing and
+// returns false. a.Ended is called once the attempt is counted.
 func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	call := a.Call
 	if c.quota.Limits(&call.Principal, call.Server) || dispatch.RetryRule(call) != nil {
@@ -161,8 +161,8 @@ func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	return true
 }
 
-// Refused counts and records a call that is stored, or was to be stored, and that the gate refused:
-// it returned the verdict with err. record is that of Run.
+// Refused counts and records a call that is stored, or was to be stored, and that the gate refused
+// with the verdict and err. record is that of Run.
 func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admission.Verdict, err error) {
 	c.meter.start()
 	c.meter.end(call, nil, err, time.Now())
@@ -170,8 +170,7 @@ func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admi
 	c.log.refused(call, record, &judged, err)
 }
 
-// Held counts and records a call that is held, and that did not go through Submit. record is that
-// of Run.
+// Held counts and records a held call that did not pass through Submit. record is that of Run.
 func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admission.Verdict, held *approval.Held) {
 	c.meter.start()
 	c.meter.deferred(call, "held")
@@ -179,12 +178,12 @@ func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admissi
 	c.log.held(call, record, &judged, held)
 }
 
-// JudgedOf is what the execution log says of a verdict; err is the error that the gate returned
-// with it.
+// JudgedOf returns the policy decision of a verdict as recorded in the execution log. err is the error
+// that the gate returned with it.
 func JudgedOf(verdict *admission.Verdict, err error) (j records.Judged) {
 	j.Decision, j.Rule = verdict.Decision(err)
 	return j
 }
 
-// InFlight returns the number of calls that run or wait here.
+// InFlight returns the number of calls that run or wait in this chain.
 func (c *Chain) InFlight() int { return int(c.inFlight.Load()) }

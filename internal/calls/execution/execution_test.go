@@ -32,13 +32,13 @@ var (
 	quiet   = slog.New(slog.DiscardHandler)
 )
 
-// inner is a Runner, and a Router, that a test looks at.
+// inner is a Runner and a Router that a test can inspect.
 type inner struct {
 	runs    int
 	plan    Plan
 	err     error
-	failing bool // the tool answers with an error of its own
-	sent    int  // as a rule for retries counts it
+	failing bool // the tool returns an error
+	sent    int  // number of attempts, as counted by a retry rule
 	placed  *dispatch.AsyncCall
 	during  func()
 }
@@ -61,7 +61,7 @@ func (i *inner) Do(context.Context, *schema.Call) (*schema.Result, error) {
 
 func (i *inner) Place(a *dispatch.AsyncCall) { i.placed = a }
 
-// admits is an admission that always says the same.
+// admits is an admission with a fixed verdict.
 type admits struct {
 	admitted
 	err error
@@ -211,7 +211,7 @@ func TestTheCacheLayerKeepsOnlyWhatMayBeKept(t *testing.T) {
 			l := &cacheLayer{next, c, func(server schema.ServerID) bool { return server == "personal" }}
 			for range 2 {
 				one := call()
-				one.Tool = name // a place of its own in the cache
+				one.Tool = name // a separate cache entry
 				test.change(one)
 				if _, err := l.Run(t.Context(), one, test.plan); err != nil {
 					t.Fatal(err)
@@ -306,7 +306,7 @@ func TestACallThatARuleMayRepeatIsNotStartedWithoutAGoroutine(t *testing.T) {
 	if c.Start(&dispatch.AsyncCall{Call: ruled}, nil) || next.placed != nil {
 		t.Error("it was started, and nobody would repeat it")
 	}
-	ruled.Safe = false // no rule counts for it
+	ruled.Safe = false // no retry rule applies
 	if async := (&dispatch.AsyncCall{Call: ruled, Ended: func(*dispatch.AsyncCall, dispatch.End) {}}); !c.Start(async, nil) {
 		t.Error("it was not started")
 	} else {
@@ -342,7 +342,7 @@ func TestTheMetricsLayerCountsEachEndOnce(t *testing.T) {
 	}
 }
 
-// chain is a chain around next, whose admission says what it is told.
+// chain returns a chain around next with a fixed admission.
 func chain(next *inner, a admits, r *records.Recorder, q *quota.Quota) (*Chain, *telemetry.Metrics) {
 	m := telemetry.NewMetrics()
 	c := New(Options{Router: next, Metrics: m, Records: r, Quota: q})

@@ -13,20 +13,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Runner runs an admitted call and returns its result. The call must not be changed while
-// it runs. The error is a *schema.Error that names the call.
+// Runner runs an admitted call and returns its result. The call must not be changed while it runs.
+// The error is a *schema.Error that names the call.
 type Runner interface {
 	Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error)
 }
 
-// Plan is what is known of a call besides the call itself. The zero Plan is of a call of
-// which nothing more is known.
+// Plan holds data about a call in addition to the call itself. The zero Plan is valid.
 type Plan struct {
-	// Cache is how long the result may be kept; nil: it is not kept.
+	// Cache is the caching rule for the result. If nil, the result is not cached.
 	Cache *risk.Cache
-	// Record has the fields of the execution record that the call does not tell; nil: none.
+	// Record has fields of the execution record that the call does not contain. It may be nil.
 	Record *records.Record
-	// Judged is what the policy decided on a call that was just admitted.
+	// Judged is the policy decision on a call that was just admitted.
 	Judged records.Judged
 }
 
@@ -37,8 +36,7 @@ func (r routerRunner) Run(ctx context.Context, call *schema.Call, _ Plan) (*sche
 	return r.router.Do(ctx, call)
 }
 
-// quotaLayer holds calls to a quota while they run: enter has a call wait for it, or
-// refuses the call.
+// quotaLayer enforces a quota while calls run. enter waits for the quota, or refuses the call.
 type quotaLayer struct {
 	next  Runner
 	enter func(ctx context.Context, call *schema.Call) (quota.Pass, error)
@@ -53,38 +51,40 @@ func (l *quotaLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*sc
 	return l.next.Run(ctx, call, plan)
 }
 
-// ofServer refuses a call whose server is at its limit. It is for calls that passed the
-// quota of their principal before they were admitted.
+// ofServer returns an enter function that refuses a call if its server is at its limit. It is for
+// calls that passed the quota of their principal before admission.
 func ofServer(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, error) {
 	return func(ctx context.Context, call *schema.Call) (quota.Pass, error) { return q.Serve(ctx, call.Server) }
 }
 
-// ofBoth has a call wait until neither its principal nor its server is at its limit.
+// ofBoth returns an enter function that waits until neither the principal nor the server is at its
+// limit.
 func ofBoth(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, error) {
 	return func(ctx context.Context, call *schema.Call) (quota.Pass, error) {
 		return q.Wait(ctx, &call.Principal, call.Server, call.Bulk)
 	}
 }
 
-// cacheLayer answers calls from the cache where their results may be kept.
+// cacheLayer answers calls from the cache if their results may be cached.
 type cacheLayer struct {
 	next  Runner
 	cache *cache.Cache
-	// personal says that calls of a server run with the credential of the person behind them:
-	// their results are nobody else's, and end with the credential. Nil: none do.
+	// personal reports whether calls of a server use the credential of a person. Their results are
+	// private to that person and become invalid with the credential, so they are not cached. If nil,
+	// no server does.
 	personal func(schema.ServerID) bool
 }
 
 func (l *cacheLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
-	// Progress belongs to one run and one caller, and a call that may not be repeated has
-	// a result of its own each time.
+	// Progress belongs to one run and one caller. A call that must not be repeated has a separate
+	// result each time.
 	if plan.Cache == nil || !call.Safe || call.Progress != nil || call.Hear != nil || l.personal != nil && l.personal(call.Server) {
 		return l.next.Run(ctx, call, plan)
 	}
 	return l.cache.Do(ctx, call, *plan.Cache, func(ctx context.Context) (*schema.Result, error) { return l.next.Run(ctx, call, plan) })
 }
 
-// recordLayer keeps the execution record of each run.
+// recordLayer writes the execution record of each run.
 type recordLayer struct {
 	next Runner
 	log  log
@@ -97,8 +97,8 @@ func (l *recordLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*s
 	return res, err
 }
 
-// attempt is the number of the last attempt at a call that a rule repeated, counted from the
-// first one of known; 0 where no rule counted.
+// attempt returns the number of the last attempt at a call that a rule retried, counted from the first
+// one of known, or 0 if no rule counted.
 func attempt(known *records.Record, res *schema.Result, err error) int {
 	sent := 0
 	if err != nil {
@@ -126,16 +126,16 @@ func (l *metricsLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*
 	return res, err
 }
 
-// log writes execution records. Without a recorder it does nothing.
+// log writes execution records. Without a recorder, it does nothing.
 type log struct {
 	recorder *records.Recorder
-	// traced is whether there are traces. Without them a call may carry the trace context of
-	// its caller, which has no span of this process.
+	// traced reports whether tracing is enabled. If it is not, a call may still carry the trace
+	// context of its caller, which contains no span of this process.
 	traced bool
 }
 
-// recordOf is the execution record of a call, in addition to the fields of known, and to
-// what the policy decided where known does not say that.
+// recordOf returns the execution record of a call, with the fields of known. judged supplies the
+// policy decision if known does not contain one.
 func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.Judged) records.Record {
 	var rec records.Record
 	if known != nil {
@@ -158,8 +158,8 @@ func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.
 	return rec
 }
 
-// begin records that a call runs. The argument bytes do not change any more, so their
-// digest may be made later. The entry may be nil, and is ended all the same.
+// begin records that a call runs. The argument bytes are immutable, so they may be hashed later. The
+// returned entry may be nil, and End may be called on it anyway.
 func (l log) begin(call *schema.Call, known *records.Record, judged *records.Judged) *records.Call {
 	if l.recorder == nil {
 		return nil
@@ -168,7 +168,8 @@ func (l log) begin(call *schema.Call, known *records.Record, judged *records.Jud
 	return l.recorder.BeginWith(&rec, call.Arguments, true)
 }
 
-// refused records a call that never ran. Names that callers made up are not kept.
+// refused records a call that never ran. It omits names that do not exist, because callers can make
+// them up.
 func (l log) refused(call *schema.Call, known *records.Record, judged *records.Judged, err error) {
 	if l.recorder == nil {
 		return
@@ -190,7 +191,7 @@ func (l log) held(call *schema.Call, known *records.Record, judged *records.Judg
 	l.recorder.Add(&rec)
 }
 
-// meter counts calls.
+// meter counts calls in the metrics.
 type meter struct{ metrics *telemetry.Metrics }
 
 func (m meter) start() { m.metrics.CallStarted() }
@@ -199,7 +200,8 @@ func (m meter) deferred(call *schema.Call, state string) {
 	m.metrics.CallDeferred(string(call.Server), state)
 }
 
-// end counts a call that has ended. Names that callers made up do not become labels.
+// end counts a call that has ended. Names that do not exist do not become labels, because callers can
+// make them up.
 func (m meter) end(call *schema.Call, res *schema.Result, err error, began time.Time) {
 	server, tool := call.Server, call.Tool
 	if tool == "" {
@@ -211,11 +213,11 @@ func (m meter) end(call *schema.Call, res *schema.Result, err error, began time.
 	m.metrics.CallEnded(string(server), tool, label(res, err), time.Since(began))
 }
 
-// label is the value of the metrics' outcome label.
+// label returns the value of the outcome label.
 func label(res *schema.Result, err error) string {
 	switch {
 	case err != nil && schema.AsError(err).CancelRequested:
-		return "cancel-requested" // its caller wanted it, so nobody is to be alarmed
+		return "cancel-requested" // requested by the caller, so it must not trigger alerts
 	case err != nil:
 		return string(schema.KindOf(err))
 	case res.ToolError:

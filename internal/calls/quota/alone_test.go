@@ -238,7 +238,7 @@ func TestAWaitEndsWithItsContextAndOneThatIsWaitedForAfterHalfAMinute(t *testing
 			all.Go(func() {
 				began := time.Now()
 				_, err := q.Wait(t.Context(), ci, "s", false)
-				if refusedWith(t, err, schema.KindQuota); time.Since(began) != patience {
+				if refusedWith(t, err, schema.KindQuota); time.Since(began) != interactiveWait {
 					t.Errorf("it waited %s", time.Since(began))
 				}
 			})

@@ -2,30 +2,31 @@ package quota
 
 import "time"
 
-// bucket is the rate of one subject: GCRA here, or tokens drawn from the bucket
-// that all front doors share. It is guarded by its subject.
+// bucket limits the rate of one subject: by GCRA in this process, or by tokens drawn from the bucket
+// that all front doors share. It is guarded by subject.mu.
 type bucket struct {
-	// due is when the calls so far would have come at an even pace.
+	// due is the theoretical arrival time of GCRA: when the calls so far would have arrived at an
+	// even rate.
 	due   time.Time
 	pools [classes]pool
 }
 
-// pool is the tokens that were drawn for calls of one class.
+// pool holds the tokens that were drawn for calls of one class.
 type pool struct {
 	tokens int
 	till   time.Time
-	// empty is until when the shared bucket has none.
+	// empty is the time until which the shared bucket has no tokens.
 	empty time.Time
 }
 
 const (
-	// drawFor is the time for which tokens are drawn at once.
+	// drawFor is the time range covered by the tokens of one draw.
 	drawFor = 20 * time.Millisecond
-	// drawnFor is how long they count.
+	// drawnFor is the time for which drawn tokens are valid.
 	drawnFor = time.Second
 )
 
-// burstOf is how many calls of the class may come at once.
+// burstOf returns the burst size for calls of the class.
 func burstOf(burst int, c class) int {
 	if c == bulk {
 		return burst - reserved(burst)
@@ -33,8 +34,8 @@ func burstOf(burst int, c class) int {
 	return burst
 }
 
-// take takes one call's worth. Where there is none it says for how long, or that
-// Redis must be asked.
+// take takes one token. If there is none, it returns the time until there is one, or ask if Redis must
+// be asked.
 func (b *bucket) take(now time.Time, c class, l *limits, doors int, remote bool) (wait time.Duration, ask bool) {
 	if !remote {
 		interval := l.interval * time.Duration(doors)
@@ -60,13 +61,13 @@ func (b *bucket) take(now time.Time, c class, l *limits, doors int, remote bool)
 	return 0, true
 }
 
-// chunk is how many tokens to draw at once, from a bucket of which size.
+// chunk returns the burst size of the shared bucket, and the number of tokens to draw at once.
 func chunk(c class, l *limits) (burst, n int) {
 	burst = burstOf(l.burst, c)
 	return burst, max(1, min(int(drawFor/l.interval), burst/4))
 }
 
-// drawn takes n tokens in; with none, wait is until there are some.
+// drawn adds n drawn tokens. If n is 0, wait is the time until the shared bucket has some.
 func (b *bucket) drawn(now time.Time, c class, n int, wait time.Duration) {
 	p := &b.pools[c]
 	if n == 0 {
@@ -79,7 +80,7 @@ func (b *bucket) drawn(now time.Time, c class, n int, wait time.Duration) {
 	p.tokens, p.till = p.tokens+n, now.Add(drawnFor)
 }
 
-// refund gives one call's worth back.
+// refund returns one token.
 func (b *bucket) refund(c class, l *limits, doors int, remote bool) {
 	if remote {
 		b.pools[c].tokens++

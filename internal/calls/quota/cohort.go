@@ -9,21 +9,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// cohort is the calls in flight that the tenants with limits have together: as many as the sum
-// of their nominal parts. A tenant may have its nominal part, and what it borrows of the
-// parts that others leave unused. Tenants without limits take no part.
+// cohort limits the calls in flight of all tenants with limits to the sum of their nominal limits. A
+// tenant may use its nominal limit, and may borrow what others leave unused of theirs. Tenants
+// without limits are not part of it.
 //
-// A tenant that found none of its own part claims it: until it finds all that it asks for,
-// nothing of its part is lent again. So it has its part as soon as the borrowed calls that
-// are under way have ended. While several tenants want to borrow more, each borrows at most
-// its share by weight.
+// A tenant that finds no slot claims its nominal limit: until it gets all slots that it asks for,
+// nothing of its limit is lent. So it has its slots as soon as the borrowed calls in flight have
+// ended. While several tenants want to borrow more, each borrows at most its share by weight.
 //
-// With Redis the arithmetic of [cohort.allowed] is that of the script of cohort_shared.go.
+// With Redis, the script of cohort_shared.go does the arithmetic of [cohort.allowed].
 type cohort struct {
-	members map[schema.TenantID]*member // never changed
+	members map[schema.TenantID]*member // immutable
 
 	mu    sync.Mutex
-	freed chan struct{} // closed when a slot is given back; nil: nobody waits
+	freed chan struct{} // closed when a slot is released; nil if there is no waiter
 }
 
 // member is a tenant with limits.
@@ -32,18 +31,18 @@ type member struct {
 	subject                 *subject
 	tenant                  schema.TenantID
 	nominal, borrow, weight int
-	recalls                 atomic.Int64           // calls that wait for what the tenant has lent
-	used                    atomic.Int64           // calls under way here
-	turns                   [classes]chan struct{} // who has it is the one that looks
+	recalls                 atomic.Int64           // calls that wait for slots that the tenant has lent
+	used                    atomic.Int64           // calls in flight here
+	turns                   [classes]chan struct{} // semaphores; the holder is the waiter that retries
 
-	short time.Time // until when it counts as one that wants more; guarded by the cohort
+	short time.Time // until then, the tenant counts as wanting more; guarded by cohort.mu
 }
 
-// claimFor is how long a tenant counts as one that wants more after it found nothing. With
-// Redis it is until the next renewal but one.
+// claimFor is how long a tenant counts as wanting more after it found no slot. With Redis, that lasts
+// until the second renewal.
 const claimFor = time.Second
 
-// newCohort returns nil where no tenant has limits.
+// newCohort returns nil if no tenant has limits.
 func newCohort(q *Quota, of map[schema.TenantID]settings.TenantLimits) *cohort {
 	p := &cohort{members: make(map[schema.TenantID]*member)}
 	for id, l := range of {
@@ -62,7 +61,7 @@ func newCohort(q *Quota, of map[schema.TenantID]settings.TenantLimits) *cohort {
 	return p
 }
 
-// of returns the tenant, nil where nothing limits it.
+// of returns the subject of the tenant, or nil if it has no limits.
 func (p *cohort) of(tenant schema.TenantID) *subject {
 	if p == nil {
 		return nil
@@ -82,7 +81,7 @@ func (p *cohort) each(f func(*subject)) {
 	}
 }
 
-// total is the calls of all tenants with limits.
+// total returns the sum of the nominal limits.
 func (p *cohort) total() (n int) {
 	for _, m := range p.members {
 		n += m.nominal
@@ -90,7 +89,7 @@ func (p *cohort) total() (n int) {
 	return n
 }
 
-// wake returns what is closed when a slot of any tenant is given back.
+// wake returns a channel that is closed when a slot of any tenant is released.
 func (p *cohort) wake() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +108,7 @@ func (p *cohort) free() {
 	}
 }
 
-// here is the limits at one of that many front doors that do not know of each other.
+// here returns the limits at this front door if that number of front doors cannot coordinate.
 func (m *member) here(doors int) (nominal, borrow int) {
 	if nominal = m.nominal; nominal > 0 {
 		nominal = share(nominal, doors)
@@ -120,7 +119,7 @@ func (m *member) here(doors int) (nominal, borrow int) {
 	return nominal, borrow
 }
 
-// allowed is the number of slots that the tenant may have here if it wants that many.
+// allowed returns the number of slots that the tenant may have here if it wants that number.
 func (p *cohort) allowed(m *member, now time.Time, want, doors int) int {
 	nominal, borrow := m.here(doors)
 	free, spare := nominal, nominal-min(nominal, want)
@@ -150,7 +149,7 @@ func (p *cohort) allowed(m *member, now time.Time, want, doors int) int {
 	return max(allowed, 0)
 }
 
-// take takes a slot at a front door that does not know of the others.
+// take takes a slot without coordination with other front doors.
 func (p *cohort) take(m *member, now time.Time, c class, doors int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +166,7 @@ func (p *cohort) take(m *member, now time.Time, c class, doors int) bool {
 	return false
 }
 
-// takeLocked is that of its subject.
+// takeLocked implements [subject.takeLocked] for a tenant.
 func (m *member) takeLocked(now time.Time, c class, doors int, remote bool) (verdict, need) {
 	s := &m.subject.slots
 	if remote {
@@ -190,14 +189,14 @@ func (m *member) takeLocked(now time.Time, c class, doors int, remote bool) (ver
 	return verdict{wait: guess, lent: s.used < nominal}, nothing
 }
 
-// left gives a slot back.
+// left releases a slot.
 func (m *member) left() {
 	m.used.Add(-1)
 	m.cohort.free()
 }
 
-// mayRecall says whether one more call may wait for what the tenant has lent: no more do
-// than it has calls of its own left.
+// mayRecall reports whether one more call may wait for slots that the tenant has lent. The number of
+// waiters is limited to the number of its nominal slots that it does not use.
 func (m *member) mayRecall(waiting int) bool {
 	s := m.subject
 	nominal, others := m.nominal, 0
@@ -212,7 +211,7 @@ func (m *member) mayRecall(waiting int) bool {
 	return s.slots.used+others+waiting <= nominal
 }
 
-// refusal is the error for callers.
+// refusal returns the error for callers.
 func (m *member) refusal(v verdict) *schema.Error {
 	if v.lent {
 		return schema.Errorf(schema.KindQuota, "Your tenant has %d calls in flight of its own (limits.nominal of tenant %q), and other tenants still use some of them; the call did not start. Try again later.", m.nominal, m.tenant)

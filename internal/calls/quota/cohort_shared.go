@@ -2,17 +2,17 @@ package quota
 
 import "context"
 
-// partsKey is where the parts of tenants are, below prefix.
+// partsKey is the key of the tenants' leases, below prefix.
 const partsKey = "tenants"
 
-// partScript is the script of leases for the parts of tenants; see [cohort]. It may be
-// repeated: it says how many, not how many more.
+// partScript leases slots to tenants; see [cohort]. It is idempotent, because it sets the number of
+// slots rather than adding to it.
 //
-// The hash has a field for each tenant and front door: what it holds, what it wanted, until
-// when that counts by the clock of Redis, and the limits of the tenant. Beyond the nominal
-// part a front door gets what it uses, and one more.
+// The hash has a field for each tenant and front door: the slots held, the slots wanted, the
+// expiry by the clock of Redis, and the limits of the tenant. Beyond the nominal limit, a front
+// door gets what it uses, and one more.
 //
-//	KEYS[1] cohort   ARGV[1] front door   ARGV[2] used   ARGV[3] wanted   ARGV[4] the sum of the nominal parts   ARGV[5] lifetime (ms)
+//	KEYS[1] cohort   ARGV[1] front door   ARGV[2] used   ARGV[3] wanted   ARGV[4] the sum of the nominal limits   ARGV[5] lifetime (ms)
 //	ARGV[6] tenant   ARGV[7] nominal   ARGV[8] borrow   ARGV[9] weight   ARGV[10] 1 for bulk calls
 const partScript = `
 local t = redis.call('TIME')
@@ -80,9 +80,9 @@ func (s *shared) partArguments(m *member, used, want int, c class) []any {
 	return append(s.arguments(used, want, m.cohort.total()), string(m.tenant), m.nominal, m.borrow, m.weight, inBulk)
 }
 
-// leasePart asks for slots of the part of a tenant.
+// leasePart leases slots for a tenant.
 func (s *shared) leasePart(m *member, used, want int, c class) (lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
 	defer cancel()
 	l, err := readLease(s.parts.Run(ctx, s.client, []string{prefix + partsKey}, s.partArguments(m, used, want, c)...))
 	if err != nil {

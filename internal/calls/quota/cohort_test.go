@@ -151,7 +151,7 @@ func TestACallThatWaitsForWhatWasLentEndsWithItsCallerOrAfterHalfAMinute(t *test
 		}
 		began = time.Now()
 		_, err := q.Enter(t.Context(), of("blue"))
-		if refusedWith(t, err, schema.KindQuota); time.Since(began) != patience || !strings.Contains(err.Error(), `limits.nominal of tenant "blue"`) || !strings.Contains(err.Error(), "still use") {
+		if refusedWith(t, err, schema.KindQuota); time.Since(began) != interactiveWait || !strings.Contains(err.Error(), `limits.nominal of tenant "blue"`) || !strings.Contains(err.Error(), "still use") {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		leaveAll(red)

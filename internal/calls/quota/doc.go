@@ -1,22 +1,19 @@
-// Package quota holds callers, tenants and servers to the limits that the operator set:
-// calls a second, calls at once, durable calls that wait, open batches.
+// Package quota enforces the limits that the operator set for callers, tenants and servers: calls
+// per second, calls in flight, waiting durable calls, open batches.
 //
-// It promises that a limit holds over all front doors together. Where there is Redis they
-// share it: rates are drawn from one bucket (GCRA) some calls at a time, calls at once are
-// counted as leased slots, of which each front door holds about as many as it needs. A call
-// mostly finds both here and asks nobody. A front door that dies takes nothing with it for
-// longer than its lease, some seconds. Without Redis, and while it cannot be reached, each
-// front door takes its share: the limit divided by the number of front doors alive. A Redis
-// that is down never refuses a call.
+// A limit applies to all front doors together. With Redis, they share it: rate tokens are drawn from
+// one bucket (GCRA) several at a time, and calls in flight are counted as leased slots, of which
+// each front door holds about as many as it needs. A call usually finds both in memory, without a
+// request to Redis. The leases of a front door that dies expire after some seconds. Without
+// Redis, and while it is unreachable, each front door enforces its share: the limit divided by the
+// number of live front doors. A Redis that is down never causes a refusal.
 //
-// It promises too that calls which somebody waits for are refused rather than kept, with
-// the time after which to retry, while calls of batches wait for their turn ([Quota.Wait])
-// and leave some room to the former.
+// Interactive calls, which a caller waits for, are refused rather than queued, with the time after
+// which to retry. Calls of batches wait ([Quota.Wait]) and leave some capacity to interactive calls.
 //
-// It promises that a tenant with limits has its nominal calls within the length of one call,
-// whoever borrowed them, and that all such tenants together have at most the sum of these;
-// see [cohort].
+// A tenant with limits gets its nominal calls within the duration of one call, even if others
+// borrowed them. All such tenants together have at most the sum of these; see [cohort].
 //
-// Where no limit is set there is no [Quota], and a nil one costs nothing. It
-// refuses to judge: what is allowed at all is for internal/calls/admission.
+// If no limit is set, there is no [Quota], and a nil one costs nothing. The package decides on limits
+// only; internal/calls/admission decides whether a call is allowed at all.
 package quota

@@ -8,16 +8,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Loan is the calls in flight of a tenant with limits at all front doors.
+// Loan describes the calls in flight of a tenant with limits, at all front doors.
 type Loan struct {
 	InFlight int
-	// Borrowed are those of InFlight beyond its nominal calls; Lent are calls that others have
-	// borrowed of its nominal ones.
+	// Borrowed is the number of InFlight calls beyond the nominal limit. Lent is the number of
+	// unused nominal calls that other tenants have borrowed.
 	Borrowed, Lent int
 }
 
-// InFlight returns the calls under way at this front door of each tenant with limits; those
-// without calls are left out.
+// InFlight returns the calls in flight at this front door for each tenant with limits. Tenants without
+// calls are omitted.
 func (q *Quota) InFlight() map[schema.TenantID]int {
 	if q == nil || q.cohort == nil {
 		return nil
@@ -31,10 +31,10 @@ func (q *Quota) InFlight() map[schema.TenantID]int {
 	return used
 }
 
-// Loans returns the loan of each tenant that limits limit; used are the calls in flight at all
-// front doors. What is borrowed is of nobody in particular: it is told as lent by those who leave
-// calls unused, in proportion to that. All that is lent is all that is borrowed, as long as the
-// counts of the front doors are of one moment.
+// Loans returns the loan of each tenant in limits. used is the number of calls in flight at all front
+// doors. A borrowed call has no particular lender, so Lent is split among the tenants with unused
+// calls, in proportion to these. The sum of Lent equals the sum of Borrowed if the counts of the
+// front doors are from the same moment.
 func Loans(limits map[schema.TenantID]settings.TenantLimits, used map[schema.TenantID]int) map[schema.TenantID]Loan {
 	loans := make(map[schema.TenantID]Loan)
 	borrowed, unused := 0, 0
@@ -52,7 +52,7 @@ func Loans(limits map[schema.TenantID]settings.TenantLimits, used map[schema.Ten
 	if borrowed == 0 {
 		return loans
 	}
-	before := 0 // what those before leave unused; so the parts have the sum
+	before := 0 // unused calls of the previous tenants; makes the rounded parts add up
 	for _, id := range slices.Sorted(maps.Keys(limits)) {
 		loan, ok := loans[id.OrDefault()]
 		if !ok {

@@ -7,18 +7,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// backlog counts the single durable calls of one principal that were accepted and
-// have not ended: here, and at the others as of the last renewal. It is guarded
-// by its subject.
+// backlog counts the single durable calls of one principal that were accepted and have not ended:
+// here, and at the other front doors as of the last renewal. It is guarded by subject.mu.
 type backlog struct {
 	here, others int
-	shown        bool // Redis knows of some
+	shown        bool // Redis has a nonzero count of this front door
 }
 
 func (b *backlog) active() bool { return b.here > 0 || b.shown }
 
-// all is the number at all front doors; without Redis the others are taken to have as many
-// as this one.
+// all returns the number at all front doors. Without Redis, it assumes the same number at each.
 func (b *backlog) all(doors int, remote bool) int {
 	if remote {
 		return b.here + b.others
@@ -26,7 +24,7 @@ func (b *backlog) all(doors int, remote bool) int {
 	return b.here * doors
 }
 
-// limited returns the principal where how much of it may wait is limited.
+// limited returns the principal if its queue is limited, else nil.
 func (q *Quota) limited(p *schema.Principal) *subject {
 	if q == nil {
 		return nil
@@ -41,13 +39,12 @@ func (q *Quota) limited(p *schema.Principal) *subject {
 	return s
 }
 
-// Queues says that how much of the principal's may wait is limited, so that it has
-// to be counted.
+// Queues reports whether the queue of the principal is limited, so that its calls must be counted.
 func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
 
-// Space is how many more durable and held calls and lines of the principal's may wait, where
-// that many lines of batches do already: at most math.MaxInt, and less than 1 where
-// none may.
+// Space returns the number of further durable calls, held calls and batch lines that the principal
+// may queue. lines is the number of its batch lines that wait already. The result is math.MaxInt
+// without a limit, and less than 1 if there is no space.
 func (q *Quota) Space(p *schema.Principal, lines int) int {
 	s := q.limited(p)
 	if s == nil {
@@ -63,9 +60,8 @@ func (q *Quota) Space(p *schema.Principal, lines int) int {
 	return l.queued - lines - held - s.backlog.all(int(q.doors.Load()), q.shared.up())
 }
 
-// Accept says whether n more durable calls or lines of the principal's may be
-// accepted, where that many lines of batches wait already. It counts nothing. The
-// error is of KindQuota.
+// Accept returns an error of KindQuota if n more durable calls or lines of the principal may not be
+// accepted. lines is the number of its batch lines that wait already. Accept does not count them.
 func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	space := q.Space(p, lines)
 	if space >= n {
@@ -75,19 +71,17 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	if l := q.principal(p).terms(); l != nil {
 		most = l.queued
 	}
-	e := schema.Errorf(schema.KindQuota, "You have %d waiting calls (durable calls, held calls and batch lines), and your limit is %d; the request was not accepted. Wait for some of them to end.", most-space, most)
-	e.Retryable, e.RetryAfter = true, queuedAgain
+	e := schema.Errorf(schema.KindQuota, "You have %d waiting calls (durable calls, held calls and batch lines), and your limit is %d; the request was not accepted. Wait for some of them to end.", most-space, most).RetryableAfter(queuedAgain)
 	if n > most {
 		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and at most %d of your calls can wait at once; the request was not accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as space becomes available.", n, most)
 	}
 	return e
 }
 
-// Queued notes that that many more single durable calls of the principal's wait, or
-// fewer.
+// Queued adds n, which may be negative, to the waiting single durable calls of the principal.
 func (q *Quota) Queued(p *schema.Principal, n int) {
 	s := q.limited(p)
-	if n < 0 && q != nil { // whose limits have changed since gives back what it took
+	if n < 0 && q != nil { // release even if the principal no longer has a limit
 		if v, ok := q.byPrincipal.Load(p.Name); ok {
 			s = v.(*subject)
 		}
@@ -107,8 +101,7 @@ func (q *Quota) Queued(p *schema.Principal, n int) {
 	}
 }
 
-// Batches is how many batches the principal may have open by its rule, 0 where no
-// rule says so.
+// Batches returns the maximum number of open batches of the principal, or 0 if no rule limits it.
 func (q *Quota) Batches(p *schema.Principal) int {
 	if q == nil {
 		return 0
@@ -119,5 +112,5 @@ func (q *Quota) Batches(p *schema.Principal) int {
 	return 0
 }
 
-// queuedAgain is when to look again whether less waits.
+// queuedAgain is the Retry-After of a full queue.
 const queuedAgain = 2 * time.Second

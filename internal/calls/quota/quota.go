@@ -15,40 +15,40 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what limits there are and with whom they are shared. Log is
-// required.
+// Options configures [Open]. Log is required.
 type Options struct {
 	Rules settings.Limits
-	// InFlight is the in_flight of principals whose rule names none, or who match
-	// none; 0 sets no limit.
+	// InFlight is the in_flight limit of principals whose rule sets none, or that match no rule.
+	// 0 means no limit.
 	InFlight int
-	// Tenants are the limits of tenants; who is not in it, or has neither nominal nor
+	// Tenants holds the limits of tenants. A tenant that is not in it, or has neither nominal nor
 	// borrow, has none.
 	Tenants map[schema.TenantID]settings.TenantLimits
-	// Own returns the limits of the key of a principal, of which with those of the rules the
-	// tighter count. nil: keys have none.
+	// Own returns the limits of a principal's key. They are combined with those of the rules; of
+	// each, the tighter one applies. If nil, keys have no limits.
 	Own func(*schema.Principal) scope.Limits
-	// Redis shares the limits over the front doors; nil: each takes its share. It
-	// must last until Close has returned.
+	// Redis shares the limits between front doors. If nil, each enforces its share. It must stay
+	// open until Close has returned.
 	Redis redis.UniversalClient
-	// Door names this front door among the others.
+	// Door is the id of this front door.
 	Door string
-	// Routers is how many front doors are alive, this one included; nil: one.
+	// Routers returns the number of live front doors, including this one. If nil, it is one.
 	Routers func() int
-	// Held is how many calls of the principal are held in addition to those of batches; they
-	// count as queued. nil: none.
+	// Held returns the number of held calls of the principal that are not part of batches. They
+	// count as queued. If nil, there are none.
 	Held func(*schema.Principal) int
-	// Renew is how often leases are renewed (500 ms). They end after six times that.
+	// Renew is the renewal interval of leases (default 500 ms). Leases expire after six
+	// intervals.
 	Renew time.Duration
 	Log   *slog.Logger
 }
 
-// Quota holds callers and servers to their limits. A nil *Quota has none. It is
-// safe for concurrent use.
+// Quota enforces limits of callers, tenants and servers. A nil *Quota has none. It is safe for
+// concurrent use.
 type Quota struct {
 	principals, servers []rule
-	cohort              *cohort // nil: no tenant has limits
-	shared              *shared // nil: there is no Redis
+	cohort              *cohort // nil if no tenant has limits
+	shared              *shared // nil without Redis
 	routers             func() int
 	held                func(*schema.Principal) int
 	own                 func(*schema.Principal) scope.Limits
@@ -64,7 +64,7 @@ type Quota struct {
 	work sync.WaitGroup
 }
 
-// Open returns the limits, nil where none is set. Nothing is asked of Redis yet.
+// Open returns a quota, or nil if no limit is set. It does not connect to Redis.
 func Open(o Options) *Quota {
 	q := &Quota{principals: principals(&o.Rules, o.InFlight), servers: servers(&o.Rules), routers: o.Routers, held: o.Held, own: o.Own, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
 	q.cohort = newCohort(q, o.Tenants)
@@ -91,7 +91,7 @@ func Open(o Options) *Quota {
 	return q
 }
 
-// Close gives leases back and ends what Open began. Who waits must have left.
+// Close releases all leases and stops the goroutines of Open. No call may be waiting.
 func (q *Quota) Close() {
 	if q == nil {
 		return
@@ -103,21 +103,21 @@ func (q *Quota) Close() {
 	}
 }
 
-// class says who waits for a call.
+// class distinguishes calls that a caller waits for from bulk calls.
 type class int
 
 const (
-	interactive class = iota // somebody waits for this call
+	interactive class = iota // a caller waits for the call
 	bulk                     // part of a batch, or run from a journal
 	classes
 )
 
-// Pass is the room that one call takes until it leaves. The zero Pass takes none.
+// Pass holds the slots of one call until Leave. The zero Pass holds none.
 type Pass struct{ principal, tenant, server *subject }
 
 func (p *Pass) subjects() [3]*subject { return [3]*subject{p.principal, p.tenant, p.server} }
 
-// Leave gives the room back. It must be called once for each Pass.
+// Leave releases the slots. It must be called once for each Pass.
 func (p Pass) Leave() {
 	for _, s := range p.subjects() {
 		if s != nil {
@@ -126,10 +126,10 @@ func (p Pass) Leave() {
 	}
 }
 
-// Enter takes room for a call of the principal's that somebody waits for. Where its tenant
-// has calls of its own left that others borrowed, it waits up to 30 s for the end of one of
-// these. The error is of KindQuota, with the time after which to retry, or of KindCanceled
-// where ctx ended meanwhile.
+// Enter acquires slots for an interactive call of the principal. If its tenant is below its nominal
+// limit because others borrowed the slots, Enter waits up to 30 s for one of the borrowed calls to
+// end. The error is of KindQuota, with the time after which to retry, or of KindCanceled if ctx ends
+// first.
 func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil
@@ -144,8 +144,8 @@ func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 	return Pass{}, refused.refusal(v)
 }
 
-// Serve takes room at the server for a call that somebody waits for, once it is
-// known that there is such a server. The error is of KindUnavailable.
+// Serve acquires a slot at the server for an interactive call, after the server is known to exist. The
+// error is of KindUnavailable.
 func (q *Quota) Serve(ctx context.Context, server schema.ServerID) (Pass, error) {
 	if q == nil || len(q.servers) == 0 {
 		return Pass{}, nil
@@ -165,7 +165,7 @@ func (q *Quota) Serve(ctx context.Context, server schema.ServerID) (Pass, error)
 	}
 }
 
-// principal returns what is known of a principal, nil where nothing limits it.
+// principal returns the subject of a principal, or nil if it has no limits.
 func (q *Quota) principal(p *schema.Principal) *subject {
 	own := q.ownOf(p)
 	if v, ok := q.byPrincipal.Load(p.Name); ok {
@@ -173,11 +173,11 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 		if was := s.own.Load(); slices.Equal(s.groups, p.Groups) && (was == nil && own.None() || was != nil && *was == own) {
 			return s
 		}
-		// It signed in again, and is in other groups now, or its key has other limits.
+		// The principal may have signed in again with other groups, or its key may have new limits.
 		if l := tighter(matchPrincipal(q.principals, p), own); l != s.terms() {
 			s.limits.Store(l)
 		}
-		kept := own // else every call would take memory for it
+		kept := own // a copy, so that not every call allocates
 		s.own.Store(&kept)
 		return s
 	}
@@ -195,7 +195,7 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 	return v.(*subject)
 }
 
-// ownOf returns the limits of the key of a principal.
+// ownOf returns the limits of a principal's key.
 func (q *Quota) ownOf(p *schema.Principal) (own scope.Limits) {
 	if q.own != nil {
 		own = q.own(p)
@@ -203,7 +203,7 @@ func (q *Quota) ownOf(p *schema.Principal) (own scope.Limits) {
 	return own
 }
 
-// server returns what is known of a server, nil where nothing limits it.
+// server returns the subject of a server, or nil if it has no limits.
 func (q *Quota) server(id schema.ServerID) *subject {
 	if v, ok := q.byServer.Load(id); ok {
 		return v.(*subject)
@@ -216,12 +216,11 @@ func (q *Quota) server(id schema.ServerID) *subject {
 	return v.(*subject)
 }
 
-// share is this front door's part of a limit. It is never nothing, and the parts
-// are never more than the limit unless there are more front doors than that.
+// share returns this front door's part of a limit. It is at least 1, so the sum of the parts exceeds
+// the limit only if there are more front doors than the limit.
 func share(most, doors int) int { return max(1, most/doors) }
 
-// reserved is how much of a limit bulk calls leave alone, so that a call which
-// somebody waits for finds room next to them.
+// reserved returns the part of a limit that bulk calls must leave to interactive calls.
 func reserved(most int) int {
 	if most <= 1 {
 		return 0

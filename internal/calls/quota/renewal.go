@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// forgetAfter is how long a subject that asks for nothing is kept.
+	// forgetAfter is the idle time after which a subject is removed from memory.
 	forgetAfter = 10 * time.Minute
 	forgetEvery = time.Minute
-	// unlimited is the limit of what is only counted.
+	// unlimited is the limit of a value that is only counted.
 	unlimited = math.MaxInt32
 )
 
-// run renews leases, counts the front doors, and forgets who asks no more.
+// run renews leases, updates the number of front doors, and removes idle subjects.
 func (q *Quota) run(ctx context.Context) {
 	tick := time.NewTicker(q.renewEvery)
 	defer tick.Stop()
@@ -48,7 +48,7 @@ func (q *Quota) each(f func(*subject)) {
 	q.cohort.each(f)
 }
 
-// renewAll tells Redis what is used here of each limit, and gives back what is not.
+// renewAll reports the local usage of each limit to Redis, and releases unused slots.
 func (q *Quota) renewAll(ctx context.Context) {
 	if !q.shared.up() {
 		if q.shared.look(ctx); !q.shared.up() {
@@ -70,8 +70,8 @@ func (q *Quota) renewAll(ctx context.Context) {
 	}
 }
 
-// renewals adds what is to be renewed of a subject. Nobody else asks for a lease
-// of it until it was renewed, so that the last answer is the one that counts.
+// renewals appends the renewals of a subject. It blocks other lease requests of the subject until the
+// renewal is done, so that the last response is the valid one.
 func (s *subject) renewals(all []*renewal) []*renewal {
 	l := s.terms()
 	if l == nil {
@@ -91,7 +91,7 @@ func (s *subject) renewals(all []*renewal) []*renewal {
 	return all
 }
 
-// renewed takes in what came of a renewal.
+// renewed applies the response of a renewal.
 func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 	close(s.asking)
 	s.asking = nil
 	if s.member != nil && ok {
-		s.member.cohort.free() // there may be more than before
+		s.member.cohort.free() // wake the waiters, because there may be more slots
 	}
 	if s.freed != nil && ok {
 		close(s.freed) // likewise
@@ -115,7 +115,7 @@ func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 	}
 }
 
-// giveBack tells Redis that this front door holds nothing any more.
+// giveBack tells Redis that this front door holds no slots.
 func (q *Quota) giveBack() {
 	var all []*renewal
 	q.each(func(s *subject) {
@@ -136,7 +136,7 @@ func (q *Quota) giveBack() {
 	}
 }
 
-// forget drops subjects that nobody asked for.
+// forget removes idle subjects.
 func (q *Quota) forget(now time.Time) {
 	q.each(func(s *subject) {
 		s.mu.Lock()

@@ -10,10 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// limits are what one subject is held to. They do not change.
+// limits holds the limits of one subject. It is immutable.
 type limits struct {
 	rate     float64
-	interval time.Duration // between two calls at that rate; 0: no limit
+	interval time.Duration // between two calls at that rate; 0 means no limit
 	burst    int
 	inFlight int
 	queued   int
@@ -22,7 +22,7 @@ type limits struct {
 
 func (l *limits) none() bool { return l == nil || *l == limits{} }
 
-// perCall says that single calls are limited.
+// perCall reports whether the rate or the calls in flight are limited.
 func (l *limits) perCall() bool { return l != nil && (l.interval > 0 || l.inFlight > 0) }
 
 func newLimits(rate float64, burst, inFlight int) limits {
@@ -36,7 +36,8 @@ func newLimits(rate float64, burst, inFlight int) limits {
 	return l
 }
 
-// tighter returns the limits with those of a key: of each the tighter; nil: none.
+// tighter combines the limits with those of a key: of each, the lower one applies. It returns nil if
+// there are none.
 func tighter(l *limits, own scope.Limits) *limits {
 	if own.None() {
 		return l
@@ -83,8 +84,7 @@ func servers(c *settings.Limits) (rules []rule) {
 	return rules
 }
 
-// match returns the limits of the first rule that names the principal, nil where
-// there are none.
+// match returns the limits of the first rule that matches the principal, or nil.
 func match(rules []rule, name string, groups []string) *limits {
 	for i := range rules {
 		r := &rules[i]
@@ -117,8 +117,8 @@ func anyOf(patterns []string, name string) bool {
 	return len(patterns) == 0
 }
 
-// fits matches with backtracking over the last star only: at most
-// len(pattern) × len(name) steps. "?" stands for one character.
+// fits matches with backtracking over the last star only: at most len(pattern) × len(name) steps.
+// "?" matches one character.
 func fits(pattern, name string) bool {
 	star, resume := -1, 0
 	i, j := 0, 0

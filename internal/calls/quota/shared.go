@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// askFor bounds what a call may lose to a Redis that does not answer, once:
-	// then it counts as down until it is found back.
-	askFor = 250 * time.Millisecond
-	// leaseRenewals is how many renewals a lease outlives.
+	// redisTimeout limits the delay of a call by a Redis that does not answer. After that, Redis
+	// counts as down until a probe succeeds.
+	redisTimeout = 250 * time.Millisecond
+	// leaseRenewals is the lifetime of a lease in renewal intervals.
 	leaseRenewals = 6
 	prefix        = "callyard:limit:"
 )
 
-// leaseScript sets what one front door holds of a limit, in one step, and drops
-// what those hold that are gone. It may be repeated: it says how many, not how
-// many more.
+// leaseScript sets the number of slots of a limit that one front door holds, in one step, and removes
+// expired leases. It is idempotent, because it sets the number rather than adding to it.
 //
-// The hash has a field for each front door: what it holds, what it wanted, and
-// until when that counts by the clock of Redis. One that wanted more than it has
-// is short; then nobody gets more than an even part, in addition to what is in use.
+// The hash has a field for each front door: the slots held, the slots wanted, and the expiry by the
+// clock of Redis. A front door that wanted more than it has is short. While one is short, no front
+// door gets more than an even share, except for slots in use.
 //
 //	KEYS[1] limit   ARGV[1] front door   ARGV[2] used   ARGV[3] wanted   ARGV[4] the limit   ARGV[5] lifetime (ms)
 const leaseScript = `
@@ -61,12 +60,12 @@ else
 end
 return {granted, fair, others}`
 
-// shared is what the front doors have in common.
+// shared is the state that the front doors share in Redis.
 type shared struct {
 	client  redis.UniversalClient
 	limiter *redis_rate.Limiter
 	script  *redis.Script
-	parts   *redis.Script // of tenants
+	parts   *redis.Script // for tenants
 	door    string
 	ttl     time.Duration
 	log     *slog.Logger
@@ -77,21 +76,21 @@ func newShared(client redis.UniversalClient, door string, ttl time.Duration, log
 	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), parts: redis.NewScript(partScript), door: door, ttl: ttl, log: log}
 }
 
-// up says that Redis is there and answers.
+// up reports whether Redis is configured and answers.
 func (s *shared) up() bool { return s != nil && !s.down.Load() }
 
-// failed notes that Redis did not answer, or not with what was asked. From here on
-// each front door takes its share, until [shared.look] finds it back.
+// failed records that Redis did not answer, or answered unexpectedly. From then on, each front door
+// enforces its share, until [shared.look] finds Redis available again.
 func (s *shared) failed(err error) {
 	if !s.down.Swap(true) {
 		s.log.Warn("Redis does not answer; until it does, each front door uses its share of the limits", "error", err)
 	}
 }
 
-// look asks a Redis that is down whether it is back, and takes what limits need: one
-// that is full, or forbids it, answers a ping as well.
+// look probes a Redis that is down. It checks that Redis accepts the writes that limits need, because
+// one that is full, or denies them, still answers a ping.
 func (s *shared) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	if _, err := readLease(s.script.Run(ctx, s.client, []string{prefix + "probe"}, s.arguments(0, 1, 1)...)); err != nil {
 		return
@@ -108,9 +107,9 @@ func (s *shared) arguments(used, want, most int) []any {
 	return []any{s.door, used, want, most, s.ttl.Milliseconds()}
 }
 
-// lease asks for slots of the limit under the key.
+// lease leases slots of the limit under the key.
 func (s *shared) lease(key string, used, want, most int) (lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
 	defer cancel()
 	l, err := readLease(s.script.Run(ctx, s.client, []string{prefix + key}, s.arguments(used, want, most)...))
 	if err != nil {
@@ -130,7 +129,7 @@ func readLease(cmd *redis.Cmd) (lease, error) {
 	return lease{int(n[0]), int(n[1]), int(n[2])}, nil
 }
 
-// renewal is a lease to be renewed among others.
+// renewal is one lease of a bulk renewal.
 type renewal struct {
 	subject          *subject
 	key              string
@@ -140,9 +139,9 @@ type renewal struct {
 	err              error
 }
 
-// renew renews many leases in one exchange.
+// renew renews many leases in one pipeline.
 func (s *shared) renew(ctx context.Context, all []*renewal) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*askFor)
+	ctx, cancel := context.WithTimeout(ctx, 2*redisTimeout)
 	defer cancel()
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.Cmd, len(all))
@@ -155,7 +154,7 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 		if r.lease, r.err = readLease(commands[i]); r.err == nil {
 			continue
 		}
-		if redis.HasErrorPrefix(commands[i].Err(), "NOSCRIPT") { // it was restarted
+		if redis.HasErrorPrefix(commands[i].Err(), "NOSCRIPT") { // Redis was restarted
 			script, arguments := s.ofRenewal(r)
 			r.lease, r.err = readLease(script.Run(ctx, s.client, []string{prefix + r.key}, arguments...))
 		}
@@ -166,7 +165,7 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 	return nil
 }
 
-// ofRenewal returns what to run for a renewal.
+// ofRenewal returns the script and the arguments of a renewal.
 func (s *shared) ofRenewal(r *renewal) (*redis.Script, []any) {
 	if m := r.subject.member; m != nil {
 		return s.parts, s.partArguments(m, r.used, r.want, interactive)
@@ -174,9 +173,9 @@ func (s *shared) ofRenewal(r *renewal) (*redis.Script, []any) {
 	return s.script, s.arguments(r.used, r.want, r.most)
 }
 
-// tokens draws n calls' worth from the bucket under the key: all or none.
+// tokens draws n tokens from the bucket under the key: all or none.
 func (s *shared) tokens(key string, interval time.Duration, burst, n int) (got int, wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
 	defer cancel()
 	res, err := s.limiter.AllowN(ctx, prefix+key, redis_rate.Limit{Rate: 1, Period: interval, Burst: burst}, n)
 	if err != nil {

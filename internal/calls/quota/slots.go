@@ -2,33 +2,33 @@ package quota
 
 import "time"
 
-// slots counts the calls of one subject that are under way here, against what
-// this front door may have of the limit. It is guarded by its subject.
+// slots counts the calls in flight of one subject in this process, against this front door's part
+// of the limit. It is guarded by subject.mu.
 type slots struct {
 	used int
-	peak int // the most that were used since the last renewal
+	peak int // maximum of used since the last renewal
 
-	// held is how many slots are leased until till. While others are short and
-	// have less than their part, fair is this front door's part of the limit:
-	// nothing new is taken beyond it.
+	// held is the number of slots leased until till. fair is this front door's share of the
+	// limit while other front doors are short and have less than their share: no new slots are
+	// taken beyond it.
 	held, fair int
 	till       time.Time
-	// denied is until when it is of no use to ask for more.
+	// denied is the time until which another request would be useless.
 	denied time.Time
-	asked  bool // more was wanted since the last renewal than there was
-	others int  // those that other front doors hold, as of the last answer
-	exact  bool // nothing is leased beyond the need
+	asked  bool // a slot was requested in vain since the last renewal
+	others int  // slots held by other front doors, as of the last response
+	exact  bool // lease no spare slots
 }
 
 const (
-	// deniedFor spares Redis from those that are refused anyway.
+	// deniedFor is the pause after a denied request, to limit the load on Redis.
 	deniedFor = 20 * time.Millisecond
-	// spareOf is which part of a limit a front door may lease beyond its need, so
-	// that most calls find a slot here.
+	// spareOf is the fraction (1/spareOf) of a limit that a front door may lease beyond its need,
+	// so that most calls find a slot in memory.
 	spareOf = 32
 )
 
-// look says whether a slot is free here, or else whether more may be leased.
+// look reports whether a slot is free here, or else whether to ask Redis for more.
 func (s *slots) look(now time.Time, c class, most, doors int, remote bool) (ok, ask bool) {
 	here := most
 	if !remote {
@@ -52,7 +52,7 @@ func (s *slots) take() {
 	s.peak = max(s.peak, s.used)
 }
 
-// want is how many slots to ask for, that many more than are used included.
+// want returns the number of slots to request if more slots than used are needed.
 func (s *slots) want(more, most int) int { return min(s.used+more+s.spare(most), most) }
 
 func (s *slots) spare(most int) int {
@@ -62,7 +62,7 @@ func (s *slots) spare(most int) int {
 	return most / spareOf
 }
 
-// renewal is how many slots to ask for at a renewal.
+// renewal returns the used slots, and the number of slots to request at a renewal.
 func (s *slots) renewal(most int) (used, want int) {
 	need := max(s.used, s.peak)
 	if s.asked {
@@ -75,18 +75,18 @@ func (s *slots) renewal(most int) (used, want int) {
 	return s.used, min(need, most)
 }
 
-// active says that Redis knows, or should know, of slots of this front door.
+// active reports whether Redis has, or should have, a lease of this front door.
 func (s *slots) active() bool { return s.used > 0 || s.peak > 0 || s.held > 0 || s.asked }
 
-// lease is what Redis granted.
+// lease is a response of Redis.
 type lease struct{ granted, fair, others int }
 
-// leased takes in what was granted of want slots, of most that there are. It counts
-// from before it was asked for, so it has ended here before it is there.
+// leased applies the response to a request for want slots of a limit most. The lifetime starts at
+// sent, before the request, so that the lease expires here before it expires in Redis.
 func (s *slots) leased(l lease, want, most int, sent, now time.Time, ttl time.Duration) {
 	s.held, s.fair, s.others = l.granted, l.fair, l.others
 	s.till = sent.Add(ttl - ttl/leaseRenewals)
-	// Who asked for nothing, because nothing was under way, was denied nothing.
+	// A request for no slots, because none are in use, cannot be denied.
 	if s.used >= min(s.held, s.fair) && (s.held < want || s.used >= most) {
 		s.denied = now.Add(deniedFor)
 	} else {

@@ -11,25 +11,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// subject is a principal, a server or a tenant with what it uses of its limits here.
+// subject is a principal, server or tenant, with its local usage of its limits.
 type subject struct {
 	q        *Quota
 	isServer bool
-	member   *member // nil: it is no tenant
+	member   *member // nil unless it is a tenant
 	name     string
-	key      string   // in Redis
-	groups   []string // as the principal first came; only a shortcut
+	key      string   // key in Redis
+	groups   []string // groups at the first call of the principal; only a shortcut
 	limits   atomic.Pointer[limits]
-	own      atomic.Pointer[scope.Limits] // of its key, that are part of limits; nil: none
+	own      atomic.Pointer[scope.Limits] // limits of its key, which are included in limits; nil if none
 
 	mu      sync.Mutex
-	gone    bool // forgotten, because nothing was asked for long: look it up again
+	gone    bool // removed after idling; look it up again
 	touched time.Time
 	slots   slots
 	bucket  bucket
 	backlog backlog
-	asking  chan struct{} // closed when what is asked of Redis at the moment is there
-	freed   chan struct{} // closed when a slot is given back; nil: nobody waits
+	asking  chan struct{} // closed when the pending request to Redis is done
+	freed   chan struct{} // closed when a slot is released; nil if there is no waiter
 }
 
 func newSubject(q *Quota, isServer bool, name string, l *limits) *subject {
@@ -41,24 +41,24 @@ func newSubject(q *Quota, isServer bool, name string, l *limits) *subject {
 	return s
 }
 
-// terms are the limits of the moment; nil: none.
+// terms returns the current limits, or nil if there are none.
 func (s *subject) terms() *limits { return s.limits.Load() }
 
-// verdict is what came of an attempt to take room.
+// verdict is the outcome of an attempt to take a slot.
 type verdict struct {
 	ok, gone bool
-	// rate says that the rate refuses, otherwise it is the calls at once.
+	// rate is set if the rate limit refuses the call, else the limit of calls in flight does.
 	rate bool
-	// wait is the time until a retry: exact for a rate, a guess otherwise.
+	// wait is the time until a retry: exact for a rate, else a guess.
 	wait time.Duration
-	// lent says that the tenant has calls of its own left that others have borrowed.
+	// lent is set if the tenant is below its nominal limit, because others have borrowed its slots.
 	lent bool
-	// freed is closed when a slot was given back here.
+	// freed is closed when a slot is released here.
 	freed <-chan struct{}
 }
 
-// try takes room for one call. signal asks for verdict.freed. It asks Redis where
-// what is leased here does not do, and waits for that, not longer than askFor.
+// try takes a slot for one call. signal requests verdict.freed. If the local leases are exhausted, it
+// asks Redis and waits for the response, for at most redisTimeout.
 func (s *subject) try(ctx context.Context, c class, signal bool) verdict {
 	for {
 		s.mu.Lock()
@@ -96,7 +96,7 @@ func (s *subject) try(ctx context.Context, c class, signal bool) verdict {
 	}
 }
 
-// need is what has to be asked of Redis.
+// need is the request to send to Redis.
 type need int
 
 const (
@@ -105,10 +105,10 @@ const (
 	tokens
 )
 
-// guess is when a slot may be free again, for callers.
+// guess is the estimated time until a slot is free, for callers.
 const guess = time.Second
 
-// takeLocked takes room from what there is here, or says what to ask for.
+// takeLocked takes a slot from the local leases, or returns the request to send to Redis.
 func (s *subject) takeLocked(now time.Time, c class) (verdict, need) {
 	l := s.terms()
 	if l == nil {
@@ -140,7 +140,7 @@ func (s *subject) takeLocked(now time.Time, c class) (verdict, need) {
 	return verdict{ok: true}, nothing
 }
 
-// ask asks Redis, and wakes who waits for the answer.
+// ask sends a request to Redis, and wakes the callers that wait for the response.
 func (s *subject) ask(n need, c class) {
 	l := s.terms()
 	if l == nil {
@@ -180,7 +180,7 @@ func (s *subject) ask(n need, c class) {
 	s.mu.Unlock()
 }
 
-// leave gives the slot of a call back.
+// leave releases the slot of a call.
 func (s *subject) leave() {
 	s.mu.Lock()
 	s.slots.used--
@@ -194,7 +194,7 @@ func (s *subject) leave() {
 	s.mu.Unlock()
 }
 
-// undo takes an attempt back as if it had not been made.
+// undo reverts a successful try, including its rate token.
 func (s *subject) undo(c class) {
 	if l := s.terms(); l != nil && l.interval > 0 {
 		s.mu.Lock()
@@ -204,7 +204,7 @@ func (s *subject) undo(c class) {
 	s.leave()
 }
 
-// refusal is the error for callers.
+// refusal returns the error for callers.
 func (s *subject) refusal(v verdict) error {
 	l := s.terms()
 	if l == nil {

@@ -8,34 +8,31 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// patience is how long a call that somebody waits for, and that was accepted
-// before, waits for its turn.
-const patience = 30 * time.Second
+// interactiveWait is the maximum time that an interactive call that was accepted earlier waits.
+const interactiveWait = 30 * time.Second
 
-// lookAgain is how often a call that waits for a slot looks, because it may be
-// given back at another front door.
+// lookAgain is the poll interval of a call that waits for a slot, because the slot may be released
+// at another front door.
 const lookAgain = 2 * deniedFor
 
-// lineKey names a line of calls that wait. Those of different servers wait apart:
-// a server that has no room must not hold up the calls to others.
+// lineKey identifies a line of waiting calls. Each server has separate lines, so that a server at its
+// limit does not delay calls to others.
 type lineKey struct {
 	principal string
 	server    schema.ServerID
 	class     class
 }
 
-// line is calls that wait for the same limits, first come, first served: only the
-// first of them looks.
+// line is a FIFO queue of calls that wait for the same limits. Only the first of them polls.
 type line struct {
 	turn chan struct{}
 	n    int
 }
 
-// Wait takes room for a call that was accepted before and must not be refused: of
-// a batch, from a journal, or approved. It waits until there is room both for the
-// principal and at the server. A bulk call waits until ctx ends, and then gets an
-// error of KindCanceled; one that somebody waits for gives up after 30 s, with the
-// refusal. Nothing started then.
+// Wait acquires slots for a call that was accepted earlier and must not be refused: a call of a batch,
+// from a journal, or approved. It waits until both the principal and the server have a free slot. A
+// bulk call waits until ctx ends, and then gets an error of KindCanceled. An interactive call gives
+// up after 30 s and gets the refusal. After an error, the call has not started.
 func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.ServerID, isBulk bool) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil
@@ -57,7 +54,7 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	}
 	var late <-chan time.Time
 	if c == interactive {
-		t := time.NewTimer(patience)
+		t := time.NewTimer(interactiveWait)
 		defer t.Stop()
 		late = t.C
 	}
@@ -76,8 +73,9 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server schema.Ser
 	return q.await(ctx, p, server, c, late, false)
 }
 
-// recall is Enter for a call whose tenant has lent what it needs: it waits for the end of a
-// call that borrowed it. No more wait than the tenant has calls of its own left.
+// recall is Enter for a call of a tenant whose nominal slots were lent: it waits for a borrowed call
+// to end. The number of waiters is limited to the number of nominal slots that the tenant does not
+// use.
 func (q *Quota) recall(ctx context.Context, p *schema.Principal, m *member) (Pass, error) {
 	s := m.subject
 	waiting := m.recalls.Add(1)
@@ -85,12 +83,12 @@ func (q *Quota) recall(ctx context.Context, p *schema.Principal, m *member) (Pas
 	if !m.mayRecall(int(waiting)) {
 		return Pass{}, s.refusal(verdict{wait: guess})
 	}
-	t := time.NewTimer(patience)
+	t := time.NewTimer(interactiveWait)
 	defer t.Stop()
 	return q.await(ctx, p, "", interactive, t.C, true)
 }
 
-// Limits says whether a call of the principal to the server can have to wait.
+// Limits reports whether a call of the principal to the server may have to wait.
 func (q *Quota) Limits(p *schema.Principal, server schema.ServerID) bool {
 	if q == nil {
 		return false
@@ -98,10 +96,10 @@ func (q *Quota) Limits(p *schema.Principal, server schema.ServerID) bool {
 	return q.limiting(p, server) != Pass{}
 }
 
-// await is Wait for the first of a line. recall says that it waits for what its tenant has
-// lent only. Of the lines that wait for one tenant only the first looks, too.
+// await is Wait for the first call of a line. If recall is set, it waits only for slots that the tenant
+// has lent. Of the lines that wait for the same tenant, only the first one polls.
 func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, late <-chan time.Time, recall bool) (Pass, error) {
-	var turn chan struct{} // of the tenant; nil: this one does not wait for it
+	var turn chan struct{} // semaphore of the tenant, nil while not held
 	yield := func() {
 		if turn != nil {
 			<-turn
@@ -148,8 +146,8 @@ func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.Se
 	}
 }
 
-// limiting returns what limits single calls of the principal, and to the server unless it
-// is "".
+// limiting returns the subjects whose limits apply to single calls of the principal, and to calls to
+// the server unless it is "".
 func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (by Pass) {
 	if s := q.principal(p); s != nil && s.terms().perCall() {
 		by.principal = s
@@ -164,7 +162,8 @@ func (q *Quota) limiting(p *schema.Principal, server schema.ServerID) (by Pass) 
 	return by
 }
 
-// admit takes room at all that limits the call, or at none; then it says which refused.
+// admit takes a slot of every subject that limits the call, or of none. On failure it returns the
+// subject that refused.
 func (q *Quota) admit(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, signal bool) (Pass, *subject, verdict) {
 	for {
 		by := q.limiting(p, server)
@@ -178,7 +177,7 @@ func (q *Quota) admit(ctx context.Context, p *schema.Principal, server schema.Se
 	}
 }
 
-// take is room at what limits a call.
+// take takes a slot of each subject of the Pass, or of none.
 func (p *Pass) take(ctx context.Context, c class, signal bool) (refused *subject, v verdict) {
 	all := p.subjects()
 	for i, s := range all {
@@ -198,7 +197,7 @@ func (p *Pass) take(ctx context.Context, c class, signal bool) (refused *subject
 	return nil, verdict{ok: true}
 }
 
-// join steps into a line; first says that nobody was there before.
+// join adds a call to a line. first reports whether the line was empty.
 func (q *Quota) join(k lineKey) (l *line, first bool) {
 	q.linesMu.Lock()
 	defer q.linesMu.Unlock()
@@ -223,7 +222,5 @@ func (q *Quota) leave(k lineKey) {
 var errLeft = errors.New("no caller waits")
 
 func errWaitEnded() error {
-	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for its quota; it did not start. (%w)", errLeft)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for its quota; it did not start. (%w)", errLeft).RetryableAfter(0)
 }

@@ -6,55 +6,52 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Call is a call that runs at this front door, as the recorder knows it. It is
-// ended once.
+// Call is the recorder's handle for a call that runs at this front door. It can be ended once.
 type Call struct {
 	rec   Record
-	shard *shard // nil when it is in no list and cannot be ended
+	shard *shard // nil if it is in no list and cannot be ended
 	owner *Recorder
-	// arguments are to be hashed when the record is stored.
+	// arguments are hashed when the record is stored.
 	arguments     []byte
 	before, after *Call
 	young, ended  bool
 }
 
-// Outcome is what became of a call. The zero value of each field says nothing
-// of it.
+// Outcome is the outcome of a call. A zero field is unknown.
 type Outcome struct {
-	// State, when empty, is what Result and Err say.
+	// State is derived from Result and Err if it is empty.
 	State schema.State
-	// At is when that was known; the zero time means now.
+	// At is the time of the outcome; zero means now.
 	At     time.Time
 	Result *schema.Result
 	Err    error
-	// Attempt is how often the call was started, 1 when there is a result.
+	// Attempt is the number of attempts; it is at least 1 if there is a result.
 	Attempt int
-	// Digest is of the result's bytes.
+	// Digest is the digest of the result's bytes.
 	Digest Digest
-	// Approval is the approval for which the call waits now.
+	// Approval is the approval for which the call now waits.
 	Approval string
-	// Replayed is true for the result of an earlier request.
+	// Replayed is set if the result is that of an earlier request.
 	Replayed bool
 }
 
-// Begin notes that a call runs. rec is copied; its state is Running if it has
-// none, and it was admitted now if it does not say when. The call must be ended,
-// else it is shown as running as long as this front door lives.
+// Begin records that a call runs. It copies rec; State defaults to Running, Admitted to now. The
+// call must be ended, otherwise it is shown as running for as long as this front door lives.
 func (r *Recorder) Begin(rec *Record) *Call {
 	return r.BeginWith(rec, nil, false)
 }
 
-// BeginWith is Begin with the digest and size of the arguments filled in. Of
-// more than 64 KiB the digest is made later, off the call's path, when stay says
-// that the bytes will not be changed, and left out otherwise.
-func (r *Recorder) BeginWith(rec *Record, arguments []byte, stay bool) *Call {
+// BeginWith is Begin, and also records the digest and size of the arguments. If they exceed
+// 64 KiB, they are hashed later, off the call's path, if stable promises that the bytes will not
+// change; otherwise the digest is omitted.
+func (r *Recorder) BeginWith(rec *Record, arguments []byte, stable bool) *Call {
 	c := &Call{rec: *rec, owner: r, shard: r.shardOf(rec.ID), young: true}
 	c.prepare(schema.StateRunning)
 	if arguments != nil {
 		c.rec.ArgumentBytes = int64(len(arguments))
 		if len(arguments) <= hashBytes {
 			c.rec.Arguments = DigestOf(arguments)
-		} else if stay {
+		} else if stable {
 			c.arguments = r.keep(arguments)
 		}
 	}
@@ -62,11 +59,11 @@ func (r *Recorder) BeginWith(rec *Record, arguments []byte, stay bool) *Call {
 	sh.mu.Lock()
 	sh.young.push(c)
 	sh.mu.Unlock()
-	r.rouse()
+	r.wakeIfAsleep()
 	return c
 }
 
-// prepare fills in what the teller left open.
+// prepare sets the defaults of fields that the caller left empty.
 func (c *Call) prepare(state schema.State) {
 	if c.rec.State == "" {
 		c.rec.State = state
@@ -79,7 +76,7 @@ func (c *Call) prepare(state schema.State) {
 	c.rec.cut()
 }
 
-// keep returns the bytes while there is room to hold on to them, else nil.
+// keep returns the bytes if the memory budget for unhashed arguments allows it, else nil.
 func (r *Recorder) keep(arguments []byte) []byte {
 	n := int64(len(arguments))
 	if r.kept.Add(n) > keptBytes {
@@ -89,8 +86,7 @@ func (r *Recorder) keep(arguments []byte) []byte {
 	return arguments
 }
 
-// End notes what became of the call. A second end is passed over, and so is any
-// on a nil Call.
+// End records the outcome of the call. It does nothing on a nil Call or after the first End.
 func (c *Call) End(o Outcome) {
 	if c == nil {
 		return
@@ -105,7 +101,7 @@ func (c *Call) End(o Outcome) {
 		return
 	}
 	c.ended = true
-	known := !c.young // others may have read that it runs
+	known := !c.young // readers may have seen it running
 	if c.young {
 		sh.young.remove(c)
 		c.young = false
@@ -113,10 +109,10 @@ func (c *Call) End(o Outcome) {
 	c.rec.end(&o)
 	enough := c.owner.addLocked(sh, c, known)
 	sh.mu.Unlock()
-	c.owner.told(enough)
+	c.owner.wakeWriter(enough)
 }
 
-// end puts what became of a call into its record.
+// end copies the outcome into the record.
 func (r *Record) end(o *Outcome) {
 	at := o.At.UnixNano()
 	r.State, r.Changed = o.State, at
@@ -135,7 +131,7 @@ func (r *Record) end(o *Outcome) {
 		fill(&r.Worker, res.Worker)
 		r.Attempt = max(r.Attempt, 1)
 		if res.Took > 0 && r.Started == 0 {
-			// The way of the answer is not in it; nobody else knows better.
+			// This ignores the time that the response took to get here, which is not measured.
 			r.Started = max(at-int64(res.Took), r.Admitted)
 		}
 	} else if o.Err != nil {
@@ -145,7 +141,7 @@ func (r *Record) end(o *Outcome) {
 	r.cut()
 }
 
-// endState is the state that a result or an error means.
+// endState derives the final state from a result or an error.
 func endState(res *schema.Result, err error) schema.State {
 	if err == nil && res != nil {
 		return schema.StateSucceeded
@@ -163,8 +159,8 @@ func endState(res *schema.Result, err error) schema.State {
 	return schema.StateFailed
 }
 
-// Add tells of a call in one piece: one that waits, or that somebody else keeps.
-// rec is copied.
+// Add records a call in one step: one that waits, or one that a ledger or journal tracks. It
+// copies rec.
 func (r *Recorder) Add(rec *Record) {
 	c := &Call{rec: *rec, ended: true}
 	c.prepare(schema.StateQueued)
@@ -172,12 +168,12 @@ func (r *Recorder) Add(rec *Record) {
 	sh.mu.Lock()
 	enough := r.addLocked(sh, c, c.rec.State.Ended())
 	sh.mu.Unlock()
-	r.told(enough)
+	r.wakeWriter(enough)
 }
 
-// addLocked puts a record with those that wait, or counts it as lost. Ends of
-// calls that others may have seen have some room of their own: without them a
-// call would be shown as running for long. It says whether it is time to store.
+// addLocked queues a record, or drops it and counts it as lost if the queue is full. The ends of
+// calls that readers may have seen running get extra space, because without them the call would
+// be shown as running for a long time. It reports whether there is enough to store.
 func (r *Recorder) addLocked(sh *shard, c *Call, known bool) bool {
 	most := r.most
 	if known {
@@ -197,15 +193,15 @@ func (r *Recorder) drop(c *Call) {
 	c.arguments = nil
 }
 
-func (r *Recorder) told(enough bool) {
+func (r *Recorder) wakeWriter(enough bool) {
 	if enough {
 		r.notify()
 		return
 	}
-	r.rouse()
+	r.wakeIfAsleep()
 }
 
-// notify tells the writer that there is something to store.
+// notify signals the writer that there are records to store.
 func (r *Recorder) notify() {
 	select {
 	case r.wake <- struct{}{}:
@@ -213,14 +209,14 @@ func (r *Recorder) notify() {
 	}
 }
 
-// rouse wakes the writer if it sleeps.
-func (r *Recorder) rouse() {
+// wakeIfAsleep wakes the writer if it sleeps.
+func (r *Recorder) wakeIfAsleep() {
 	if r.asleep.Load() && r.asleep.CompareAndSwap(true, false) {
 		r.notify()
 	}
 }
 
-// shardOf chooses by a random character of the id.
+// shardOf picks a shard by a random character of the id.
 func (r *Recorder) shardOf(id schema.CallID) *shard {
 	if len(id) < 2 {
 		return &r.shards[0]

@@ -10,13 +10,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// eachCalls is how many calls of one hour [Recorder.Each] holds in memory; a fuller hour is
-// read by its slots.
+// eachCalls limits the number of calls of one hour that [Recorder.Each] holds in memory. It reads
+// a fuller hour slot by slot.
 const eachCalls = 50_000
 
-// Each calls visit with the calls of these tenants that fit, newest first, until it returns false. It is for those
-// who look at all calls of some days: it reads an hour with few questions, where
-// [Recorder.List] asks for each slot. The record is its to keep. Memory is bounded.
+// Each calls visit for each call of the given tenants that matches the filter, newest first, until
+// visit returns false. It is for scans of all calls of some days: it reads an hour with few
+// requests, while [Recorder.List] sends one per slot. visit may keep the record. Memory is bounded.
 func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit func(*Record) bool) error {
 	if err := r.Sync(ctx); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 			continue
 		}
 		if !from.less(next) {
-			return nil // the others are older
+			return nil // the remaining hours are older
 		}
 		rows, whole, err := r.hour(ctx, hour, later(from, first), before, &f)
 		if err != nil {
@@ -41,7 +41,7 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 		}
 		var more bool
 		if whole {
-			more = visitAll(rows, &f, r.see, visit)
+			more = visitAll(rows, &f, r.resolve, visit)
 		} else if more, err = r.eachOfSlots(ctx, f, later(from, first), next, before, visit); err != nil {
 			return err
 		}
@@ -52,24 +52,24 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 	return nil
 }
 
-// visitAll calls visit with those of the calls that fit, newest first, until it returns false.
-func visitAll(rows map[key]*Record, f *Filter, see func(*Record), visit func(*Record) bool) bool {
+// visitAll calls visit for each matching call, newest first, until visit returns false.
+func visitAll(rows map[key]*Record, f *Filter, resolve func(*Record), visit func(*Record) bool) bool {
 	keys := slices.SortedFunc(maps.Keys(rows), func(a, b key) int { return compareKeys(b, a) })
 	for _, k := range keys {
 		rec := rows[k]
-		if see(rec); f.fits(rec) && !visit(rec) {
+		if resolve(rec); f.fits(rec) && !visit(rec) {
 			return false
 		}
 	}
 	return true
 }
 
-// hour reads the calls of an hour that may fit; whole is false where there are too many.
+// hour reads the calls of an hour that may match. whole is false if there are too many.
 func (r *Recorder) hour(ctx context.Context, hour int64, from, before key, f *Filter) (rows map[key]*Record, whole bool, err error) {
 	rows = make(map[key]*Record)
 	want := func(k key) bool { return !k.less(from) && k.less(before) }
 	err = r.store.readHour(ctx, hour, func(data []byte) bool {
-		_ = unpack(data, want, func(k key, next *Record) { // a reader of the slot logs what is wrong with it
+		_ = unpack(data, want, func(k key, next *Record) { // a reader of the slot logs decoding errors
 			if !f.may(next) {
 				return
 			}
@@ -83,7 +83,7 @@ func (r *Recorder) hour(ctx context.Context, hour int64, from, before key, f *Fi
 	return rows, len(rows) <= eachCalls, err
 }
 
-// eachOfSlots calls visit with the calls from a key to before others, by pages.
+// eachOfSlots calls visit for the calls with keys in [from, before), page by page.
 func (r *Recorder) eachOfSlots(ctx context.Context, f Filter, from, next, before key, visit func(*Record) bool) (more bool, err error) {
 	cursor := before
 	if next.less(before) {
@@ -109,7 +109,7 @@ func (r *Recorder) eachOfSlots(ctx context.Context, f Filter, from, next, before
 	return true, nil
 }
 
-// hours returns the hours in which there are slots, newest first.
+// hours returns the hours that have slots, newest first.
 func (s *store) hours(ctx context.Context) ([]int64, error) {
 	slots, err := s.fitting(ctx, bus.SubjectRecord+"*.*", lastKey().slot())
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *store) hours(ctx context.Context) ([]int64, error) {
 	return slices.Compact(hours), nil
 }
 
-// readHour calls f with the messages of the slots of an hour, until it returns false.
+// readHour calls f with each message of the slots of an hour, until f returns false.
 func (s *store) readHour(ctx context.Context, hour int64, f func(data []byte) bool) error {
 	subject := bus.SubjectRecord + strconv.FormatInt(hour, 10) + ".*"
 	for from := uint64(0); ; {

@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// mostParts bounds the memory of the indexes: 64 bytes each.
+	// mostParts limits the parts in all indexes, of 64 bytes each.
 	mostParts = 64 << 10
-	// indexFrom is from how many messages on a slot gets an index. One with fewer
-	// is read whole each time, with one question.
+	// indexFrom is the minimum number of messages at which a slot gets an index. A smaller slot
+	// is read as a whole each time, with one request.
 	indexFrom = 16
 )
 
-// indexes remembers of full slots that were read lately which calls each message
-// can hold. A message is never changed, so such a slot is read to its end once,
-// then only what is new in it and what is wanted of it.
+// indexes caches, for large slots that were read recently, the range of keys in each message.
+// Messages never change, so such a slot is read to its end once; after that, only new messages
+// and the needed ones are read.
 type indexes struct {
 	mu    sync.Mutex
 	slots map[int64]*index
 	clock uint64
 }
 
-// index is what is known of the messages of one slot.
+// index holds the key ranges of the messages of one slot.
 type index struct {
 	slot int64
-	used uint64 // by the clock of the indexes, under their lock
-	size int    // parts, when it was last put, under their lock
+	used uint64 // clock value of the last use; guarded by indexes.mu
+	size int    // number of parts at the last put; guarded by indexes.mu
 
 	mu    sync.Mutex
-	last  uint64 // the sequence of the last message that was looked at
-	parts []part // in the order of their sequences
+	last  uint64 // the sequence of the last indexed message
+	parts []part // sorted by sequence
 }
 
-// part is one message.
+// part is the index entry of one message.
 type part struct {
 	sequence    uint64
-	first, last key // of its records
+	first, last key // range of its record keys
 	count       int
 }
 
-// get returns the index of a slot, nil where there is none.
+// get returns the index of a slot, or nil if there is none.
 func (s *indexes) get(slot int64) *index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *indexes) get(slot int64) *index {
 	return x
 }
 
-// put keeps an index of that many parts, and forgets those that were not used for
-// long when there are too many.
+// put stores an index with size parts, and evicts the least recently used indexes if there are
+// too many parts.
 func (s *indexes) put(x *index, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *indexes) put(x *index, size int) {
 	}
 }
 
-// drop forgets an index.
+// drop removes an index.
 func (s *indexes) drop(x *index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *indexes) drop(x *index) {
 	}
 }
 
-// add takes in the key of a record.
+// add extends the part by the key of a record.
 func (p *part) add(k key) {
 	if k.less(p.first) {
 		p.first = k
@@ -106,8 +106,8 @@ func (p *part) add(k key) {
 	p.count++
 }
 
-// extend adds the parts of all messages of the slot after a sequence and up to another, where
-// the index is complete up to the first. It returns the number of all parts, 0 where it is not.
+// extend adds the parts of all messages of the slot with sequences in (after, until], if the index
+// is complete up to after. It returns the total number of parts, or 0 if it is not complete.
 func (x *index) extend(after, until uint64, parts []part) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,7 +123,7 @@ func (x *index) extend(after, until uint64, parts []part) int {
 	return len(x.parts)
 }
 
-// reach returns the sequence of the last message that was looked at, and the number of parts.
+// reach returns the sequence of the last indexed message, and the number of parts.
 func (x *index) reach() (last uint64, parts int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -133,10 +133,9 @@ func (x *index) reach() (last uint64, parts int) {
 // found is called with a record and the sequence of its message.
 type found func(sequence uint64, k key, r *Record)
 
-// scan calls f with the wanted records of a slot: those with a key from one to
-// before another, and of these maybe only the newest, but at least a number of
-// them. Floor is the key from which on nothing is missing. It returns how many
-// messages it read as well.
+// scan calls f with the wanted records of a slot that have a key in [from, before). It may skip
+// the oldest of them, but reads at least atLeast calls if there are that many. No record with a key
+// of floor or above is missing. It also returns the number of messages that it read.
 func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLeast int, want func(key) bool, f found) (floor key, read int, err error) {
 	x := r.indexes.get(slot)
 	if x == nil {
@@ -158,9 +157,9 @@ func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLea
 	return floor, read + n, err
 }
 
-// followNew looks at the messages that came into a slot since it was last looked at. Mostly there
-// are none, and for one message the server does not count those that follow, which takes it longer
-// than to find the message.
+// followNew indexes the messages that were added to a slot since it was last indexed. Usually there
+// are none, so it first requests one message: for that the server does not count those that
+// follow, which takes longer than finding the message.
 func (r *Recorder) followNew(ctx context.Context, x *index) (int, error) {
 	x.mu.Lock()
 	last := x.last
@@ -171,8 +170,8 @@ func (r *Recorder) followNew(ctx context.Context, x *index) (int, error) {
 	return r.follow(ctx, x, func(key) bool { return false }, nil)
 }
 
-// follow looks at the messages that came into a slot since it was last looked at,
-// and calls f with their wanted records. It returns how many messages these were.
+// follow indexes the messages that were added to a slot since it was last indexed, and calls f with
+// their wanted records. It returns the number of messages.
 func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f found) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -186,7 +185,7 @@ func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f 
 		if x.last = sequence; err != nil {
 			broken = err
 		}
-		x.parts = append(x.parts, p) // also without records: runs are counted
+		x.parts = append(x.parts, p) // also without records, because run counts the parts
 	})
 	if broken != nil {
 		r.log.Warn("a message of call records cannot be decoded to its end; the rest of it is skipped", "slot", x.slot, "error", broken)
@@ -201,8 +200,9 @@ func readError(err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; check that NATS is running. (%w)", err)
 }
 
-// newest returns the messages that hold at least atLeast of the highest keys from a key to
-// before another, the key from which nothing is missing, and the total number of messages.
+// newest returns the messages with the highest keys in [from, before), with at least atLeast
+// records if there are that many. It also returns the key from which on nothing is missing, and the
+// total number of messages.
 func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, all int) {
 	last := before
 	last.decrement() // from is less
@@ -221,7 +221,7 @@ func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, 
 	count := 0
 	for i, p := range parts {
 		if count >= atLeast && p.last != parts[i-1].last {
-			// Nothing that follows holds a higher key than this one.
+			// No later part has a higher key than this one.
 			floor = p.last
 			floor.increment()
 			parts = parts[:i]
@@ -233,14 +233,14 @@ func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, 
 	return parts, floor, all
 }
 
-// read calls f with the wanted records of some messages of a slot. It returns how
-// many messages it read.
+// read calls f with the wanted records of some messages of a slot. It returns the number of
+// messages that it read.
 func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(key) bool, f found) (int, error) {
 	total := 0
 	for len(parts) > 0 {
 		run := x.run(parts)
 		n, err := r.store.read(ctx, x.slot, parts[0].sequence, run, func(sequence uint64, data []byte) {
-			_ = unpack(data, want, func(k key, one *Record) { f(sequence, k, one) }) // what is wrong with it was said when it was first looked at
+			_ = unpack(data, want, func(k key, one *Record) { f(sequence, k, one) }) // errors were logged when the message was indexed
 		})
 		if total += n; err != nil {
 			return total, readError(err)
@@ -250,7 +250,7 @@ func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(k
 	return total, nil
 }
 
-// run returns the number of messages, from the first, that follow each other in the slot.
+// run returns the number of parts, from the first, that are consecutive in the slot.
 func (x *index) run(parts []part) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// key is what follows the prefix of a call's id: 48 bits of milliseconds and 80
-// random bits. Keys sort by time.
+// key is the part of a call id after its prefix: 48 bits of milliseconds and 80 random bits. Keys
+// sort by time.
 type key [16]byte
 
 const (
@@ -21,12 +21,12 @@ const (
 	idPrefix = "call_"
 )
 
-// idEncoding is that of schema.NewCallID.
+// idEncoding is the encoding that schema.NewCallID uses.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// IDOfHeld returns the id of the record of a durable call that was held since the time: whoever holds
-// it and whoever runs it once it is approved write of the same call. Its own id, by which it is
-// found in its journal, says nothing of when it was held.
+// IDOfHeld returns the record id of a durable call that is held since the given time. The worker
+// that holds the call and the one that runs it after its approval derive the same record id. The
+// call's own id, which locates it in its journal, does not contain the time at which it was held.
 func IDOfHeld(since time.Time, call schema.CallID) schema.CallID {
 	sum := sha256.Sum256([]byte(call))
 	var k key
@@ -37,7 +37,7 @@ func IDOfHeld(since time.Time, call schema.CallID) schema.CallID {
 	return schema.CallID(idPrefix + idEncoding.EncodeToString(k[:]))
 }
 
-// keyOf returns the key of an id of the form that schema.NewID gives.
+// keyOf returns the key of an id in the format of schema.NewID.
 func keyOf(id string) (k key, ok bool) {
 	i := len(id) - keyText
 	if i < 2 || i > 64 || id[i-1] != '_' {
@@ -46,8 +46,8 @@ func keyOf(id string) (k key, ok bool) {
 	return bareKey(id[i:])
 }
 
-// bareKey reads a key without a prefix. It refuses a second spelling of the same
-// key, so that one call cannot have two ids.
+// bareKey parses a key without a prefix. It rejects non-canonical encodings, so that a call cannot
+// have two ids.
 func bareKey(text string) (k key, ok bool) {
 	var src, again [keyText]byte
 	if copy(src[:], text) != len(text) || len(text) != keyText {
@@ -62,7 +62,7 @@ func bareKey(text string) (k key, ok bool) {
 
 func (k key) String() string { return idEncoding.EncodeToString(k[:]) }
 
-// id is the id of a call with the usual prefix.
+// id returns the call id with the standard prefix.
 func (k key) id() schema.CallID {
 	var b [len(idPrefix) + keyText]byte
 	copy(b[:], idPrefix)
@@ -78,7 +78,7 @@ func compareKeys(a, b key) int { return bytes.Compare(a[:], b[:]) }
 
 func (k key) less(other key) bool { return compareKeys(k, other) < 0 }
 
-// increment makes k the key after it; there must be one.
+// increment sets k to the next key, which must exist.
 func (k *key) increment() {
 	for i := len(k) - 1; i >= 0; i-- {
 		if k[i]++; k[i] != 0 {
@@ -87,7 +87,7 @@ func (k *key) increment() {
 	}
 }
 
-// decrement makes k the key before it; there must be one.
+// decrement sets k to the previous key, which must exist.
 func (k *key) decrement() {
 	for i := len(k) - 1; i >= 0; i-- {
 		if k[i]--; k[i] != math.MaxUint8 {
@@ -100,7 +100,7 @@ func (k key) milli() int64 { return int64(binary.BigEndian.Uint64(k[:8]) >> 16) 
 
 func (k key) slot() int64 { return slotOf(time.UnixMilli(k.milli())) }
 
-// keyAt is the least key of a time, to the millisecond, rounded up.
+// keyAt returns the lowest key of a time, rounded up to the millisecond.
 func keyAt(t time.Time) (k key) {
 	milli := t.Add(time.Millisecond - 1).UnixMilli()
 	switch {
@@ -113,7 +113,7 @@ func keyAt(t time.Time) (k key) {
 	return k
 }
 
-// slotStart is the least key of a slot.
+// slotStart returns the lowest key of a slot.
 func slotStart(slot int64) key {
 	return keyAt(time.Unix(slot*int64(slotTime/time.Second), 0))
 }

@@ -170,7 +170,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 	for range 100 {
 		id := ids[rnd.IntN(len(ids))]
 		rec := *m.rows[id]
-		reader.see(&rec)
+		reader.resolve(&rec)
 		got, err := reader.Get(t.Context(), schema.AllTenants(), schema.CallID(id))
 		if err != nil {
 			t.Fatal(err)

@@ -14,17 +14,16 @@ import (
 const (
 	defaultPage = 100
 	mostPage    = 1000
-	// pageMessages is after how many messages a page ends, however little it
-	// found.
+	// pageMessages limits the number of messages read for one page, even if it is not full.
 	pageMessages = 800
-	// atOnce is about how many calls of a slot a reader holds in memory; the others
-	// are looked at after them.
+	// atOnce is the approximate number of calls of a slot that a reader holds in memory. It reads
+	// the others after them.
 	atOnce = 4 * mostPage
 )
 
-// Get returns what is known of a call of these tenants, [schema.KindNotFound] if nothing is.
-// It reads the records of the 10 s in which the call was admitted. What another
-// front door was told less than 100 ms ago may be missing.
+// Get returns the record of a call of these tenants, or an error of [schema.KindNotFound]. It reads
+// the records of the 10 s in which the call was admitted. Changes that another front door recorded
+// less than 100 ms ago may be missing.
 func (r *Recorder) Get(ctx context.Context, of schema.Tenants, id schema.CallID) (*Record, error) {
 	found, err := r.Find(ctx, of, id)
 	if err != nil {
@@ -36,8 +35,8 @@ func (r *Recorder) Get(ctx context.Context, of schema.Tenants, id schema.CallID)
 	return found[id], nil
 }
 
-// Find is [Recorder.Get] for many calls. Those of which nothing is known are not in the map. The
-// records of 10 s are read once, however many of the calls were admitted then.
+// Find is [Recorder.Get] for many calls. Calls without a record are not in the map. The records of
+// each 10 s slot are read once, regardless of the number of calls in it.
 func (r *Recorder) Find(ctx context.Context, of schema.Tenants, ids ...schema.CallID) (map[schema.CallID]*Record, error) {
 	wanted, slots := make(map[schema.CallID]bool, len(ids)), make(map[int64]map[key]bool)
 	for _, id := range ids {
@@ -64,7 +63,7 @@ func (r *Recorder) Find(ctx context.Context, of schema.Tenants, ids ...schema.Ca
 		after.increment()
 		_, _, err := r.scan(ctx, slot, keys[0], after, math.MaxInt, func(k key) bool { return slots[slot][k] }, func(_ uint64, _ key, next *Record) {
 			switch was := found[next.ID]; {
-			case !wanted[next.ID]: // it has the key and another prefix
+			case !wanted[next.ID]: // same key with another prefix
 			case was == nil:
 				found[next.ID] = next
 			default:
@@ -77,31 +76,32 @@ func (r *Recorder) Find(ctx context.Context, of schema.Tenants, ids ...schema.Ca
 	}
 	maps.DeleteFunc(found, func(_ schema.CallID, rec *Record) bool { return !of.Include(rec.Tenant) })
 	for _, rec := range found {
-		r.see(rec)
+		r.resolve(rec)
 	}
 	return found, nil
 }
 
-// EndsWithFrontDoor reports whether the call becomes unknown when its front door stops: it
-// has not ended, and no other front door takes it over.
+// EndsWithFrontDoor reports whether the outcome of the call becomes unknown if its front door
+// stops: the call has not ended, and no other front door takes it over.
 func (r *Record) EndsWithFrontDoor() bool {
 	return !r.Durable && (r.State == schema.StateRunning || r.State == schema.StateQueued)
 }
 
-// Alive says whether a front door is there or may be; see [Options].
+// Alive reports whether a front door is alive or may be; see [Options].
 func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.alive(frontDoor) }
 
-// detailWithheld is in place of the sentence of an error of which the retention has ended.
+// detailWithheld replaces the error message of a call after its retention period.
 const detailWithheld = "The error is no longer shown, because the retention of the tenant has ended."
 
-// withheld reports whether the record has the sentence of an error that is shown no more.
+// withheld reports whether the error message of the record must be hidden.
 func (r *Recorder) withheld(rec *Record) bool {
 	return rec.Detail != "" && r.retention.Over(rec.Tenant, time.Unix(0, cmp.Or(rec.Ended, rec.Changed)), r.now())
 }
 
-// see turns what a front door that is gone left unfinished into what it is now.
-// Durable calls are taken over by another front door, which writes of them.
-func (r *Recorder) see(rec *Record) {
+// resolve prepares a record for display: it decrypts or hides the error message, and sets the
+// state of a call that a stopped front door left unfinished to unknown. Durable calls are excluded,
+// because another front door takes them over and records their outcome.
+func (r *Recorder) resolve(rec *Record) {
 	if r.withheld(rec) {
 		rec.Detail = detailWithheld
 	} else {
@@ -114,10 +114,10 @@ func (r *Recorder) see(rec *Record) {
 	rec.Detail = "The front door that had this call has stopped; the outcome of the call is unknown."
 }
 
-// List returns a page of the calls of these tenants that fit, newest first, and the cursor of the
-// next page, "" where there is none. A page can be short of its limit (100 when
-// 0, never over 1,000), or empty, and still have a next. What another front door
-// was told less than 100 ms ago may be missing, or be shown as it was before.
+// List returns a page of the matching calls of these tenants, newest first, and the cursor of the
+// next page, or "" if it is the last. The limit defaults to 100 and is at most 1,000. A page can be
+// shorter than its limit, or empty, and still have a next cursor. Changes that another front door
+// recorded less than 100 ms ago may be missing.
 func (r *Recorder) List(ctx context.Context, of schema.Tenants, f Filter, cursor string, limit int) ([]Record, string, error) {
 	if limit <= 0 {
 		limit = defaultPage
@@ -155,21 +155,21 @@ func (r *Recorder) List(ctx context.Context, of schema.Tenants, f Filter, cursor
 	return l.found, l.before.String(), nil
 }
 
-// listing is a page on its way back through time.
+// listing is the state of a page while it is read, from newer to older slots.
 type listing struct {
 	*Recorder
 	filter *Filter
 	from   key
-	before key // what is to be looked at comes before it
+	before key // exclusive upper bound of the keys still to read
 	limit  int
 	budget int     // messages that may still be read
-	reach  int     // how many calls of a full slot are looked at next
-	slots  []int64 // in use, newest first
+	reach  int     // number of calls to read next from a large slot
+	slots  []int64 // slots with messages, newest first
 	found  []Record
 }
 
-// step looks through one slot, or the newest part of a full one. It returns false when
-// there is nothing before.
+// step reads one slot, or the newest part of a large one. It returns false if there are no older
+// slots.
 func (l *listing) step(ctx context.Context) (bool, error) {
 	if !l.from.less(l.before) {
 		return false, nil
@@ -199,7 +199,7 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 	l.before = later(calls.floor, slotStart(slot))
 	for _, k := range calls.newest() {
 		rec := calls.rows[k]
-		l.see(rec)
+		l.resolve(rec)
 		if !l.filter.fits(rec) {
 			continue
 		}
@@ -212,7 +212,7 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// slot reads the newest calls of a slot that may fit.
+// slot reads the newest calls of a slot that may match.
 func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 	calls := &newest{rows: map[key]*Record{}}
 	floor, n, err := l.scan(ctx, slot, l.from, l.before, l.reach, func(k key) bool {
@@ -223,7 +223,7 @@ func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 		}
 	})
 	l.budget -= max(n, 1)
-	l.reach = min(2*l.reach, atOnce) // those that fit are rare
+	l.reach = min(2*l.reach, atOnce) // read more, because few calls match
 	if err != nil {
 		return nil, err
 	}
@@ -232,8 +232,8 @@ func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 	return calls, nil
 }
 
-// newest keeps the calls with the highest keys, at least atOnce of them if there
-// are that many. What is below floor was left out.
+// newest collects the calls with the highest keys, at least atOnce of them if there are that many.
+// Calls below floor were dropped.
 type newest struct {
 	rows  map[key]*Record
 	floor key
@@ -249,7 +249,7 @@ func (n *newest) add(k key, r *Record) {
 	}
 }
 
-// shrink forgets all but the newest calls.
+// shrink drops all but the newest calls.
 func (n *newest) shrink() {
 	if len(n.rows) <= atOnce {
 		return

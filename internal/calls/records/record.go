@@ -5,21 +5,21 @@ import (
 	"encoding/hex"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// states lists every state that is recorded; on the wire a state is its place here.
+// states lists every recorded state. The index of a state is its wire encoding.
 func states() [9]schema.State {
 	return [...]schema.State{
 		schema.StateHeld, schema.StateQueued, schema.StateRunning, schema.StateUnknown, schema.StateDenied, schema.StateExpired, schema.StateCanceled, schema.StateFailed, schema.StateSucceeded,
 	}
 }
 
-// order says which of two records of one attempt tells of a later time. The ends share a
-// place, but for unknown, which a late answer or a person may settle.
+// order ranks the states within one attempt; a higher rank is later. All final states have the
+// same rank except unknown, because a late response or a person may settle it.
 func order(s schema.State) int {
 	switch s {
 	case schema.StateHeld:
@@ -34,14 +34,13 @@ func order(s schema.State) int {
 	return 4
 }
 
-// Digest is a SHA-256; the zero value means that there is none.
+// Digest is a SHA-256 digest. The zero value means none.
 type Digest [sha256.Size]byte
 
 // DigestOf returns the digest of b.
 func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 
-// String returns the digest as pkg/schema/digest spells it, "" when there is
-// none.
+// String returns the digest in the format of pkg/schema/digest, or "" for the zero value.
 func (d Digest) String() string {
 	if d == (Digest{}) {
 		return ""
@@ -49,71 +48,70 @@ func (d Digest) String() string {
 	return "sha256:" + hex.EncodeToString(d[:])
 }
 
-// Record is what is known of one call at one time. Times are unix nanoseconds;
-// 0 is not known. It holds neither arguments nor results.
+// Record is a snapshot of one call. Times are Unix nanoseconds; 0 means unknown. It contains neither
+// arguments nor results.
 type Record struct {
-	// ID is the call's, in the form of [schema.NewCallID]; its time says where
-	// the record is kept.
+	// ID is the call id, in the format of [schema.NewCallID]. Its time determines the slot of
+	// the record.
 	ID schema.CallID
-	// Principal asked for the call; Owner is who stands behind that name.
+	// Principal requested the call. Owner is the person or service behind that name.
 	Principal, Owner string
-	// Tenant is that of the principal, "" for the default one.
+	// Tenant is the principal's tenant. The default tenant is "".
 	Tenant schema.TenantID
-	// Server, Tool and Method say what was to run. An empty method is
+	// Server, Tool and Method identify the requested operation. An empty Method means
 	// [schema.MethodCallTool].
 	Server       schema.ServerID
 	Tool, Method string
 	State        schema.State
-	// ToolError is true when the tool itself answered with an error.
+	// ToolError is set if the tool itself returned an error.
 	ToolError bool
-	// Durable calls are kept elsewhere too: what a front door that died leaves
-	// of them is taken over by another.
+	// Durable calls are also stored elsewhere. If their front door dies, another one takes
+	// them over.
 	Durable bool
-	// Replayed is true when an idempotency key brought the result of an earlier
-	// request.
+	// Replayed is set if the call returned the result of an earlier request with the same
+	// idempotency key.
 	Replayed bool
-	// CancelRequested is true for an unknown call that was asked to stop while it ran.
+	// CancelRequested is set for a call with an unknown outcome that was asked to stop while it ran.
 	CancelRequested bool
-	// Arguments and Result are digests; the sizes are in bytes.
+	// Arguments and Result are digests; sizes are in bytes.
 	Arguments, Result          Digest
 	ArgumentBytes, ResultBytes int64
-	// Error is empty, or why the call has no result; Detail is the sentence for
-	// it, without argument values.
+	// Error is the reason why the call has no result, or "". Detail is its message, without
+	// argument values.
 	Error  schema.Kind
 	Detail string
-	// Admitted is when it came in, Started when its last attempt left, Ended when
-	// its end was known, Changed when it came into this state.
+	// Admitted is the admission time, Started the time at which the last attempt was sent, Ended
+	// the time at which the end became known, Changed the time of the last state change.
 	Admitted, Started, Ended, Changed int64
-	// Took is the time at the MCP server, as the worker saw it.
+	// Took is the time at the MCP server, as measured by the worker.
 	Took   time.Duration
 	Worker schema.WorkerID
-	// FrontDoor is who wrote the record; the recorder fills it in.
+	// FrontDoor is the id of the front door that wrote the record; the recorder sets it.
 	FrontDoor string
-	// Attempt counts from 1; 0 is a call that has not started. A record of a
-	// higher attempt is newer, so each record carries the count so far.
+	// Attempt counts from 1; 0 means that the call has not started. A record with a higher
+	// attempt is newer, so each record carries the count so far.
 	Attempt int
-	// Known is the id by which callers know the call, where that is another one:
-	// that of a call in a journal.
+	// Known is the id that callers use for the call if it differs from ID, as for a call in a
+	// journal.
 	Known schema.CallID
-	// Batch, Index and CustomID are the call's place in a batch.
+	// Batch, Index and CustomID locate the call in a batch.
 	Batch    schema.BatchID
 	Index    int64
 	CustomID string
-	// Approval is the approval under which it waits or ran.
+	// Approval is the approval for which the call waits or under which it ran.
 	Approval schema.ApprovalID
 	Judged
-	// ReplayOf is the call whose arguments it has, where it was started as a replay.
+	// ReplayOf is the call that this call replays, if any.
 	ReplayOf schema.CallID
-	// Trace is the trace that has the spans of the call; zero where it was not traced, or
-	// not sampled.
+	// Trace is the trace that contains the spans of the call. It is zero if the call was not
+	// traced or not sampled.
 	Trace TraceID
 }
 
-// TraceID is the trace-id of https://www.w3.org/TR/trace-context/; the zero value means
-// that there is none.
+// TraceID is the trace-id of https://www.w3.org/TR/trace-context/. The zero value means none.
 type TraceID [16]byte
 
-// String returns the id as 32 hex digits, "" when there is none.
+// String returns the id as 32 hex digits, or "" for the zero value.
 func (t TraceID) String() string {
 	if t == (TraceID{}) {
 		return ""
@@ -121,20 +119,21 @@ func (t TraceID) String() string {
 	return hex.EncodeToString(t[:])
 }
 
-// Judged is what the policy decided on a call, and for whom. The zero value says that the
-// policy was not asked, or that this is not known.
+// Judged is the policy's decision on a call. The zero value means that the policy was not evaluated,
+// or that the decision is unknown.
 type Judged struct {
 	Decision risk.Decision
-	// Rule is the rule that decided, "" for none or where it is not known.
+	// Rule is the rule that decided, or "" if there was none or it is unknown.
 	Rule string
-	// Groups are those of the principal; see [JoinGroups]. They count where Decision is set.
+	// Groups are the principal's groups, joined by [JoinGroups]. They are valid if Decision is
+	// set.
 	Groups string
 }
 
-// groupEnd ends each group in [Judged.Groups].
+// groupEnd terminates each group in [Judged.Groups].
 const groupEnd = "\x00"
 
-// JoinGroups puts groups into one text.
+// JoinGroups encodes groups as one string.
 func JoinGroups(groups []string) string {
 	if len(groups) == 0 {
 		return ""
@@ -142,8 +141,8 @@ func JoinGroups(groups []string) string {
 	return strings.Join(groups, groupEnd) + groupEnd
 }
 
-// SplitGroups returns the groups of a text of [JoinGroups]. whole is false where the text
-// was truncated, and groups are missing.
+// SplitGroups decodes a string of [JoinGroups]. whole is false if the string was truncated and
+// groups are missing.
 func SplitGroups(text string) (groups []string, whole bool) {
 	if text == "" {
 		return nil, true
@@ -152,9 +151,8 @@ func SplitGroups(text string) (groups []string, whole bool) {
 	return strings.Split(text, groupEnd), whole
 }
 
-// Newer says whether r, a record of the same call, tells of a later time than o:
-// a later attempt; else the state that follows the other; else the later of
-// both.
+// Newer reports whether r is newer than o, a record of the same call: it has a higher attempt, else a
+// later state, else a later change.
 func (r *Record) Newer(o *Record) bool {
 	if r.Attempt != o.Attempt {
 		return r.Attempt > o.Attempt
@@ -165,11 +163,11 @@ func (r *Record) Newer(o *Record) bool {
 	if r.Changed != o.Changed {
 		return r.Changed > o.Changed
 	}
-	return stateByte(r.State) > stateByte(o.State) // so that the order of reading does not matter
+	return stateByte(r.State) > stateByte(o.State) // makes the result independent of the reading order
 }
 
-// merge returns what two records of one call say together: the newer one, with
-// what it leaves out of who, what and when from the older. r was read first.
+// merge combines two records of one call: it returns the newer one, and fills fields that it omits
+// from the older one. r was read first.
 func merge(r, next *Record) *Record {
 	old := next
 	if !r.Newer(next) {
@@ -190,7 +188,7 @@ func merge(r, next *Record) *Record {
 	fill(&r.Approval, old.Approval)
 	fill(&r.Judged, old.Judged)
 	if r.Decision == old.Decision {
-		fill(&r.Rule, old.Rule) // whoever runs an approved call does not know it
+		fill(&r.Rule, old.Rule) // the runner of an approved call does not know it
 	}
 	fill(&r.ReplayOf, old.ReplayOf)
 	fill(&r.Trace, old.Trace)
@@ -214,14 +212,15 @@ func fill[T comparable](to *T, from T) {
 }
 
 const (
-	// maxName bounds one name in a record, maxDetail the sentence; longer ones
-	// are cut. maxGroups is for all groups of a principal.
+	// maxName limits each name in a record, maxDetail the error message, and maxGroups all groups
+	// of a principal, in bytes. Longer texts are truncated.
 	maxName   = 256
 	maxDetail = 512
 	maxGroups = 2048
 )
 
-// cut shortens the texts of a record, and lets go of what they were part of.
+// cut truncates the texts of a record. Truncated texts are cloned to release the memory of the
+// original.
 func (r *Record) cut() {
 	short(&r.Principal, maxName)
 	short(&r.Owner, maxName)
@@ -242,12 +241,7 @@ func (r *Record) cut() {
 }
 
 func short[S ~string](text *S, most int) {
-	if len(*text) <= most {
-		return
+	if len(*text) > most {
+		*text = S(strings.Clone(string(truncate.Head(*text, most)))) // the rest is not kept
 	}
-	end := most
-	for end > 0 && !utf8.RuneStart((*text)[end]) {
-		end--
-	}
-	*text = S(strings.Clone(string((*text)[:end])))
 }

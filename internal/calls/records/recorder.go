@@ -14,29 +14,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a recorder. The zero value of each means its default.
+// Options configures a recorder. Zero fields select their defaults.
 type Options struct {
-	// FrontDoor is the id of this front door, new at each start. It must be set.
+	// FrontDoor is the id of this front door, new at each start. Required.
 	FrontDoor string
-	// Alive says whether a front door, by its id, is there or may be: it returns
-	// true for those of which it has not heard yet. Without it everybody is. It
-	// is called on the goroutine of a reader.
+	// Alive reports whether the front door with the id is alive or may be: it must return true
+	// for a front door that it has not heard of yet. If nil, all are taken as alive. Readers call it on
+	// their own goroutines.
 	Alive func(frontDoor string) bool
-	// MaxAge is how long records are kept (7 days; below zero for ever), and
-	// MaxBytes the room they take, where the oldest make way (1 GiB; below zero
-	// without bound). Both count when the stream is made.
+	// MaxAge limits the age of records (default 7 days, unlimited if negative). MaxBytes limits
+	// their size (default 1 GiB, unlimited if negative); the oldest records are removed first. Both
+	// apply only when the stream is created.
 	MaxAge   time.Duration
 	MaxBytes int64
-	// Queue is how many records may wait to be stored: 65,536.
+	// Queue limits the number of records that wait to be stored. It defaults to 65,536.
 	Queue int
-	// DataKeys encrypt why calls failed, which can repeat what a server said; nil: nothing is
+	// DataKeys encrypts error messages, which can repeat a server's text. If nil, they are not
 	// encrypted.
 	DataKeys *datakey.Ring
-	// Retention says of which tenants the sentences of errors are withheld before the stream
-	// forgets the record. They are stored with those of others, in one message, so that they
-	// cannot be removed sooner.
+	// Retention gives the tenants whose error messages are hidden before the stream removes the
+	// record. The messages of several tenants are stored together, so they cannot be removed earlier.
 	Retention retention.Periods
-	// Log receives what cannot be told to a caller. It must be set.
+	// Log receives errors that cannot be returned to a caller. Required.
 	Log *slog.Logger
 }
 
@@ -45,18 +44,18 @@ const (
 	defaultMaxBytes = 1 << 30
 	defaultQueue    = 64 << 10
 
-	// gatherTime is how long a record waits for others, at most.
+	// gatherTime is the maximum time that a record waits for others.
 	gatherTime = 100 * time.Millisecond
-	// gatherCount and gatherBytes bound what is stored in one message.
+	// gatherCount and gatherBytes limit the records in one message.
 	gatherCount = 1000
 	gatherBytes = 256 << 10
-	// runningAfter is how long a call runs before that is written.
+	// runningAfter is the time after which a call is recorded as running.
 	runningAfter = 2 * time.Second
 
-	// hashBytes is the most that is hashed on the call's path: 64 KiB take some
-	// 40 µs, where such a call takes half a millisecond.
+	// hashBytes limits the arguments that are hashed on the call's path. Hashing 64 KiB takes
+	// about 40 µs; a call of that size takes half a millisecond.
 	hashBytes = 64 << 10
-	// keptBytes bounds the arguments that wait to be hashed off the path.
+	// keptBytes limits the arguments in memory that wait to be hashed off the path.
 	keptBytes = 32 << 20
 
 	shardCount = 8
@@ -67,8 +66,8 @@ const (
 	tellEvery    = 10 * time.Second
 )
 
-// Recorder writes the records of one front door and reads those of all. All
-// methods are safe for concurrent use.
+// Recorder writes the records of one front door and reads the records of all. It is safe for
+// concurrent use.
 type Recorder struct {
 	store     *store
 	frontDoor string
@@ -77,15 +76,15 @@ type Recorder struct {
 	ring      *datakey.Ring
 	retention retention.Periods
 	now       func() time.Time
-	most      int // records that may wait in one shard
+	most      int // maximum records in the queue of one shard
 
 	shards [shardCount]shard
 	kept   atomic.Int64 // bytes of arguments that wait to be hashed
 
 	indexes indexes // for readers
 
-	asleep  atomic.Bool   // nothing waits and no timer runs
-	wake    chan struct{} // something waits again, or enough for a message does
+	asleep  atomic.Bool   // the queues are empty and no timer runs
+	wake    chan struct{} // signals a first record after sleep, or enough for a message
 	asks    chan chan error
 	stop    chan struct{}
 	done    chan struct{}
@@ -94,17 +93,17 @@ type Recorder struct {
 	written, lost atomic.Uint64
 }
 
-// shard is a part of the calls, so that callers seldom wait for each other.
+// shard holds a part of the calls, to reduce lock contention.
 type shard struct {
 	mu      sync.Mutex
-	young   list    // calls that run, and of which nothing was written
+	young   list    // running calls that are not recorded yet
 	waiting []*Call // records to be stored
-	spare   []*Call // the memory of what waited before
+	spare   []*Call // reused memory of an earlier waiting
 	closed  bool
-	_       [64]byte // no two shards in one cache line
+	_       [64]byte // keeps shards in separate cache lines
 }
 
-// list is a list of calls in the order in which they were begun.
+// list is a doubly linked list of calls, in the order in which they began.
 type list struct{ first, last *Call }
 
 func (l *list) push(c *Call) {
@@ -130,19 +129,19 @@ func (l *list) remove(c *Call) {
 	c.before, c.after = nil, nil
 }
 
-// Stats counts since the start of the recorder.
+// Stats holds counts since the start of the recorder.
 type Stats struct {
-	// Written records were stored.
+	// Written counts records that were stored.
 	Written uint64
-	// Lost records were dropped, because too many waited or they could not be
-	// stored at the end.
+	// Lost counts records that were dropped because the queue was full or they could not be stored
+	// at shutdown.
 	Lost uint64
-	// Waiting records are not stored yet.
+	// Waiting is the number of records that are not stored yet.
 	Waiting int
 }
 
-// Open opens the execution log, making its stream when it is missing; ctx bounds
-// that. The connection stays the caller's; it is best one of the recorder's own.
+// Open opens the execution log and creates its stream if it does not exist; ctx bounds that. The
+// caller still owns the connection; a connection that only the recorder uses is best.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 	store, err := openStore(ctx, conn, o)
 	if err != nil {
@@ -157,7 +156,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Stats returns the counts of now.
+// Stats returns the current counts.
 func (r *Recorder) Stats() Stats {
 	s := Stats{Written: r.written.Load(), Lost: r.lost.Load()}
 	for i := range r.shards {
@@ -169,8 +168,8 @@ func (r *Recorder) Stats() Stats {
 	return s
 }
 
-// Sync waits until all that the recorder was told before is stored, the calls
-// that run included, or until ctx ends.
+// Sync waits until everything that was recorded before is stored, including running calls, or until
+// ctx ends.
 func (r *Recorder) Sync(ctx context.Context) error {
 	stored := make(chan error, 1)
 	select {
@@ -178,7 +177,7 @@ func (r *Recorder) Sync(ctx context.Context) error {
 	case <-ctx.Done():
 		return lateError(ctx.Err())
 	case <-r.done:
-		return nil // what there was is stored, or lost and counted
+		return nil // the queue was stored, or counted as lost
 	}
 	select {
 	case err := <-stored:
@@ -194,9 +193,8 @@ func lateError(cause error) error {
 	return schema.Errorf(schema.KindUnavailable, "The call records cannot be stored at the moment; check that NATS is running and has disk space. (%w)", cause)
 }
 
-// Close stores what waits, as far as that takes no more than 10 s, and waits for
-// the recorder's goroutine. Calls that still run are left as running. What is
-// told later is dropped.
+// Close stores the queued records, for at most 10 s, and waits for the recorder's goroutine. Calls
+// that still run stay recorded as running. Later records are dropped.
 func (r *Recorder) Close() {
 	r.closing.Do(func() { close(r.stop) })
 	<-r.done

@@ -7,12 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// detailKind is the place of a sealed detail. Calls that failed alike share one in a message,
-// so that it belongs to no call.
+// detailKind is the kind under which details are sealed. Calls that failed with the same detail
+// share one in a message, so it is not bound to a call.
 const detailKind = "call record"
 
-// sealed returns a detail as it is stored; one that cannot be sealed is left out, and the
-// record is stored without.
+// sealed encrypts a detail for storage. If that fails, it returns "", and the record is stored
+// without a detail.
 func (r *Recorder) sealed(tenant schema.TenantID, detail string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -23,8 +23,8 @@ func (r *Recorder) sealed(tenant schema.TenantID, detail string) string {
 	return string(b)
 }
 
-// opened returns a detail as it was told; "" for one that was erased with its tenant, or
-// cannot be read now.
+// opened decrypts a stored detail. It returns "" if the detail was erased with its tenant or cannot
+// be read now.
 func (r *Recorder) opened(detail string) string {
 	if !datakey.Sealed(detail) {
 		return detail

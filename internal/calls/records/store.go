@@ -10,27 +10,27 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// slotTime is the time that shares one subject of the log. The NATS server keeps about
-// 290 bytes of memory for a subject, so a day that is never idle takes 2.5 MB (8,640
-// slots), whatever the number of front doors.
+// slotTime is the time range of one subject of the log. The NATS server uses about 290 bytes of
+// memory per subject, so a day that is never idle takes 2.5 MB (8,640 slots), regardless of the
+// number of front doors.
 const slotTime = 10 * time.Second
 
-// slotsOfHour is how many slots share the first token of their subjects, so that one
-// question finds those in use.
+// slotsOfHour is the number of slots that share the first token of their subjects, so that one
+// request finds those in use.
 const slotsOfHour = int64(time.Hour / slotTime)
 
 const (
-	// readBytes and readCount are what one question to the log answers at most, but for
-	// its last message. While it answers, the stream takes no writes.
+	// readBytes and readCount limit the response to one read request, except that its last
+	// message may exceed readBytes. While the server responds, the stream accepts no writes.
 	readBytes = 1 << 20
 	readCount = 1000
-	// leastBytes is the smallest bound that is tried where the server has not the space
-	// for the one asked for.
+	// leastBytes is the smallest stream size to try if the server does not have the requested
+	// space.
 	leastBytes = 8 << 20
 )
 
-// Streams are the streams of the call records, by what [Options] says of them. It is a
-// log and no promise: the newest records replace the oldest.
+// Streams returns the specs of the call record streams for these options. The log is lossy: the
+// newest records replace the oldest.
 func (o Options) Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamExecutions, What: "call records", Subjects: []string{bus.SubjectRecord + "*.*"},
@@ -39,8 +39,7 @@ func (o Options) Streams() []bus.StreamSpec {
 	}}
 }
 
-// store is the stored messages of records, by slots of time. All methods are safe for
-// concurrent use.
+// store stores and reads messages of records by time slot. It is safe for concurrent use.
 type store struct{ s *bus.Stream }
 
 func openStore(ctx context.Context, c *bus.Conn, o Options) (*store, error) {
@@ -51,25 +50,25 @@ func openStore(ctx context.Context, c *bus.Conn, o Options) (*store, error) {
 	return &store{s}, nil
 }
 
-// slotOf is the slot of a time.
+// slotOf returns the slot of a time.
 func slotOf(t time.Time) int64 { return t.Unix() / int64(slotTime/time.Second) }
 
 func slotSubject(slot int64) string {
 	return bus.SubjectRecord + strconv.FormatInt(slot/slotsOfHour, 10) + "." + strconv.FormatInt(slot, 10)
 }
 
-// maxBody is how many bytes fit in one message.
+// maxBody returns the maximum size of one message body in bytes.
 func (s *store) maxBody() int { return s.s.MaxMessage() - 1<<10 }
 
-// append stores a message in a slot and waits until it is stored. [bus.ErrTooLarge] is
-// for a message that this server never takes.
+// append stores a message in a slot and waits for the acknowledgment. It returns [bus.ErrTooLarge]
+// for a message that this server never accepts.
 func (s *store) append(ctx context.Context, slot int64, data []byte) error {
 	_, err := s.s.Put(ctx, bus.Message{Subject: slotSubject(slot), Data: data})
 	return err
 }
 
-// slots returns slots before the given one that hold messages, newest first: at least the
-// newest of them, and none only where there is none.
+// slots returns slots before the given one that hold messages, newest first. It returns at least the
+// newest of them, and none only if there are none.
 func (s *store) slots(ctx context.Context, before int64) ([]int64, error) {
 	if before <= 0 {
 		return nil, nil
@@ -77,7 +76,7 @@ func (s *store) slots(ctx context.Context, before int64) ([]int64, error) {
 	hour := strconv.FormatInt((before-1)/slotsOfHour, 10)
 	slots, err := s.fitting(ctx, bus.SubjectRecord+hour+".*", before)
 	if err == nil && len(slots) == 0 {
-		// A busy log never comes here; in a quiet one the whole list is short.
+		// A busy log never gets here; in a quiet one the whole list is short.
 		slots, err = s.fitting(ctx, bus.SubjectRecord+"*.*", before)
 	}
 	return slots, err
@@ -99,10 +98,9 @@ func (s *store) fitting(ctx context.Context, filter string, before int64) ([]int
 	return slots, nil
 }
 
-// read calls f with messages of a slot in the order in which they were stored: at most the
-// given number of them (0: all), and none before the sequence from. It returns the number
-// of messages read. f may keep the data. A replica that is behind does not have the last
-// ones yet.
+// read calls f with the messages of a slot in stored order, starting at the sequence from. It reads at
+// most that number of messages (0 means all), and returns the number read. f may keep the data. A
+// replica that lags may not have the last messages yet.
 func (s *store) read(ctx context.Context, slot int64, from uint64, most int, f func(sequence uint64, data []byte)) (int, error) {
 	for total := 0; ; {
 		batch := readCount

@@ -12,33 +12,33 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tail is some messages that follow each other in the log, for those who count calls:
-// [Recorder.Changes] tells what these messages changed.
+// Tail is a run of consecutive messages in the log, for incremental counting. [Recorder.Changes]
+// returns the changes in these messages.
 type Tail struct {
-	// Until is the sequence of the last of the messages; that of the one before them
-	// where there are none.
+	// Until is the sequence of the last message, or of the message before the tail if it is
+	// empty.
 	Until uint64
-	after uint64 // the sequence of the one before them
+	after uint64 // the sequence of the message before the tail
 	slots map[int64]*tailOfSlot
-	// torn says that there is a message without a record, so that its slot is not known.
+	// torn is set if a message contains no readable record, so that its slot is unknown.
 	torn bool
 }
 
-// tailOfSlot is the messages of a tail in one slot.
+// tailOfSlot holds the messages of a tail in one slot.
 type tailOfSlot struct {
 	messages []bus.Message
-	parts    []part // what the index has of them
+	parts    []part // their index entries
 	calls    map[key]mention
 }
 
-// mention says where in a tail a call is.
+// mention locates a call in a tail.
 type mention struct {
 	last    uint64 // the sequence of the last message with a record of it
 	records int
 }
 
-// Tail reads messages that were stored after the given sequence: at most 1,000 of them and
-// 1 MiB. It reads from a replica, which may be behind.
+// Tail reads messages that were stored after the given sequence: at most 1,000 messages and 1 MiB.
+// It reads from a replica, which may lag.
 func (r *Recorder) Tail(ctx context.Context, after uint64) (*Tail, error) {
 	return r.tail(ctx, after, readCount)
 }
@@ -56,7 +56,7 @@ func (r *Recorder) tail(ctx context.Context, after uint64, most int) (*Tail, err
 	return t, nil
 }
 
-// add takes in a message: all of its records are of one slot.
+// add appends a message. All records of a message are in one slot.
 func (t *Tail) add(m bus.Message) {
 	var of *tailOfSlot
 	p := part{sequence: m.Sequence, first: lastKey()}
@@ -70,7 +70,7 @@ func (t *Tail) add(m bus.Message) {
 		p.add(k)
 		of.calls[k] = mention{m.Sequence, of.calls[k].records + 1}
 		return false
-	}, nil) // readers say what is wrong with it, and skip the rest as well
+	}, nil) // readers log decoding errors, and skip the rest as well
 	if of == nil {
 		t.torn = true
 		return
@@ -78,7 +78,7 @@ func (t *Tail) add(m bus.Message) {
 	of.messages, of.parts = append(of.messages, m), append(of.parts, p)
 }
 
-// Hours returns the hours in which the calls were admitted, in hours since 1970, sorted.
+// Hours returns the admission hours of the calls, in hours since 1970, sorted.
 func (t *Tail) Hours() []int64 {
 	hours := map[int64]bool{}
 	for slot := range t.slots {
@@ -87,20 +87,19 @@ func (t *Tail) Hours() []int64 {
 	return slices.Sorted(maps.Keys(hours))
 }
 
-// storedWithin is how long after its admission the first record of a call is stored, at the
-// latest, unless NATS is not reachable.
+// storedWithin is the maximum time from the admission of a call to the storage of its first record,
+// as long as NATS is reachable.
 const storedWithin = 2*runningAfter + storeTimeout
 
 var errBehind = errors.New("a replica has not got the last messages yet")
 
-// Changes calls f for each call of the tail that was admitted in the hour: with what its
-// records said up to the message with the sequence counted, nil for nothing, and with what
-// they say up to the end of the tail; f keeps neither. Records are merged as [Recorder.List]
-// merges them, so whoever adds what f is told, message after message, has what List shows.
+// Changes calls f for each call of the tail that was admitted in the hour. before is the call
+// according to its records up to the sequence counted, or nil if there are none; after is the call
+// at the end of the tail. f must not keep either. Records are merged as in [Recorder.List], so the
+// sum of the changes over consecutive tails equals the calls that List returns.
 //
-// A call whose earlier records were deleted cannot be told from a new one. oldest is when
-// the first message that is kept was stored: calls from before that which nothing is known
-// of are left out.
+// A call whose earlier records were deleted looks like a new one. oldest is the storage time of the
+// first message in the stream; calls that are older and otherwise unknown are skipped.
 func (r *Recorder) Changes(ctx context.Context, t *Tail, hour int64, counted uint64, oldest time.Time, f func(before, after *Record)) error {
 	for _, slot := range slices.Sorted(maps.Keys(t.slots)) {
 		if slot/slotsOfHour != hour {
@@ -113,10 +112,10 @@ func (r *Recorder) Changes(ctx context.Context, t *Tail, hour int64, counted uin
 	return nil
 }
 
-// changed is a call as its records say it.
+// changed holds the two states of a call for [Recorder.Changes].
 type changed struct{ before, after *Record }
 
-// add takes in a record of which counted says whether it was counted before.
+// add merges a record. counted reports whether the record was counted before.
 func (c *changed) add(next *Record, counted bool) {
 	if c.after == nil {
 		c.after = next
@@ -124,12 +123,12 @@ func (c *changed) add(next *Record, counted bool) {
 		c.after = merge(c.after, next)
 	}
 	if counted {
-		c.before = new(*c.after) // merging changes it
+		c.before = new(*c.after) // a copy, because merge modifies it
 	}
 }
 
-// changes is [Recorder.Changes] for a slot. Nearly all calls have one record: theirs is
-// passed on as it is read, so that the memory for a tail is that of its messages.
+// changes is [Recorder.Changes] for one slot. Most calls have one record, which is passed on
+// directly, so that the memory for a tail is only that of its messages.
 func (r *Recorder) changes(ctx context.Context, t *Tail, slot int64, counted uint64, oldest time.Time, f func(before, after *Record)) error {
 	of := t.slots[slot]
 	first, last := lastKey(), key{}
@@ -159,7 +158,7 @@ func (r *Recorder) changes(ctx context.Context, t *Tail, slot int64, counted uin
 	kept := func(k key) bool { return !oldest.After(time.UnixMilli(k.milli()).Add(storedWithin)) }
 	var one Record
 	for _, m := range of.messages {
-		_ = unpackInto(&one, m.Data, want, func(k key, next *Record) { // the rest of a torn one is skipped
+		_ = unpackInto(&one, m.Data, want, func(k key, next *Record) { // the rest of a torn message is skipped
 			switch {
 			case several[k] != nil || of.calls[k].records > 1:
 				add(m.Sequence, k, new(*next))
@@ -176,9 +175,9 @@ func (r *Recorder) changes(ctx context.Context, t *Tail, slot int64, counted uin
 	return nil
 }
 
-// earlier calls f with the wanted records of a slot, with keys from first to last, in the
-// messages before a tail. It leaves what the tail has of the slot in the index of the slot,
-// so that none of its messages is read twice while calls are counted without a break.
+// earlier calls f with the wanted records of a slot, with keys from first to last, in the messages
+// before a tail. It adds the messages of the tail to the index of the slot, so that no message is
+// read twice during uninterrupted counting.
 func (r *Recorder) earlier(ctx context.Context, t *Tail, slot int64, first, last key, want func(key) bool, f found) error {
 	of := t.slots[slot]
 	x, err := r.indexBefore(ctx, t, slot)
@@ -216,8 +215,8 @@ func (r *Recorder) earlier(ctx context.Context, t *Tail, slot int64, first, last
 	return err
 }
 
-// indexBefore returns the index of a slot. A new one is complete up to the tail where the slot
-// begins in the tail, and empty where it does not.
+// indexBefore returns the index of a slot. A new index is complete up to the tail if the slot starts
+// in the tail; otherwise it is empty.
 func (r *Recorder) indexBefore(ctx context.Context, t *Tail, slot int64) (*index, error) {
 	if x := r.indexes.get(slot); x != nil {
 		return x, nil
@@ -234,12 +233,12 @@ func (r *Recorder) indexBefore(ctx context.Context, t *Tail, slot int64) (*index
 	return x, readError(err)
 }
 
-// LogState is the state of the log that its readers need: when its stream was made, the
-// sequence of the last message, and when the first one was stored.
+// LogState is the state of the log that its readers need: the creation time of its stream, the last
+// sequence, and the storage time of the first message.
 type LogState struct {
 	Created, Oldest time.Time
 	Last            uint64
-	// Dropped says that there were earlier messages.
+	// Dropped is set if earlier messages were removed.
 	Dropped bool
 }
 
@@ -252,7 +251,7 @@ func (r *Recorder) State(ctx context.Context) (LogState, error) {
 	return LogState{Created: s.Created, Oldest: s.Oldest, Last: s.Last, Dropped: s.First > 1}, nil
 }
 
-// HourOf returns the hour in which a call with the id was admitted, in hours since 1970.
+// HourOf returns the admission hour of the call with the id, in hours since 1970.
 func HourOf(id schema.CallID) (hour int64, ok bool) {
 	k, ok := keyOf(string(id))
 	return k.slot() / slotsOfHour, ok

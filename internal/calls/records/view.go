@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// View is a record as callers see it: an item of GET /calls, and GET /calls/{id}
-// of a call of which nothing else is kept.
+// View is the public form of a record: an item of GET /calls, and the response of GET /calls/{id} for
+// a call of which only the record is left.
 type View struct {
 	ID              schema.CallID     `json:"id"`
 	State           schema.State      `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
@@ -44,21 +44,21 @@ type View struct {
 	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled."`
 }
 
-// ViewError is why a call has no result.
+// ViewError is the reason why a call has no result.
 type ViewError struct {
 	Kind   schema.Kind `json:"kind"`
 	Detail string      `json:"detail"`
 }
 
-// Page is the answer of GET /calls, newest call first. A page may be short of
-// what was asked for, or empty, and still have a next.
+// Page is the response of GET /calls, newest call first. A page may be shorter than requested, or
+// empty, and still have a next cursor.
 type Page struct {
 	Calls []View `json:"calls"`
-	// Next is the cursor of the next page, "" where there is none.
+	// Next is the cursor of the next page, or "" on the last page.
 	Next string `json:"next,omitempty"`
 }
 
-// View returns the record as callers see it.
+// View returns the public form of the record.
 func (r *Record) View() View {
 	v := View{
 		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner, Tenant: r.Tenant,

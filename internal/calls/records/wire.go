@@ -15,29 +15,29 @@ import (
 //
 //	version | text writer | uvarint n, n texts | varint base | records
 //
-// A text is an uvarint length and bytes; base is a unix time in ns. A record is
+// A text is an uvarint length and bytes; base is a Unix time in ns. A record is
 //
 //	uvarint length | uvarint flags | state | key (16 bytes) | fields
 //
-// where the fields stand in the order of [packer.add]. Names are given by their
-// number in the list of texts, from 1; 0 is the empty one. A reader passes over
-// what follows the fields it knows, so a later version may add some at the end.
+// with the fields in the order of [packer.add]. Names are encoded as their number in the list of
+// texts, from 1; 0 is the empty name. A reader skips bytes after the fields that it knows, so a
+// later version may append fields.
 const wireVersion = 1
 
 const (
 	flagToolError = 1 << iota
 	flagDurable
 	flagReplayed
-	flagArguments   // a digest of the arguments
-	flagResult      // a digest of the result
-	flagOtherPrefix // the id does not begin with "call_": its prefix is a text
+	flagArguments   // digest of the arguments
+	flagResult      // digest of the result
+	flagOtherPrefix // the id does not begin with "call_"; its prefix is a text
 	flagBatch       // batch, index and custom id
 	flagStarted
 	flagEnded
 	flagError
-	flagKnown // callers know the call by another id
+	flagKnown // callers use another id for the call
 	flagCancelRequested
-	flagTenant // not the default one
+	flagTenant // not the default tenant
 	flagJudged // decision, rule and groups
 	flagReplayOf
 	flagTrace
@@ -52,7 +52,7 @@ func stateByte(s schema.State) byte {
 	return math.MaxUint8
 }
 
-// stateOf reads a state; one that this version does not know is unknown.
+// stateOf decodes a state. It returns unknown for a state that this version does not know.
 func stateOf(b byte) schema.State {
 	if all := states(); int(b) < len(all) {
 		return all[b]
@@ -60,20 +60,20 @@ func stateOf(b byte) schema.State {
 	return schema.StateUnknown
 }
 
-// packer makes one message. It is used again after reset.
+// packer encodes one message. It can be reused after reset.
 type packer struct {
 	writer  string
 	base    int64
 	count   int
-	numbers map[string]uint64 // of texts
+	numbers map[string]uint64 // text numbers
 	texts   []byte
 	records []byte
 	one     []byte
-	seal    func(tenant schema.TenantID, detail string) string // nil: as it is
-	details map[detailOf]string                                // what was sealed for this message
+	seal    func(tenant schema.TenantID, detail string) string // if nil, details are stored unencrypted
+	details map[detailOf]string                                // sealed details of this message
 }
 
-// detailOf is a detail that calls of a tenant may share.
+// detailOf identifies a detail that calls of a tenant may share.
 type detailOf struct {
 	tenant schema.TenantID
 	detail string
@@ -83,7 +83,7 @@ func newPacker(writer string, seal func(schema.TenantID, string) string) *packer
 	return &packer{writer: writer, numbers: map[string]uint64{}, seal: seal, details: map[detailOf]string{}}
 }
 
-// detail is the detail of a record as it is stored.
+// detail returns the detail of a record in stored form.
 func (p *packer) detail(r *Record) string {
 	if r.Detail == "" || p.seal == nil {
 		return r.Detail
@@ -103,10 +103,10 @@ func (p *packer) reset() {
 	p.base, p.count, p.texts, p.records = 0, 0, p.texts[:0], p.records[:0]
 }
 
-// size is at least what [packer.message] returns has.
+// size is an upper bound of the size of [packer.message].
 func (p *packer) size() int { return len(p.texts) + len(p.records) + len(p.writer) + 32 }
 
-// message returns the message, in memory of its own.
+// message returns a newly allocated message.
 func (p *packer) message() []byte {
 	b := make([]byte, 0, p.size())
 	b = append(b, wireVersion)
@@ -134,7 +134,7 @@ func (p *packer) number(text string) uint64 {
 	return n
 }
 
-// add packs a record, whose texts are cut, under its key.
+// add encodes a record under its key. Its texts must be truncated already.
 func (p *packer) add(k key, r *Record) {
 	if p.count == 0 {
 		p.base = r.Admitted
@@ -197,7 +197,7 @@ func (p *packer) add(k key, r *Record) {
 	if flags&flagBatch != 0 {
 		b = binary.AppendUvarint(b, p.number(string(r.Batch)))
 		b = binary.AppendVarint(b, r.Index)
-		b = appendText(b, r.CustomID) // no other record has it
+		b = appendText(b, r.CustomID) // unique to the record, so not in the list of texts
 	}
 	if flags&flagKnown != 0 {
 		b = appendText(b, string(r.Known))
@@ -223,14 +223,13 @@ func (p *packer) add(k key, r *Record) {
 
 var errTorn = errors.New("it is truncated")
 
-// unpack calls f with each record of a message whose key is wanted. The record
-// is f's to keep.
+// unpack calls f with each record of a message whose key is wanted. f may keep the record.
 func unpack(data []byte, want func(key) bool, f func(key, *Record)) error {
 	return unpackInto(nil, data, want, f)
 }
 
-// unpackInto is [unpack] with the same record each time, which f may not keep. A nil one is a
-// new one each time.
+// unpackInto is [unpack], but passes the same record each time, which f may not keep. If into is nil,
+// each record is newly allocated.
 func unpackInto(into *Record, data []byte, want func(key) bool, f func(key, *Record)) error {
 	if len(data) == 0 {
 		return errTorn
@@ -241,7 +240,7 @@ func unpackInto(into *Record, data []byte, want func(key) bool, f func(key, *Rec
 	m := parser{rest: data[1:]}
 	writer := m.text()
 	n := m.uvarint()
-	if n > uint64(len(m.rest)) { // a text takes a byte at least
+	if n > uint64(len(m.rest)) { // each text takes at least one byte
 		return errTorn
 	}
 	m.texts = make([]string, n)
@@ -278,7 +277,7 @@ func unpackInto(into *Record, data []byte, want func(key) bool, f func(key, *Rec
 	return nil
 }
 
-// parser reads from the front of rest; torn says that there was too little.
+// parser reads from the front of rest. torn is set if the data ended early.
 type parser struct {
 	rest  []byte
 	texts []string
@@ -368,7 +367,7 @@ func (p *parser) varint() int64 {
 
 func (p *parser) text() string { return string(p.take(p.uvarint())) }
 
-// name is one of the message's texts.
+// name reads a reference to one of the message's texts.
 func (p *parser) name() string {
 	switch n := p.uvarint(); {
 	case n == 0:

@@ -10,26 +10,26 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// writer is the recorder's goroutine: it gathers, packs and stores.
+// writer is the recorder's goroutine. It gathers, packs and stores records.
 type writer struct {
 	*Recorder
 	pack    *packer
-	bytes   int // of a message, at most
+	bytes   int // maximum message size
 	entries []entry
 	ready   []packed
 
-	told     time.Time // when it was last said that records were lost
-	toldLost uint64
+	loggedAt   time.Time // when lost records were last logged
+	loggedLost uint64
 }
 
-// entry is a record that is about to be packed.
+// entry is a record to be packed.
 type entry struct {
 	slot int64
 	key  key
 	call *Call
 }
 
-// packed is a message that is to be stored.
+// packed is a message to be stored.
 type packed struct {
 	slot  int64
 	data  []byte
@@ -65,7 +65,7 @@ func (w *writer) run() {
 				continue
 			}
 			if failing {
-				continue // the timer says when to try again
+				continue // the timer triggers the retry
 			}
 		case <-timer.C:
 		}
@@ -77,11 +77,11 @@ func (w *writer) run() {
 				ask <- nil
 			}
 		}
-		w.tell(false)
+		w.logLost(false)
 		switch failing = err != nil; {
 		case failing:
 			timer.Reset(retryWait)
-		case w.nothing():
+		case w.idle():
 			sleeping = true
 			timer.Stop()
 		default:
@@ -90,8 +90,7 @@ func (w *writer) run() {
 	}
 }
 
-// allAsks returns the first ask and those that wait next to it: one round serves
-// them all.
+// allAsks returns the first ask and all others that wait; one round serves them all.
 func (w *writer) allAsks(first chan error) []chan error {
 	asks := []chan error{first}
 	for {
@@ -104,9 +103,9 @@ func (w *writer) allAsks(first chan error) []chan error {
 	}
 }
 
-// nothing says whether the writer can sleep until it is woken.
-func (w *writer) nothing() bool {
-	w.asleep.Store(true) // first: who comes now wakes it
+// idle reports whether the writer can sleep until it is woken.
+func (w *writer) idle() bool {
+	w.asleep.Store(true) // set first, so that a record added during the check wakes the writer
 	for i := range w.shards {
 		sh := &w.shards[i]
 		sh.mu.Lock()
@@ -120,8 +119,8 @@ func (w *writer) nothing() bool {
 	return true
 }
 
-// round stores what could not be stored before, and then what waits now. With
-// all set that includes calls that run, however young.
+// round stores the messages of a failed round, and then the waiting records. With all, it also
+// records running calls of any age.
 func (w *writer) round(all bool) error {
 	if err := w.storeReady(context.Background(), storeTimeout); err != nil {
 		return err
@@ -130,8 +129,8 @@ func (w *writer) round(all bool) error {
 	return w.storeReady(context.Background(), storeTimeout)
 }
 
-// storeReady stores the packed messages, one after the other. One whose answer
-// was lost is stored twice, which readers do not notice.
+// storeReady stores the packed messages in order. If an acknowledgment is lost, the message is
+// stored twice, which readers tolerate.
 func (w *writer) storeReady(ctx context.Context, each time.Duration) error {
 	for len(w.ready) > 0 {
 		m := &w.ready[0]
@@ -154,7 +153,7 @@ func (w *writer) storeReady(ctx context.Context, each time.Duration) error {
 	return nil
 }
 
-// gather takes what waits and packs it.
+// gather packs the waiting records.
 func (w *writer) gather(all bool) {
 	from := int64(math.MaxInt64)
 	if !all {
@@ -168,7 +167,7 @@ func (w *writer) gather(all bool) {
 		for c := sh.young.first; c != nil && c.rec.Admitted <= from; c = sh.young.first {
 			sh.young.remove(c)
 			c.young = false
-			w.enter(&Call{rec: c.rec}) // a copy: the call may end while it is packed
+			w.enter(&Call{rec: c.rec}) // a copy, because the call may end while it is packed
 		}
 		sh.mu.Unlock()
 		for _, c := range waiting {
@@ -192,8 +191,8 @@ func (w *writer) enter(c *Call) {
 	w.entries = append(w.entries, entry{k.slot(), k, c})
 }
 
-// packAll makes messages of the entries, each of one slot. They are in order, so
-// that a reader can tell of most messages that a call is not in them.
+// packAll packs the entries into messages, each for one slot. Entries are sorted by key, so that
+// readers can exclude most messages by their key range.
 func (w *writer) packAll() {
 	slices.SortFunc(w.entries, func(a, b entry) int { return compareKeys(a.key, b.key) })
 	for i := range w.entries {
@@ -210,11 +209,11 @@ func (w *writer) packAll() {
 	}
 	clear(w.entries)
 	if w.entries = w.entries[:0]; cap(w.entries) > 8*gatherCount {
-		w.entries = nil // after a flood
+		w.entries = nil // release the memory after a burst
 	}
 }
 
-// finish stores what is left, as far as that goes in time, and takes no more.
+// finish stores the remaining records within closeTimeout, and closes the queues.
 func (w *writer) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -232,15 +231,15 @@ func (w *writer) finish() {
 			for _, m := range w.ready {
 				w.lost.Add(uint64(m.count))
 			}
-			w.tell(true)
+			w.logLost(true)
 			return
 		case <-time.After(retryWait):
 		}
 	}
-	w.tell(true)
+	w.logLost(true)
 }
 
-// shut takes what waits, lets no more in, and says whether there was anything.
+// shut closes the queues, packs the remaining records, and reports whether there were any.
 func (w *writer) shut() bool {
 	for i := range w.shards {
 		sh := &w.shards[i]
@@ -253,12 +252,12 @@ func (w *writer) shut() bool {
 	return len(w.ready) > before
 }
 
-// tell says how many records were lost, not too often.
-func (w *writer) tell(now bool) {
+// logLost logs the number of lost records, at most once per tellEvery unless now is set.
+func (w *writer) logLost(now bool) {
 	lost := w.lost.Load()
-	if lost == w.toldLost || !now && time.Since(w.told) < tellEvery {
+	if lost == w.loggedLost || !now && time.Since(w.loggedAt) < tellEvery {
 		return
 	}
-	w.log.Warn("call records were dropped because they could not be stored fast enough; check that NATS is running and fast", "records", lost-w.toldLost)
-	w.told, w.toldLost = time.Now(), lost
+	w.log.Warn("call records were dropped because they could not be stored fast enough; check that NATS is running and fast", "records", lost-w.loggedLost)
+	w.loggedAt, w.loggedLost = time.Now(), lost
 }

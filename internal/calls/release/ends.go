@@ -13,38 +13,37 @@ import (
 )
 
 const (
-	// endsWithin is how old the end of a held call may be that is written to the execution
-	// log at the start: all front doors may have been away when it ended.
+	// endsWithin is the maximum age of the ends of held calls that are written at the start, in case
+	// all front doors were down when the calls ended.
 	endsWithin = 24 * time.Hour
-	// endsKept bounds the ends that wait to be written; what is beyond is written at the
-	// next start of a front door.
+	// endsKept limits the ends that wait to be written. Ends beyond that are written at the next
+	// start of a front door.
 	endsKept = 100_000
-	// endsAtOnce is the number of them that are looked up with one look at the log, and endTimeout
-	// bounds that.
+	// endsAtOnce is the number of ends per lookup in the log. endTimeout bounds that lookup.
 	endsAtOnce = 1000
 	endTimeout = 10 * time.Second
 )
 
-// unrun are the ends of calls that were held and never ran.
+// unrun maps the final states of calls that were held and never ran.
 var unrun = map[ledger.State]schema.State{
 	ledger.Denied: schema.StateDenied, ledger.Revoked: schema.StateDenied, ledger.Expired: schema.StateExpired, ledger.Canceled: schema.StateCanceled,
 }
 
-// ends writes to the execution log how held calls ended that never ran: no chain of layers
-// does, and the log would show them as held for ever. Every front door hears of every end and
-// writes it, unless the log has it by then; two records of the same end say the same.
+// ends records the outcome of held calls that never ran. Such calls do not pass through the chain of
+// layers, so the log would show them as held forever. Every front door is notified of every end and
+// writes it unless the log already has it. Duplicate records of the same end are equal.
 type ends struct {
-	records *records.Recorder // nil: nothing is written
+	records *records.Recorder // if nil, nothing is written
 	wake    chan struct{}
 
 	mu   sync.Mutex
 	wait []*ledger.Approval
 }
 
-// neverRan reports whether it is the end of a call that never ran.
+// neverRan reports whether the call ended without having run.
 func neverRan(a *ledger.Approval) bool { return unrun[a.State] != "" && a.Runner == nil }
 
-// add takes in the approval, which must not be changed any more, if it has such an end.
+// add queues the approval if its call never ran. The approval must not be changed any more.
 func (e *ends) add(a *ledger.Approval) {
 	if e.records == nil || !neverRan(a) {
 		return
@@ -56,7 +55,7 @@ func (e *ends) add(a *ledger.Approval) {
 	}
 }
 
-// catchUp takes in the ends that no front door may have heard of.
+// catchUp queues the ends that no front door may have been notified of.
 func (e *ends) catchUp(l *ledger.Ledger) {
 	for _, a := range l.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return neverRan(a) && time.Since(a.Ended) < endsWithin }) {
 		e.add(a)
@@ -78,8 +77,8 @@ func (e *ends) take() (all []*ledger.Approval) {
 	return all
 }
 
-// run writes what is added until ctx ends. What cannot be written while the log is
-// unavailable is tried again with the next one.
+// run writes the queued ends until ctx ends. Ends that cannot be written while the log is unavailable
+// are retried with the next end.
 func (e *ends) run(ctx context.Context) {
 	for {
 		select {
@@ -96,7 +95,7 @@ func (e *ends) run(ctx context.Context) {
 	}
 }
 
-// write writes the ends of calls of which the log has none.
+// write records the ends of calls that the log still shows as held.
 func (e *ends) write(ctx context.Context, ended []*ledger.Approval) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
@@ -120,7 +119,7 @@ func (e *ends) write(ctx context.Context, ended []*ledger.Approval) {
 	}
 }
 
-// refused writes that an approved call was not run, and why.
+// refused records that an approved call was not run, and the reason.
 func (e *ends) refused(a *ledger.Approval, why error) {
 	if e.records == nil {
 		return
@@ -129,8 +128,8 @@ func (e *ends) refused(a *ledger.Approval, why error) {
 	e.records.Begin(&rec).End(records.Outcome{Err: why})
 }
 
-// recordOf is what a record of the call has to say in addition to its end: the merged record
-// has the rest from the one that told of the hold.
+// recordOf returns the fields of a record that identify and describe the call. Readers merge the rest
+// from the record of the hold.
 func recordOf(a *ledger.Approval) records.Record {
 	b, rec := &a.Binding, namedOf(a)
 	rec.Principal, rec.Owner, rec.Tenant, rec.Server, rec.Tool = b.Requester.Name, b.Requester.Owner, b.Tenant.Stored(), b.Server, b.Tool
@@ -138,8 +137,8 @@ func recordOf(a *ledger.Approval) records.Record {
 	return rec
 }
 
-// namedOf is a record with what says of which call it is. The log has calls of journals under an
-// id of their own.
+// namedOf returns a record with the ids of the call. The log stores calls of journals under separate
+// ids.
 func namedOf(a *ledger.Approval) records.Record {
 	rec := records.Record{ID: a.CallID, Approval: a.ID}
 	if _, _, durable := batch.ParseCallID(a.CallID); durable {
@@ -148,7 +147,7 @@ func namedOf(a *ledger.Approval) records.Record {
 	return rec
 }
 
-// reasonOf says why the call has no result.
+// reasonOf returns the reason why the call has no result.
 func reasonOf(a *ledger.Approval) (schema.Kind, string) {
 	switch a.State {
 	case ledger.Expired:

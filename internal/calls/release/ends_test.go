@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// log is an execution log and a ledger.
+// log holds an execution log and a ledger.
 type log struct {
 	t       *testing.T
 	records *records.Recorder
@@ -42,7 +42,7 @@ func openLog(t *testing.T) *log {
 	return &log{t, r, l}
 }
 
-// expired has a call expire that long ago. known says that the log has it as held.
+// expired adds a call that expired that long ago. known adds it to the log as held.
 func (l *log) expired(id schema.CallID, ago time.Duration, known bool) schema.CallID {
 	l.t.Helper()
 	now := time.Now().Add(-ago - time.Minute)
@@ -64,7 +64,7 @@ func (l *log) expired(id schema.CallID, ago time.Duration, known bool) schema.Ca
 	return id
 }
 
-// is returns what the log says of a call.
+// is returns the record of a call, or an empty one if the log has none.
 func (l *log) is(id schema.CallID) *records.Record {
 	l.t.Helper()
 	rec, err := l.records.Get(l.t.Context(), schema.AllTenants(), id)
@@ -83,7 +83,7 @@ func TestTheEndsThatAreCaughtUpWithAreThoseThatTheLogMisses(t *testing.T) {
 	old := l.expired(schema.NewCallID(), endsWithin+time.Hour, true)
 	stored := l.expired(batch.NewIDs([]byte("secret")).CallID(schema.BatchID(schema.NewID("batch")), 7, "ci"), time.Hour, true)
 	e := &ends{records: l.records, wake: make(chan struct{}, 1)}
-	for range 2 { // of several front doors, or at several starts
+	for range 2 { // as several front doors, or several starts
 		e.catchUp(l.ledger)
 		all := e.take()
 		if len(all) != 3 {

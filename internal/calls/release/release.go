@@ -1,9 +1,9 @@
-// Package release runs calls that were held: those that a caller confirms at this front
-// door, and those that somebody approved, at the front door that claims them first.
+// Package release runs held calls: those that a caller confirms at this front door, and approved
+// ones, at the front door that claims them first.
 //
-// It promises that a call runs under one claim only, that a tool or a policy that changed
-// since the approval stops it, and that how it ended is stored. It refuses to decide who
-// may approve, which is the business of internal/approval.
+// A call runs under one claim only. If the tool or the policy changed since the approval, the call
+// does not run. The outcome is stored. The package does not decide who may approve; that is
+// the responsibility of internal/approval.
 package release
 
 import (
@@ -26,28 +26,28 @@ import (
 
 const (
 	reconcileEvery = time.Second
-	// recordTimeout bounds the write of how a call ended. When it fails the
-	// approval will count as unknown.
+	// recordTimeout bounds the write of a call's outcome. If the write fails, the approval will
+	// count as unknown.
 	recordTimeout = 20 * time.Second
 	recordAgain   = 250 * time.Millisecond
-	// tryTimeout bounds one try at a read or write of the ledger: what a node of its
-	// cluster took with it is never answered, and the next try goes to another node.
+	// tryTimeout bounds one read or write of the ledger. A request to a failed NATS node is never
+	// answered; the next attempt goes to another node.
 	tryTimeout = 3 * time.Second
-	// releasing is how many approved calls this front door runs at once.
+	// releasing limits the approved calls that this front door runs concurrently.
 	releasing = 64
 )
 
-// Options says what held calls are released to. All but Records and Traces are required.
+// Options configures a [Runner]. All fields but Records and Traces are required.
 type Options struct {
-	// FrontDoor is the id under which calls are claimed.
+	// FrontDoor is the id with which calls are claimed.
 	FrontDoor string
 	Gate      *admission.Gate
 	Chain     *execution.Chain
 	Desk      *approval.Desk
 	Ledger    *ledger.Ledger
 	Catalog   *catalog.Catalog
-	// Records is the execution log, which is told how held calls ended that did not run;
-	// nil: there is none.
+	// Records is the execution log, for the outcome of held calls that did not run. It may be
+	// nil.
 	Records *records.Recorder
 	Traces  *telemetry.Traces
 	Log     *slog.Logger
@@ -66,7 +66,7 @@ type Runner struct {
 	ends    ends
 }
 
-// Start begins to claim approved calls, until [Runner.Close].
+// Start starts a runner that claims approved calls until [Runner.Close].
 func Start(o Options) *Runner {
 	r := &Runner{o: o, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1), ends: ends{records: o.Records, wake: make(chan struct{}, 1)}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -87,14 +87,14 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Close takes no more calls and waits for those that run.
+// Close stops claiming calls and waits for running ones.
 func (r *Runner) Close() {
 	r.unwatch()
 	r.stop()
 	r.work.Wait()
 }
 
-// reconcile claims what was approved, and expires and gives up what is due.
+// reconcile claims approved calls, and expires or gives up approvals that are due.
 func (r *Runner) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
@@ -128,12 +128,12 @@ func (r *Runner) claimAll() {
 		select {
 		case r.slots <- struct{}{}:
 		default:
-			return // the next tick, or another front door
+			return // left to the next tick or another front door
 		}
 		claimed, err := r.o.Desk.Claim(r.ctx, a.Binding.Tenant, a.ID, r.o.FrontDoor)
 		if err != nil {
 			<-r.slots
-			continue // another front door has it
+			continue // claimed by another front door
 		}
 		r.work.Go(func() {
 			defer func() { <-r.slots }()
@@ -145,9 +145,9 @@ func (r *Runner) claimAll() {
 	}
 }
 
-// Run runs a call that this front door has claimed, and returns its result. The call
-// continues when ctx ends, and its result is kept; the error is then of KindCanceled.
-// progress, unless nil, takes the progress of the call, also after that.
+// Run runs a call that this front door has claimed, and returns its result. If ctx ends, the error is
+// of KindCanceled, but the call continues and its result is stored. progress may be nil; otherwise it
+// receives the progress of the call, even after ctx has ended.
 func (r *Runner) Run(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
@@ -167,10 +167,10 @@ func (r *Runner) Run(ctx context.Context, a *ledger.Approval, progress func(para
 	}
 }
 
-// run runs a call that was approved, as work below parent where that is set. Its span
-// links to the request that asked for the call.
+// run runs an approved call as a child of the parent span, if set. The span of the run links to the
+// request that submitted the call.
 func (r *Runner) run(a *ledger.Approval, parent schema.Trace, progress func(params []byte)) (*schema.Result, error) {
-	// A drain waits for this: the call has its own time.
+	// Shutdown waits for the call, which has its own timeout.
 	ctx := context.WithoutCancel(r.ctx)
 	call, err := r.callOf(ctx, a)
 	var res *schema.Result
@@ -198,8 +198,8 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace, progress func(para
 	return res, err
 }
 
-// callOf reads the call of an approval. A ledger that is unavailable for a moment, as when
-// a node of its cluster ends, must not fail a call that somebody has approved.
+// callOf reads the call of an approval. It retries, because an approved call must not fail if the
+// ledger is unavailable for a moment, as when a NATS node stops.
 func (r *Runner) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -217,9 +217,8 @@ func (r *Runner) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, 
 	}
 }
 
-// unchanged refuses a tool that was redefined since the call was approved, and a call
-// for which the policy requires more by now than was satisfied: it is the last look
-// before the call leaves.
+// unchanged is the last check before the call is sent. It refuses the call if its tool was redefined
+// or disabled since the call was held, or if the policy now requires more than the approval met.
 func (r *Runner) unchanged(ctx context.Context, a *ledger.Approval, args []byte) error {
 	b := a.Binding
 	tool, err := r.o.Catalog.Tool(b.Server, b.Tool)
@@ -251,9 +250,9 @@ func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
 		try, done := context.WithTimeout(ctx, tryTimeout)
 		defer done()
 		_, err := r.o.Desk.Finish(try, a.Binding.Tenant, a.ID, res, callErr)
-		return err // it is looked at here
+		return err // returned unwrapped, for the checks below
 	}
-	// A ledger that is away for a moment must not make a known end unknown.
+	// Retry, so that a brief outage of the ledger does not turn a known outcome into an unknown one.
 	err := finish()
 	for schema.KindOf(err) == schema.KindUnavailable && ctx.Err() == nil {
 		select {
@@ -261,7 +260,7 @@ func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
 		case <-ctx.Done():
 		}
 		if err = finish(); schema.KindOf(err) == schema.KindConflict {
-			return // a try whose reply was lost had stored it
+			return // an earlier attempt had stored it, but its reply was lost
 		}
 	}
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Bounds of one hour, so that it always fits in a message of 1 MiB.
+// Limits of one hour, so that it always fits in a message of 1 MiB.
 const (
 	maxRows    = 2000
-	maxBytes   = 640 << 10 // of rows, by Row.size
-	maxTenants = 100       // with a row named Other, in addition
-	maxDoors   = 1000      // entries of count.Doors, over all rows
+	maxBytes   = 640 << 10 // total of Row.size
+	maxTenants = 100       // tenants with a row named Other, in addition
+	maxDoors   = 1000      // total entries of count.Doors
 )
 
 const version = 1
 
-// hour is what was counted of one hour.
+// hour holds the counts of one hour.
 type hour struct {
 	number  int64  // in hours since 1970
-	epoch   uint64 // of the cursor
+	epoch   uint64 // epoch of the cursor
 	through uint64 // the sequence of the log up to which the rows are complete
 	rows    map[Row]*count
-	size    int // of the rows but those named Other
-	other   int // rows named Other
+	size    int // total size of the rows that are not named Other
+	other   int // number of rows named Other
 	doors   int
 }
 
-// count is the counts of a row.
+// count holds the counts of a row.
 type count struct {
 	Counts
-	// Doors has, by the id of a front door, those of the unfinished calls that become
-	// unknown when it stops.
+	// Doors counts, by front door id, the unfinished calls that become unknown if that front
+	// door stops.
 	Doors map[string]int64 `json:"doors,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type storedRow struct {
 
 func newHour(number int64) *hour { return &hour{number: number, rows: map[Row]*count{}} }
 
-// decodeHour reads a stored hour.
+// decodeHour decodes a stored hour.
 func decodeHour(body []byte) (*hour, error) {
 	var s storedHour
 	if err := json.Unmarshal(body, &s); err != nil {
@@ -97,9 +97,9 @@ func (h *hour) insert(row Row, c *count) {
 
 func otherOf(tenant schema.TenantID) Row { return Row{Tenant: tenant, Principal: Other, Tool: Other} }
 
-// find returns the row in which a call is counted, nil where it is not there yet. A row
-// that did not fit never fits later, because the rows only grow: so a call is counted in the
-// same row each time.
+// find returns the row in which a call is counted; its count is nil if the row does not exist yet. A
+// row that did not fit never fits later, because the rows only grow. So a call is always counted in
+// the same row.
 func (h *hour) find(row Row) (Row, *count) {
 	if c := h.rows[row]; c != nil {
 		return row, c
@@ -117,9 +117,8 @@ func (h *hour) find(row Row) (Row, *count) {
 	return row, h.rows[row]
 }
 
-// change takes in that a call, which was counted as before says (nil: it was not), is now
-// as after says. It reports whether it did: the change of a call that was counted in a row
-// which is not there any more is left out.
+// change replaces the counts of a call: it subtracts before (nil if the call was not counted) and adds
+// after. It returns false and changes nothing if the row of before no longer exists.
 func (h *hour) change(before, after *records.Record) bool {
 	if before != nil {
 		_, c := h.find(rowOf(before))
@@ -143,8 +142,8 @@ func (h *hour) change(before, after *records.Record) bool {
 	return true
 }
 
-// door counts a call that ends with its front door. Where there are too many front doors,
-// such a call stays unfinished.
+// door adds n to the calls that end with a front door. If there are too many front doors, the call
+// remains unfinished.
 func (h *hour) door(c *count, door string, n int64) {
 	was, ok := c.Doors[door]
 	if !ok && (n < 0 || h.doors >= maxDoors) {
@@ -162,8 +161,7 @@ func (h *hour) door(c *count, door string, n int64) {
 	}
 }
 
-// counts returns the counts, with the unfinished calls of front doors that are not alive
-// counted as unknown.
+// counts returns the counts. Unfinished calls of front doors that are not alive count as unknown.
 func (c *count) counts(alive func(string) bool) Counts {
 	counts := c.Counts
 	for door, n := range c.Doors {

@@ -16,7 +16,7 @@ import (
 
 func TestAnHourIsBoundedAndLosesNoCall(t *testing.T) {
 	h := newHour(1)
-	name := strings.Repeat("\x01", 200) // takes six bytes each
+	name := strings.Repeat("\x01", 200) // each byte takes six in JSON
 	var running []records.Record
 	for i := range 5 * maxRows {
 		rec := records.Record{Principal: fmt.Sprint(name[:i%200], i), Server: "files", Tool: name, State: schema.StateRunning, FrontDoor: fmt.Sprint("frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz", i), Took: 1 << 60, ArgumentBytes: 1 << 60}
@@ -115,7 +115,7 @@ func TestAQueryIsRoundedToHours(t *testing.T) {
 	}
 }
 
-// TestAPrincipalNeverSeesTheRowOfMany asks as one that is named like it.
+// TestAPrincipalNeverSeesTheRowOfMany queries as a principal with the name of that row.
 func TestAPrincipalNeverSeesTheRowOfMany(t *testing.T) {
 	q := Query{Principal: Other}
 	if q.wants(otherOf("")) || q.wants(otherOf("red")) {

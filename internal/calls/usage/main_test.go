@@ -35,10 +35,10 @@ func recorder(t testing.TB, c *bus.Conn, o records.Options) *records.Recorder {
 	return r
 }
 
-// never counts only when it is asked to.
+// never is an Options.Lead that is false, so that only Count counts.
 func never() bool { return false }
 
-// counter opens a Usage that counts when it is asked to.
+// counter opens a Usage that counts only on request.
 func counter(t testing.TB, c *bus.Conn, o Options) *Usage {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
@@ -53,7 +53,7 @@ func counter(t testing.TB, c *bus.Conn, o Options) *Usage {
 	return u
 }
 
-// inLog adds up what the log shows, by the hour and row of each call.
+// inLog sums up the listed calls of the log, by hour and row.
 func inLog(t testing.TB, r *records.Recorder) map[string]Counts {
 	t.Helper()
 	sums := map[string]Counts{}
@@ -77,7 +77,7 @@ func inLog(t testing.TB, r *records.Recorder) map[string]Counts {
 	}
 }
 
-// counted waits until everything is counted: a report waits for a few seconds only.
+// counted waits until everything is counted, because a report waits only for a few seconds.
 func counted(t testing.TB, u *Usage) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -91,7 +91,7 @@ func counted(t testing.TB, u *Usage) {
 	}
 }
 
-// reported is a report of everything, in the form of inLog.
+// reported returns a report of everything, in the format of inLog.
 func reported(t testing.TB, u *Usage) map[string]Counts {
 	t.Helper()
 	counted(t, u)
@@ -114,7 +114,7 @@ func reported(t testing.TB, u *Usage) map[string]Counts {
 	return sums
 }
 
-// life is what the records of one call say, one after the other.
+// life returns the consecutive records of one call.
 func life(rnd *rand.Rand, at time.Time) []records.Record {
 	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }
 	rec := records.Record{
@@ -133,13 +133,13 @@ func life(rnd *rand.Rand, at time.Time) []records.Record {
 	switch rnd.IntN(10) {
 	case 0: // refused
 		return []records.Record{end(schema.StateDenied, 0)}
-	case 1: // held, then run; the later ones leave out who asked
+	case 1: // held, then run; the later records omit the requester
 		held := rec
 		held.State, held.Approval = schema.StateHeld, "appr_1"
 		last := end(schema.StateSucceeded, 1)
 		last.Principal, last.Server, last.Tool, last.Tenant = "", "", "", ""
 		return []records.Record{held, rec, last}
-	case 2: // tried again, and settled
+	case 2: // retried, and settled
 		rec.Durable = true
 		return []records.Record{rec, end(schema.StateFailed, 1), end(schema.StateUnknown, 2), end(schema.StateSucceeded, 2)}
 	case 3: // its front door died
@@ -152,7 +152,7 @@ func life(rnd *rand.Rand, at time.Time) []records.Record {
 	return []records.Record{end(schema.StateSucceeded, 1)}
 }
 
-// idAt is a call id that was made at a time.
+// idAt returns a call id with the given creation time.
 func idAt(at time.Time, rnd *rand.Rand) schema.CallID {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	var text [26]byte

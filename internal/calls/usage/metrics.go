@@ -5,7 +5,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// CountIn is an [Options].Counted that counts in metrics.
+// CountIn returns an [Options].Counted that updates metrics.
 func CountIn(m *telemetry.Usage) func(tenant schema.TenantID, server schema.ServerID, c Counts) {
 	return func(tenant schema.TenantID, server schema.ServerID, c Counts) {
 		m.Count(string(tenant.OrDefault()), string(server), telemetry.UsageCounts{

@@ -9,10 +9,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Dimension is one by which a report tells calls apart.
+// Dimension is a grouping dimension of a report.
 type Dimension string
 
-// The dimensions. A key is the principal that calls are made as; Tool implies Server.
+// The dimensions. The key dimension is the principal that calls are made as. Tool implies Server.
 const (
 	ByTenant Dimension = "tenant"
 	ByKey    Dimension = "key"
@@ -20,56 +20,56 @@ const (
 	ByTool   Dimension = "tool"
 )
 
-// Interval is the time that one row of a report is about.
+// Interval is the time range of one row of a report.
 type Interval string
 
-// The intervals; Whole is all of the report.
+// The intervals. Whole is the entire time range of the report.
 const (
 	Whole Interval = ""
 	Hour  Interval = "hour"
 	Day   Interval = "day"
 )
 
-// Query says what is reported.
+// Query selects and groups the calls of a report.
 type Query struct {
-	// From and To bound the time in which the calls were admitted: From is rounded down to
-	// an hour, To up. Zero means 24 h before To, and now.
+	// From and To bound the admission time of the calls. From is rounded down to an hour, To up.
+	// A zero From means 24 h before To, a zero To means now.
 	From, To time.Time
 	By       []Dimension
 	Interval Interval
-	// Tenant, unless it is nil, is the only one that is counted, and Principal, unless it
-	// is empty, the only principal: never the row named Other, which is of many.
+	// If Tenant is not nil, only that tenant is counted. If Principal is not empty, only that
+	// principal is counted. Neither matches the row named Other, which mixes several.
 	Tenant    *schema.TenantID
 	Principal string
 }
 
-// Line is a row of a report. What the query does not tell apart is empty; Start is of its
-// interval.
+// Line is a row of a report. Dimensions that the query does not group by are empty. Start is the start
+// of its interval.
 type Line struct {
 	Row
 	Start time.Time
 	Counts
 }
 
-// Report is what was counted.
+// Report is the result of a query.
 type Report struct {
 	From, To time.Time
-	// Complete says that everything is counted that had been stored when it was asked.
+	// Complete is set if everything that was stored at the time of the request is counted.
 	Complete bool
 	Lines    []Line
 	Total    Counts
 }
 
 const (
-	// freshFor is how long a report waits for new records to be counted.
+	// freshFor is the maximum time that a report waits for new records to be counted.
 	freshFor = 2 * time.Second
-	// maxLines bounds a report.
+	// maxLines limits the lines of a report.
 	maxLines = 10_000
 )
 
-// Report counts what is new, for at most 2 s, and returns the calls that the query chooses:
-// by time, then those with the most calls first. Errors: KindInvalidRequest for a query
-// that makes no sense or gives more than 10,000 lines; KindUnavailable.
+// Report counts new records, for at most 2 s, and returns the calls that the query selects: by time,
+// then most calls first. Errors: KindInvalidRequest for a query that is invalid or gives more than
+// 10,000 lines; KindUnavailable.
 func (u *Usage) Report(ctx context.Context, q Query) (*Report, error) {
 	from, before, err := q.span(time.Now())
 	if err != nil {
@@ -80,7 +80,7 @@ func (u *Usage) Report(ctx context.Context, q Query) (*Report, error) {
 	}
 	r := &Report{From: startOf(from), To: startOf(before)}
 	counting, cancel := context.WithTimeout(ctx, freshFor)
-	r.Complete, _ = u.Count(counting) // the report says whether it is complete
+	r.Complete, _ = u.Count(counting) // an error makes the report incomplete, which it states
 	cancel()
 	select {
 	case u.reading <- struct{}{}:
@@ -134,7 +134,7 @@ func unavailable(err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The usage cannot be read at the moment; check that NATS is running. (%w)", err)
 }
 
-// span is the hours that the query is about: from the first to before the second.
+// span returns the hours of the query, [from, before).
 func (q *Query) span(now time.Time) (from, before int64, err error) {
 	to := q.To
 	if to.IsZero() {
@@ -151,7 +151,7 @@ func (q *Query) span(now time.Time) (from, before int64, err error) {
 		from = 0
 	}
 	before = hourOf(to.Add(time.Hour - time.Nanosecond))
-	// Nothing older is kept, and nothing was counted of times to come.
+	// Older hours are not stored, and later ones have no counts yet.
 	from = max(from, hourOf(now.Add(-KeepFor))-1)
 	before = min(before, hourOf(now)+24)
 	if before < from {
@@ -164,7 +164,7 @@ func (q *Query) wants(row Row) bool {
 	return (q.Tenant == nil || row.Tenant == q.Tenant.Stored()) && (q.Principal == "" || row.Principal == q.Principal && row != otherOf(row.Tenant))
 }
 
-// line is the line in which a row of an hour is reported.
+// line returns the line that reports a row of an hour.
 func (q *Query) line(row Row, at time.Time) (l Line) {
 	by := func(d Dimension) bool { return slices.Contains(q.By, d) }
 	if by(ByTenant) || by(ByKey) {

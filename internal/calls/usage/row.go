@@ -8,13 +8,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Other is the principal and tool of the row that has what is beyond the bound of an hour,
-// and its tenant where even the tenants are too many.
+// Other is the principal and tool of the row for calls beyond the limits of an hour. It is also the
+// tenant of that row if there are too many tenants.
 const Other = authn.Other
 
-// Row names what is counted together. The tenant is "" for the default one. The server is
-// "" for calls that named none that exists. The tool is the method of MCP for what is no
-// call of a tool.
+// Row is the key of a count. The default tenant is "". Server is "" for calls that named no existing
+// server. For a request other than tools/call, Tool is the MCP method.
 type Row struct {
 	Tenant    schema.TenantID `json:"t,omitempty"`
 	Principal string          `json:"p,omitempty"`
@@ -22,7 +21,7 @@ type Row struct {
 	Tool      string          `json:"n,omitempty"`
 }
 
-// rowOf is the row of a call.
+// rowOf returns the row of a call.
 func rowOf(r *records.Record) Row {
 	row := Row{r.Tenant.Stored(), r.Principal, r.Server, r.Tool}
 	if row.Tool == "" && r.Method != schema.MethodCallTool {
@@ -31,8 +30,7 @@ func rowOf(r *records.Record) Row {
 	return row
 }
 
-// size is an upper bound on the bytes that the row takes when it is stored, the counts
-// included.
+// size is an upper bound of the stored size of the row in bytes, including its counts.
 func (r Row) size() int {
 	const counts = 360
 	body, err := json.Marshal(r)
@@ -42,10 +40,10 @@ func (r Row) size() int {
 	return len(body) + counts
 }
 
-// Counts are the numbers of some calls.
+// Counts holds the totals of a group of calls.
 type Counts struct {
-	// Calls is the number of all: the sum of Succeeded, Failed, Denied, Expired, Canceled,
-	// Unknown and Unfinished.
+	// Calls is the total: the sum of Succeeded, Failed, Denied, Expired, Canceled, Unknown and
+	// Unfinished.
 	Calls      int64 `json:"calls,omitempty"`
 	Succeeded  int64 `json:"ok,omitempty"`
 	Failed     int64 `json:"failed,omitempty"`
@@ -54,18 +52,18 @@ type Counts struct {
 	Canceled   int64 `json:"canceled,omitempty"`
 	Unknown    int64 `json:"unknown,omitempty"`
 	Unfinished int64 `json:"open,omitempty"`
-	// ToolErrors are those of Succeeded whose result is an error of the tool.
+	// ToolErrors is the number of Succeeded calls whose result is a tool error.
 	ToolErrors int64 `json:"tool_errors,omitempty"`
-	// Held are those of all that waited for an approval, or ran with one.
+	// Held is the number of calls that waited for an approval, or ran with one.
 	Held int64 `json:"held,omitempty"`
-	// Micros is the time at the MCP servers, in µs; In and Out are the bytes of arguments
-	// and results.
+	// Micros is the time at the MCP servers in µs. In and Out are the bytes of arguments and
+	// results.
 	Micros int64 `json:"us,omitempty"`
 	In     int64 `json:"in,omitempty"`
 	Out    int64 `json:"out,omitempty"`
 }
 
-// countsOf are those of one call.
+// countsOf returns the counts of one call.
 func countsOf(r *records.Record) Counts {
 	c := Counts{Calls: 1, Micros: r.Took.Microseconds(), In: r.ArgumentBytes, Out: r.ResultBytes}
 	switch r.State {
@@ -93,7 +91,7 @@ func countsOf(r *records.Record) Counts {
 	return c
 }
 
-// Add adds the counts of others.
+// Add adds o to the counts.
 func (c *Counts) Add(o Counts) { c.add(o, 1) }
 
 func (c *Counts) add(o Counts, times int64) {

@@ -13,16 +13,16 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// KeepFor is how long an hour is kept after it was last written.
+// KeepFor is the retention of an hour after its last write.
 const KeepFor = 90 * 24 * time.Hour
 
 const (
 	streamBytes = 256 << 20
-	leastBytes  = 64 << 20 // with less, usage is not counted: the space is for calls
+	leastBytes  = 64 << 20 // with less space, usage is not counted: calls need it more
 	cursorToken = "cursor"
 )
 
-// Streams are the streams of package usage.
+// Streams returns the stream specs of package usage.
 func Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamUsage, What: "usage by hour", Subjects: []string{bus.SubjectUsage + "*"},
@@ -30,15 +30,15 @@ func Streams() []bus.StreamSpec {
 	}}
 }
 
-// store is the stored hours and the cursor. It is safe for concurrent use.
+// store stores the hours and the cursor. It is safe for concurrent use.
 type store struct{ s *bus.Stream }
 
-// cursor says up to which message of the log all hours are complete.
+// cursor is the position in the log up to which all hours are complete.
 type cursor struct {
 	Version int `json:"v"`
-	// Log is when the stream of the log was made, in unix ns. Each time that the log is
-	// another one, or has lost messages at its end, its sequences begin again, and so does
-	// an epoch: of hours of an earlier epoch, everything up to Base was counted.
+	// Log is the creation time of the log's stream, in Unix ns. If the log is recreated, or loses
+	// messages at its end, its sequences start again, and so does an epoch. In hours of an
+	// earlier epoch, everything up to Base was counted.
 	Log     int64  `json:"log"`
 	Epoch   uint64 `json:"epoch"`
 	Base    uint64 `json:"base"`
@@ -47,7 +47,7 @@ type cursor struct {
 	revision uint64
 }
 
-// follow returns the cursor for a log in this state, and whether it differs.
+// follow returns the cursor for a log in this state, and reports whether it changed.
 func (c cursor) follow(log records.LogState) (cursor, bool) {
 	created := log.Created.UnixNano()
 	next := cursor{Version: version, Log: created, Epoch: c.Epoch + 1, revision: c.revision}
@@ -79,7 +79,7 @@ func (s *store) cursor(ctx context.Context) (c cursor, err error) {
 	return c, nil
 }
 
-// putCursor stores the cursor if nobody else did since it was read.
+// putCursor stores the cursor by compare-and-set.
 func (s *store) putCursor(ctx context.Context, c *cursor) error {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *store) putCursor(ctx context.Context, c *cursor) error {
 
 func hourSubject(hour int64) string { return bus.SubjectUsage + strconv.FormatInt(hour, 10) }
 
-// hour reads an hour and its revision, which is 0 for one that is not there.
+// hour reads an hour and its revision. The revision is 0 if the hour does not exist.
 func (s *store) hour(ctx context.Context, number int64) (*hour, uint64, error) {
 	m, err := s.s.Last(ctx, hourSubject(number), bus.Leader)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -104,7 +104,7 @@ func (s *store) hour(ctx context.Context, number int64) (*hour, uint64, error) {
 	return h, m.Sequence, err
 }
 
-// putHour stores an hour if nobody else did since it was read.
+// putHour stores an hour by compare-and-set.
 func (s *store) putHour(ctx context.Context, h *hour, revision uint64) error {
 	body, err := h.encode()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *store) putHour(ctx context.Context, h *hour, revision uint64) error {
 	return err
 }
 
-// hours returns the numbers of the stored hours from one to before another, sorted.
+// hours returns the numbers of the stored hours in [from, before), sorted.
 func (s *store) hours(ctx context.Context, from, before int64) ([]int64, error) {
 	subjects, err := s.s.Subjects(ctx, bus.SubjectUsage+"*")
 	if err != nil {

@@ -13,45 +13,44 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a [Usage]. Records and Log must be set.
+// Options configures a [Usage]. Records and Log are required.
 type Options struct {
 	// Records is the execution log.
 	Records *records.Recorder
-	// Lead says that this front door counts for all; nil: it does. Several may, or none for
-	// a while.
+	// Lead reports whether this front door counts for all. If nil, it does. For a while, several
+	// front doors may lead, or none.
 	Lead func() bool
-	// Counted, unless it is nil, is told of what this front door has counted, by tenant and
-	// server, once it is stored. Numbers may be negative: a call that is run again is not
-	// failed any more.
+	// Counted, if not nil, receives the new counts of this front door, by tenant and server, after
+	// they are stored. Counts may be negative: a call that is run again is no longer failed.
 	Counted func(tenant schema.TenantID, server schema.ServerID, c Counts)
-	// Every is how often new records are looked for: 5 s.
+	// Every is the poll interval for new records (default 5 s).
 	Every time.Duration
 	Log   *slog.Logger
 }
 
 const (
 	defaultEvery = 5 * time.Second
-	// conflicts is how often an hour is tried that others write meanwhile.
+	// conflicts is the maximum number of attempts to write an hour that others write as well.
 	conflicts = 10
-	// tellEvery is how often it is said that counting fails.
+	// tellEvery is the minimum time between two log messages about failed counting.
 	tellEvery = time.Minute
 )
 
-// Usage counts calls, and tells what was counted. All methods are safe for concurrent use.
+// Usage counts calls and reports the counts. It is safe for concurrent use.
 type Usage struct {
 	o     Options
 	store *store
 
-	counting chan struct{} // who counts has it
-	reading  chan struct{} // who reads hours has it, so that memory stays bounded
+	counting chan struct{} // semaphore of counters
+	reading  chan struct{} // semaphore of readers, to bound memory
 
 	end  context.CancelFunc
 	done sync.WaitGroup
-	told time.Time // when it was last said that counting fails; of the goroutine
+	told time.Time // when a failure was last logged; used by the goroutine only
 }
 
-// Open opens the stored hours, making their stream when it is missing, and begins to
-// count; ctx bounds the opening. The connection stays the caller's.
+// Open opens the stored hours, creating their stream if it does not exist, and starts counting. ctx
+// bounds the opening. The caller still owns the connection.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Usage, error) {
 	s, err := bus.OpenStream(ctx, conn, Streams()[0])
 	if err != nil {
@@ -65,8 +64,8 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Usage, error) {
 	return u, nil
 }
 
-// Close ends the counting and waits for its goroutine. The next front door continues where
-// this one was.
+// Close stops counting and waits for its goroutine. The next front door continues at the same
+// position.
 func (u *Usage) Close() {
 	u.end()
 	u.done.Wait()
@@ -97,8 +96,8 @@ func (u *Usage) tell(err error) {
 	u.o.Log.Warn("usage cannot be counted at the moment; it is tried again", "error", err)
 }
 
-// Count counts what is in the log, until there is nothing new or ctx ends. It reports
-// whether everything was counted that had been stored when it began.
+// Count counts new records until there are none or ctx ends. It reports whether everything that was
+// stored when it began has been counted.
 func (u *Usage) Count(ctx context.Context) (complete bool, err error) {
 	select {
 	case u.counting <- struct{}{}:
@@ -121,7 +120,7 @@ func (u *Usage) Count(ctx context.Context) (complete bool, err error) {
 		if log, err = u.o.Records.State(ctx); err != nil {
 			return false, err
 		}
-		last = min(last, log.Last) // it lost some
+		last = min(last, log.Last) // the log lost messages at its end
 	}
 }
 
@@ -150,7 +149,7 @@ func (u *Usage) advance(ctx context.Context, log records.LogState) (cursor, erro
 	now := time.Now()
 	for _, number := range tail.Hours() {
 		if at := startOf(number); now.Sub(at) > KeepFor || at.Sub(now) > 24*time.Hour {
-			continue // it would be removed at once, or is of no call that was made here
+			continue // would be removed immediately, or is not of a call that was made here
 		}
 		if err := u.countHour(ctx, number, tail, c, log); err != nil {
 			return c, err
@@ -159,18 +158,18 @@ func (u *Usage) advance(ctx context.Context, log records.LogState) (cursor, erro
 	c.Through = tail.Until
 	err = u.store.putCursor(ctx, &c)
 	if errors.Is(err, bus.ErrConflict) {
-		err = nil // another front door counts as well; all of this is counted
+		err = nil // another front door counts as well, and everything is counted
 	}
 	return c, err
 }
 
-// pair is what metrics are told of together.
+// pair is the key of a metrics update.
 type pair struct {
 	tenant schema.TenantID
 	server schema.ServerID
 }
 
-// countHour brings one hour up to the end of the tail.
+// countHour updates one hour to the end of the tail.
 func (u *Usage) countHour(ctx context.Context, number int64, tail *records.Tail, c cursor, log records.LogState) error {
 	oldest := log.Oldest
 	if !log.Dropped {
@@ -188,8 +187,8 @@ func (u *Usage) countHour(ctx context.Context, number int64, tail *records.Tail,
 		case h.epoch > c.Epoch:
 			return schema.Errorf(schema.KindUnavailable, "Another front door counts from a newer cursor.")
 		case revision == 0:
-			// Whatever the log had of this hour before was counted, so there was nothing;
-			// or the hour was dropped for want of space.
+			// Everything that the log had of this hour before was counted, so there was nothing, or the
+			// hour was dropped for lack of space.
 			counted = c.Through
 		case h.epoch != c.Epoch:
 			counted = c.Base
@@ -237,8 +236,8 @@ func (u *Usage) tellCounted(sums map[pair]*Counts) {
 	}
 }
 
-// startOf is when an hour begins.
+// startOf returns the start of an hour.
 func startOf(hour int64) time.Time { return time.Unix(hour*int64(time.Hour/time.Second), 0).UTC() }
 
-// hourOf is the hour of a time.
+// hourOf returns the hour of a time.
 func hourOf(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }

@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestTheCountsEqualTheRecordsWhereverCountersDie tells three front doors of calls of some
-// hours, in any order, while counters are stopped at random moments.
+// TestTheCountsEqualTheRecordsWhereverCountersDie records calls of some hours at three front doors, in any
+// order, while counters are stopped at random moments.
 func TestTheCountsEqualTheRecordsWhereverCountersDie(t *testing.T) {
 	const deaths = 50
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 23))
@@ -34,7 +34,7 @@ func TestTheCountsEqualTheRecordsWhereverCountersDie(t *testing.T) {
 		for range 40 {
 			waiting = append(waiting, life(rnd, now.Add(-time.Duration(rnd.Int64N(int64(3*time.Hour))))))
 		}
-		for range 60 { // the next record of some call, which may be one of long ago
+		for range 60 { // the next record of some call, possibly an old one
 			i := rnd.IntN(len(waiting))
 			if len(waiting[i]) > 0 {
 				rec := waiting[i][0]
@@ -48,7 +48,7 @@ func TestTheCountsEqualTheRecordsWhereverCountersDie(t *testing.T) {
 			}
 		}
 		var both sync.WaitGroup
-		for _, c := range conns { // at once, which no lease prevents
+		for _, c := range conns { // concurrently, which no lease prevents
 			u := counter(t, c, Options{Records: doors[0]})
 			within := time.Duration(rnd.Int64N(int64(30 * time.Millisecond)))
 			both.Go(func() {
@@ -118,8 +118,7 @@ func TestAMessageThatIsStoredTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWasCountedStaysWhenTheLogForgets counts calls, drops their records, and then
-// makes the log again.
+// TestWhatWasCountedStaysWhenTheLogForgets counts calls, drops their records, and then recreates the log.
 func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
 	s := bustest.Start(t)
 	conn := s.Connect(t, "door")
@@ -156,7 +155,7 @@ func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
 	}
 	tell(records.Record{ID: schema.NewCallID(), Principal: "bob", State: schema.StateSucceeded})
 	old.State = schema.StateSucceeded
-	tell(old) // nothing says any more that it was counted
+	tell(old) // no record shows any more that it was counted
 	if got := total(); got.Calls != 2 || got.Succeeded != 1 || got.Unfinished != 1 {
 		t.Errorf("after the records were dropped: %+v", got)
 	}

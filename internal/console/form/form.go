@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Kind is the type of control that shows a field.
@@ -351,10 +352,7 @@ func optionLabel(raw json.RawMessage) string {
 	if text, ok := rawjson.Text(raw); ok && text != "" {
 		return text
 	}
-	if len(raw) > maxLabel {
-		return string(raw[:maxLabel]) + "…"
-	}
-	return string(raw)
+	return truncate.Text(string(raw), maxLabel)
 }
 
 const maxLabel = 80

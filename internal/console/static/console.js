@@ -20,12 +20,24 @@
   // The server makes the JSON, so that it is the same with and without this script.
   // dirty says that the form has something that is not in the editor yet.
   let timer = 0, asked = 0, dirty = false;
+  // failed says that the editor does not have what the form has.
+  const failed = (status) => {
+    let why = "The server cannot be reached.";
+    if (status === 401) why = "Your session has ended: sign in in another tab.";
+    else if (status === 403) why = "This page is of another session: copy what you need, and reload it.";
+    else if (status) why = "The server answers with status " + status + ".";
+    faults.textContent = "The JSON could not be updated from the form. " + why;
+    faults.hidden = false;
+  };
   const compose = async () => {
     const n = ++asked;
     const body = new URLSearchParams(new FormData(form));
     body.set("do", "compose");
-    const answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", credentials: "same-origin", headers: { "X-Callyard-Part": "arguments" }, body });
-    if (!answer.ok) throw new Error(answer.statusText);
+    const answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", credentials: "same-origin", headers: { "X-Callyard-Part": "arguments" }, body }).catch(() => ({ ok: false }));
+    if (!answer.ok) {
+      if (n === asked) failed(answer.status);
+      throw new Error(answer.statusText);
+    }
     const made = await answer.json();
     if (n !== asked) return;
     dirty = false;
@@ -50,10 +62,7 @@
     if (!dirty || !event.submitter || event.submitter.value !== "run") return;
     event.preventDefault();
     clearTimeout(timer);
-    compose().then(() => { if (!dirty) form.requestSubmit(event.submitter); }).catch(() => {
-      faults.textContent = "The JSON could not be updated from the form. Nothing was sent.";
-      faults.hidden = false;
-    });
+    compose().then(() => { if (!dirty) form.requestSubmit(event.submitter); }).catch(() => { faults.textContent += " Nothing was sent."; });
   });
   for (const select of form.querySelectorAll(".variant select")) {
     select.addEventListener("change", () => { clearTimeout(timer); form.requestSubmit(select.parentElement.querySelector("[data-rebuild]")); });

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/parallel"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
@@ -70,7 +71,7 @@ type source struct {
 func load(name string) (*source, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the data set cannot be read: %w", err)
 	}
 	if info.Size() > MaxFile {
 		return nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
@@ -79,7 +80,7 @@ func load(name string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{name, text}, nil
+	return &source{name, bom.Trim(text)}, nil
 }
 
 // at returns an error at an offset of the file.

@@ -54,6 +54,16 @@ func TestThePublishedShapeIsRead(t *testing.T) {
 	}
 }
 
+func TestAByteOrderMarkIsNoPartOfTheData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "questions.jsonl")
+	if err := os.WriteFile(path, []byte("\xef\xbb\xbf"+`{"id":"a","question":"q","target_tools":"x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read("jsonl:"+path, Options{}); err != nil || len(got) != 1 || got[0].ID != "a" {
+		t.Error(got, err)
+	}
+}
+
 func TestErrorsNameTheirPlace(t *testing.T) {
 	good := `{"id":"a","question":"q","target_tools":"x"}` + "\n"
 	task := `{"uuid":"u","query":"q","function_call_label":[]}`

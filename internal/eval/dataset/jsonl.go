@@ -225,10 +225,10 @@ func toolOf(raw json.RawMessage) (eval.Tool, error) {
 }
 
 // folderOr returns the path itself, or the matching files of a folder.
-func folderOr(path, pattern string) ([]string, error) {
+func folderOr(path, pattern string) []string {
 	files, err := filepath.Glob(filepath.Join(path, pattern))
 	if err != nil || len(files) == 0 {
-		return []string{path}, nil // a file, or nothing, which reading it reports
+		return []string{path} // a file, or nothing, which reading it reports
 	}
-	return files, nil
+	return files
 }

@@ -30,12 +30,8 @@ type tauTask struct {
 // The actions of the agent are the labelled calls. The reward compares the databases after the
 // calls, so the calls must be run.
 func readTau(path string, o Options) (samples []eval.Sample, err error) {
-	files, err := folderOr(path, "tasks*.json")
-	if err != nil {
-		return nil, err
-	}
 	seen := unique{}
-	for _, name := range files {
+	for _, name := range folderOr(path, "tasks*.json") {
 		file, err := load(name)
 		if err != nil {
 			return nil, err

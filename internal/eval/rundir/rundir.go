@@ -21,6 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/dataset"
 	"github.com/callyard/callyard/internal/eval/report"
 	"github.com/callyard/callyard/internal/eval/stage"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // Options say what to score.
@@ -104,9 +105,9 @@ func rewardOf(name string) (*eval.Reward, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the reward cannot be read: %w", err)
 	}
-	reward, err := eval.ParseReward(text)
+	reward, err := eval.ParseReward(bom.Trim(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -178,7 +179,7 @@ func (o *Options) others(samples []stage.Sample) (text []byte, leftOut int, err 
 		return stage.Transcripts(o.Responses, samples)
 	}
 	if text, err = os.ReadFile(o.Responses); err != nil {
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("the responses cannot be read: %w", err)
 	}
 	_, err = stage.ReadResponses(o.Responses)
 	return text, 0, err

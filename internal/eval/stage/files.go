@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/parallel"
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
@@ -193,7 +194,7 @@ func linesIn[T any](path string, text []byte, check func(v *T, line []byte) erro
 	var lines [][]byte
 	var numbers []int
 	number := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(bom.Trim(text)) {
 		number++
 		if line = bytes.TrimSpace(line); len(line) > maxLine {
 			return nil, fmt.Errorf("reading line %d of %s: it has more than %d bytes", number, path, maxLine)

@@ -142,6 +142,24 @@ func TestTheCheckerOfBFCLIsAsked(t *testing.T) {
 	}
 }
 
+func TestAByteOrderMarkIsNoPartOfALine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	for text, check := range map[string]func() bool{
+		`{"id":"a"}`: func() bool { got, err := ReadResponses(path); return err == nil && len(got) == 1 },
+		`{"type":"session","session":"s"}` + "\n" + `{"type":"answer","text":"x"}` + "\n": func() bool {
+			_, _, err := Transcripts(path, nil)
+			return err == nil && IsTranscript(path)
+		},
+	} {
+		if err := os.WriteFile(path, []byte("\xef\xbb\xbf"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !check() {
+			t.Errorf("%s is not read", text)
+		}
+	}
+}
+
 func TestFaultyFilesAreErrorsWithTheirPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	for text, says := range map[string]string{

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/bom"
 )
 
 // findTools is the tool with which a model of callyard agent looks for others.
@@ -63,7 +64,7 @@ func IsTranscript(path string) bool {
 	if err != nil {
 		return false
 	}
-	first, _, _ := bytes.Cut(begin, []byte("\n"))
+	first, _, _ := bytes.Cut(bom.Trim(begin), []byte("\n"))
 	var s step
 	return json.Unmarshal(first, &s) == nil && s.Type == "session"
 }

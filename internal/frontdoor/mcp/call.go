@@ -63,7 +63,13 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 		}
 	}
 	call := &schema.Call{ID: schema.NewCallID(), Server: to.server, Tool: to.name, Principal: x.principal, Arguments: arguments, Trace: x.meta.trace}
-	if ours, ok := readState(state); ok {
+	switch ours, ok := readState(state); {
+	case ok && ours.Connect && x.modern:
+		if refused := r.connected(ctx, x, to.server, responses); refused != nil {
+			return x.toolFault(refused.WithCall(call.ID))
+		}
+		responses, state = nil, nil // they are not for the server
+	case ok:
 		return r.resume(ctx, x, call, ours, responses)
 	}
 	call.Extra = x.extra(responses, state)
@@ -137,10 +143,8 @@ func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, e
 		x.outcome(&end.out, end.err)
 	}
 	switch {
-	case end.err != nil && call.Method == "":
-		return x.toolFault(end.err)
 	case end.err != nil:
-		return nil, x.faultOf(end.err)
+		return r.failed(x, call, end.err)
 	case end.out.Held != nil:
 		return r.held.answer(ctx, x, call, end.out.Held)
 	case end.out.Accepted != nil:

@@ -49,6 +49,9 @@ type Options struct {
 	Want func(bus.Resources) error
 	// ApproverURL is the address of the approver's pages, "" where there are none.
 	ApproverURL string
+	// Connected returns an error of KindConnectRequired while a principal has to connect to a
+	// server first; nil: that is not known.
+	Connected func(ctx context.Context, who *schema.Principal, server schema.ServerID) error
 	// Heartbeat is how often a quiet stream sends a comment (15 s).
 	Heartbeat time.Duration
 	// Waits bounds the streams that clients keep open; nil: as many as [waits.All] says.

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -55,10 +54,8 @@ func kindCode(k schema.Kind) int64 {
 		return -31401
 	case schema.KindForbidden, schema.KindDisabled:
 		return -31403
-	case schema.KindConflict, schema.KindKeyReused, schema.KindInputRequired:
+	case schema.KindConflict, schema.KindKeyReused, schema.KindInputRequired, schema.KindConnectRequired:
 		return -31409
-	case schema.KindConnectRequired:
-		return codeURLElicitation
 	case schema.KindExpired:
 		return -31410
 	case schema.KindQuota:
@@ -75,23 +72,6 @@ func kindCode(k schema.Kind) int64 {
 	return mcpwire.CodeInternal
 }
 
-// codeURLElicitation is URLElicitationRequiredError of the revision 2025-11-25: the client is
-// to open the addresses in the data before it sends the request again.
-const codeURLElicitation = -32042
-
-// connectData is the data of an error of that code.
-type connectData struct {
-	errorData
-	Elicitations []urlElicitation `json:"elicitations"`
-}
-
-type urlElicitation struct {
-	Mode    string `json:"mode"`
-	ID      string `json:"elicitationId"`
-	URL     string `json:"url"`
-	Message string `json:"message"`
-}
-
 // errorData is what programs may read of an error of ours.
 type errorData struct {
 	Kind         schema.Kind    `json:"kind"`
@@ -99,16 +79,18 @@ type errorData struct {
 	Retryable    bool           `json:"retryable"`
 	Cancel       bool           `json:"cancel_requested,omitempty"`
 	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
+	ConnectURL   string         `json:"connect_url,omitempty"`
 	Faults       []schema.Fault `json:"errors,omitempty"`
 }
 
-func dataOf(e *schema.Error) json.RawMessage {
-	about := errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults}
-	var data any = about
-	if e.Kind == schema.KindConnectRequired && e.ConnectURL != "" {
-		data = connectData{about, []urlElicitation{{Mode: "url", ID: cmp.Or(string(e.CallID), "connect"), URL: e.ConnectURL, Message: e.Detail}}}
+func errorDataOf(e *schema.Error) errorData {
+	return errorData{
+		Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), ConnectURL: e.ConnectURL, Faults: e.Faults,
 	}
-	raw, err := json.Marshal(data)
+}
+
+func dataOf(e *schema.Error) json.RawMessage {
+	raw, err := json.Marshal(errorDataOf(e))
 	if err != nil {
 		return nil // strings and numbers always marshal
 	}
@@ -116,12 +98,15 @@ func dataOf(e *schema.Error) json.RawMessage {
 }
 
 // faultOf turns an error into a JSON-RPC error. One of the MCP server itself is passed on
-// unchanged.
+// unchanged, but for codes that the revision of the client does not have.
 func (x *exchange) faultOf(err error) *fault {
-	e := schema.AsError(err)
+	if f := x.pageFault(schema.AsError(err)); f != nil {
+		return f
+	}
+	e := ownPages(schema.AsError(err))
 	switch {
 	case e.Kind == schema.KindProtocol && e.RPC != nil:
-		return &fault{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
+		return &fault{Code: x.codeOf(e.RPC.Code), Message: e.RPC.Message, Data: e.RPC.Data}
 	case (e.Kind == schema.KindCanceled || e.CancelRequested) && x.isCanceled():
 		return &fault{Code: kindCode(e.Kind), Message: e.Detail, silent: true}
 	case e.Kind == schema.KindInternal:
@@ -138,15 +123,30 @@ func (x *exchange) faultOf(err error) *fault {
 	return f
 }
 
+// codeOf returns the code of a server's error in the revision of the client: 2026-07-28 says that
+// these two are not sent any more.
+func (x *exchange) codeOf(code int64) int64 {
+	switch {
+	case x.modern && code == mcpwire.CodeNoResource:
+		return mcpwire.CodeInvalidParams
+	case x.modern && code == mcpwire.CodeURLElicitation:
+		return kindCode(schema.KindProtocol)
+	}
+	return code
+}
+
 // toolFault answers a call of a tool that did not succeed: what a model can act on
 // is a result with isError (SEP-1303), the rest an error of the protocol.
 func (x *exchange) toolFault(err error) ([]byte, *fault) {
-	e := schema.AsError(err)
+	if f := x.pageFault(schema.AsError(err)); f != nil {
+		return nil, f
+	}
+	e := ownPages(schema.AsError(err))
 	if e.CancelRequested { // whoever asked for that is told that it is no end by the tool
 		return nil, x.faultOf(err)
 	}
 	switch e.Kind {
-	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated, schema.KindConnectRequired:
+	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated:
 		return nil, x.faultOf(err)
 	}
 	text := e.Detail

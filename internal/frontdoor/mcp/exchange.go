@@ -28,6 +28,7 @@ type exchange struct {
 	msg         message
 	meta        meta
 	modern      bool
+	opened      bool               // the client was sent to connect to the server, and has
 	session     *session           // of the legacy era, nil for none
 	ctx         context.Context    // of the work for it
 	span        *telemetry.Span    // nil where there are no traces

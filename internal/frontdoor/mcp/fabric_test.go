@@ -40,7 +40,12 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 // openJudged is openFabric with a policy.
 func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabric {
 	t.Helper()
-	f := &fabric{Fabric: frontdoortest.Open(t, frontdoortest.Options{Script: script, Policy: policy}), t: t}
+	return openScripted(t, frontdoortest.Options{Script: script, Policy: policy}, change)
+}
+
+func openScripted(t testing.TB, of frontdoortest.Options, change func(*Options)) *fabric {
+	t.Helper()
+	f := &fabric{Fabric: frontdoortest.Open(t, of), t: t}
 	o := Options{
 		Calls: calls.New(f.Calls), Catalog: f.Catalog, Keys: f.Keys, Metrics: f.Metrics, Log: f.Log,
 		Version: "test", FrontDoor: f.Calls.FrontDoor, ApproverURL: "http://approver.test",

@@ -40,6 +40,9 @@ type requestState struct {
 	// Suspended is a call that waits at the front door Door for the input its server asked for.
 	Suspended string `json:"talk,omitempty"`
 	Door      string `json:"door,omitempty"`
+	// Connect is a call whose person was sent to connect to its server. It did not start, so the
+	// request that brings this is a call like any other.
+	Connect bool `json:"connect,omitempty"`
 }
 
 func (s requestState) String() string {

@@ -23,6 +23,11 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 		return
 	}
 	defer x.session.enter()()
+	ep.serveEntered(x, r)
+}
+
+// serveEntered serves one message of a session that was found.
+func (ep *Endpoint) serveEntered(x *exchange, r *http.Request) {
 	switch {
 	case x.msg.method == "": // the client answers
 		x.session.answered(x.msg)

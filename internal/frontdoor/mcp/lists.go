@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"hash/fnv"
 	"log/slog"
@@ -47,6 +46,7 @@ func newLists(o Options) *lists {
 
 // view is what one mount offers, encoded. It never changes.
 type view struct {
+	mount       string
 	at          uint64 // of lists.changes
 	tools       list
 	resources   list
@@ -116,6 +116,7 @@ type pattern struct {
 // list is one list in pages, each as the members of its result.
 type list struct {
 	pages [][]byte
+	of    listID
 	page  map[string]int // by cursor
 }
 
@@ -314,7 +315,7 @@ func (e *entry) renamed(name string) []byte {
 
 // assemble makes a view of its servers.
 func assemble(mount string, servers []*serverLists) *view {
-	v := &view{servers: servers, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
+	v := &view{mount: mount, servers: servers, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	var tools, prompts []item
 	for _, p := range servers {
 		tools = gather(tools, v.toolOf, p.tools, p.server, mount != "")
@@ -348,8 +349,8 @@ func assemble(mount string, servers []*serverLists) *view {
 // encode makes the pages of the lists.
 func (v *view) encode(of items) {
 	v.items = of
-	v.tools, v.resources = paged("tools", of.tools), paged("resources", of.resources)
-	v.templates, v.prompts = paged("resourceTemplates", of.templates), paged("prompts", of.prompts)
+	v.tools, v.resources = v.paged("tools", of.tools), v.paged("resources", of.resources)
+	v.templates, v.prompts = v.paged("resourceTemplates", of.templates), v.paged("prompts", of.prompts)
 }
 
 // item is one entry of a list as it is sent, and what it stands for.
@@ -378,8 +379,8 @@ func gather(to []item, names map[string]target, entries []entry, server schema.S
 
 // paged encodes a list in pages. A cursor names the last entry of the page before, so any
 // front door with the same list can serve the next page.
-func paged(member string, items []item) list {
-	l := list{page: make(map[string]int)}
+func (v *view) paged(member string, items []item) list {
+	l := list{of: listID{member, v.mount}, page: make(map[string]int)}
 	for from := 0; from == 0 || from < len(items); from += pageSize {
 		page := items[from:min(from+pageSize, len(items))]
 		size := len(member) + 64
@@ -395,7 +396,7 @@ func paged(member string, items []item) list {
 		}
 		b = append(b, ']')
 		if from+pageSize < len(items) {
-			cursor := base64.RawURLEncoding.EncodeToString([]byte(page[len(page)-1].name))
+			cursor := l.of.cursor(page[len(page)-1].name)
 			b = appendQuoted(append(b, `,"nextCursor":`...), cursor)
 			l.page[cursor] = len(l.pages) + 1
 		}
@@ -420,14 +421,7 @@ func (ls *lists) send(x *exchange) {
 	case mcpwire.MethodListPrompts:
 		l = &v.prompts
 	}
-	n := 0
-	cursor, e := x.cursor()
-	if cursor != "" {
-		var ok bool
-		if n, ok = l.page[cursor]; !ok {
-			e = invalidCursor("The cursor is invalid because the list changed; start again without a cursor.")
-		}
-	}
+	n, e := l.pageOf(x)
 	if e != nil {
 		x.fail(e)
 		return
@@ -437,20 +431,6 @@ func (ls *lists) send(x *exchange) {
 		return
 	}
 	x.reply([]byte(`{"resultType":"complete","ttlMs":`+ttl+`,"cacheScope":"`+ls.scope()+`",`), l.pages[n])
-}
-
-// cursor returns the cursor of a request, "" for none.
-func (x *exchange) cursor() (string, *fault) {
-	value := x.msg.param("cursor")
-	cursor, isText := str(value)
-	if !isText && value != nil && string(value) != "null" {
-		return "", invalidCursor("The cursor is invalid: it is not a string.")
-	}
-	return cursor, nil
-}
-
-func invalidCursor(message string) *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: message}
 }
 
 // scope says who may share a list: with keys, only those who may ask.

@@ -77,7 +77,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, &fault{Code: mcpwire.CodeParse, Message: schema.AsError(err).Detail}
 	}
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); trimmed[0] == '[' {
-		return m, invalid("Batches of messages are not supported; send each message separately.")
+		return m, invalid(noBatches) // a batch in a batch
 	}
 	version := ""
 	var s rawjson.Scanner

@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -31,6 +32,10 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 	body, e := x.readBody(r, limit)
 	if e != nil {
 		x.fail(e)
+		return
+	}
+	if isBatch(body) {
+		ep.postBatch(x, r, body)
 		return
 	}
 	var bad *fault
@@ -110,10 +115,7 @@ func (ep *Endpoint) serveModern(x *exchange, r *http.Request) {
 }
 
 func noMethod(name string) *fault {
-	if len(name) > 128 {
-		name = name[:128]
-	}
-	return &fault{Code: mcpwire.CodeMethodNotFound, Message: "Method not found: " + name}
+	return &fault{Code: mcpwire.CodeMethodNotFound, Message: "Method not found: " + truncate.Head(name, 128)}
 }
 
 // checkModern holds the headers against the body, as the era wants it.

@@ -102,9 +102,16 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 // forward sends a request other than a tool call to a server. It changes nothing, so it
 // may be sent again. change, where set, replaces values of the params.
 func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, change func(key string, value []byte) []byte) ([]byte, *fault) {
+	ours, isOurs := readState(x.msg.param("requestState"))
+	isOurs = isOurs && ours.Connect && x.modern
+	if isOurs {
+		if refused := r.connected(ctx, x, server, x.msg.param("inputResponses")); refused != nil {
+			return nil, x.faultOf(refused)
+		}
+	}
 	params := []byte{'{'}
 	each(x.msg.params, func(key string, value []byte) {
-		if key == "_meta" {
+		if key == "_meta" || isOurs && (key == "inputResponses" || key == "requestState") {
 			return
 		}
 		if change != nil {

@@ -30,6 +30,7 @@ type response struct {
 	streams   bool // the client reads events
 	heartbeat time.Duration
 	fixed     *fixedHeaders
+	of        *batchAnswer // of the batch that the message came in; nil for none
 
 	mu     sync.Mutex
 	status int
@@ -77,7 +78,7 @@ func timeFor(n int) time.Duration { return patience + time.Duration(n/slowest)*t
 // keepAlive begins to send comments while the answer is not there, so that nothing on
 // the way closes the connection.
 func (a *response) keepAlive() {
-	if !a.streams {
+	if !a.streams || a.of != nil {
 		return
 	}
 	a.mu.Lock()
@@ -100,6 +101,9 @@ func (a *response) event(body ...[]byte) error {
 	if a.ended || !a.streams {
 		return context.Canceled
 	}
+	if a.of != nil {
+		return a.of.res.event(body...)
+	}
 	return a.streamLocked().Event("message", "", body...)
 }
 
@@ -117,6 +121,11 @@ func (a *response) message(status int, parts ...[]byte) {
 		return
 	}
 	a.ended = true
+	if a.of != nil {
+		a.status = status
+		a.of.add(parts...)
+		return
+	}
 	if a.out.Begun() {
 		_ = a.streamLocked().Event("message", "", parts...) // a client that left is noticed by the server
 		return

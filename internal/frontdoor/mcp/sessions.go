@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -15,8 +16,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostSessions bounds the sessions of the legacy era at one front door.
-const mostSessions = 10_000
+const (
+	// mostSessions bounds the sessions of the legacy era at one front door.
+	mostSessions = 10_000
+	// droppedAtOnce is how many make room for those that follow.
+	droppedAtOnce = 128
+)
 
 // sessions are those of the legacy era that are in use at this front door; see
 // [Endpoint.ShareSessions]. A client whose session is not known opens a new one.
@@ -76,11 +81,48 @@ func (s *sessions) add(x *exchange, version string, capabilities []byte) *sessio
 	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Identity(), Tenant: x.principal.Tenant.Stored(), Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.by) >= mostSessions {
+	if !s.evictLocked() {
 		return nil
 	}
 	s.by[sess.id] = sess
 	return sess
+}
+
+// caller is the principal of a session.
+type caller struct {
+	tenant    schema.TenantID
+	principal string
+}
+
+// evictLocked drops sessions where there are too many: of the principal with the most that have
+// no request under way, those that were not used for the longest time. So nobody keeps others
+// out. A dropped one is loaded again with its next request, or its client begins again. It
+// reports whether there is room. s.mu is held.
+func (s *sessions) evictLocked() bool {
+	if len(s.by) < mostSessions {
+		return true
+	}
+	type unused struct {
+		sess *session
+		time.Duration
+	}
+	of, now := make(map[caller][]unused), time.Now()
+	var most []unused
+	for _, sess := range s.by {
+		if since := sess.idleSince(now); since > 0 {
+			c := caller{sess.tenant, sess.principal}
+			of[c] = append(of[c], unused{sess, since})
+			if len(of[c]) > len(most) {
+				most = of[c]
+			}
+		}
+	}
+	slices.SortFunc(most, func(a, b unused) int { return cmp.Compare(b.Duration, a.Duration) })
+	for _, u := range most[:min(len(most), droppedAtOnce)] {
+		delete(s.by, u.sess.id)
+		u.sess.end()
+	}
+	return len(most) > 0
 }
 
 // find returns the session of an exchange, nil where there is none that is the

@@ -36,7 +36,7 @@ func (ls *lists) set(at place, set string) (*catalog.SetView, error) {
 // buildSet makes the view of a set: its tools, in its order and under its names. A set has
 // no resources and prompts.
 func (ls *lists) buildSet(at place, set string, now uint64) *view {
-	v := &view{at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
+	v := &view{mount: at.mount, at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	v.encode(items{})
 	of, err := ls.set(at, set)
 	if err != nil {

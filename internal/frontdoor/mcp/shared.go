@@ -149,7 +149,7 @@ func (s *sessions) revive(id string, record sessiontable.Session, revision uint6
 		sess.end()
 		return sess
 	}
-	if len(s.by) >= mostSessions {
+	if !s.evictLocked() {
 		return nil
 	}
 	s.by[id] = sess

@@ -201,8 +201,7 @@ func (s *suspendedCalls) end() {
 func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	t := s.add(x, call)
 	if t == nil {
-		e := schema.Errorf(schema.KindUnavailable, "This front door reached its limit of %d running calls whose servers can send requests to their clients; the call did not start. Send it again later.", maxSuspended)
-		e.Retryable, e.RetryAfter = true, time.Second
+		e := schema.Errorf(schema.KindUnavailable, "This front door reached its limit of %d running calls whose servers can send requests to their clients; the call did not start. Send it again later.", maxSuspended).RetryableAfter(time.Second)
 		return x.toolFault(e)
 	}
 	x.setCall(call.ID)

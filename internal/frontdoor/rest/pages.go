@@ -69,7 +69,6 @@ type pageRow struct{ Name, Link, Text string }
 // pages serves what is for people rather than programs.
 type pages struct {
 	version  string
-	doc      *httpapi.Document
 	template *template.Template
 	index    []byte
 }
@@ -79,7 +78,7 @@ func registerPages(mux *http.ServeMux, version string, doc *httpapi.Document) {
 	if err != nil {
 		panic("rest: the docs page is not embedded: " + err.Error()) // the build made sure of it
 	}
-	p := &pages{version: version, doc: doc, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
+	p := &pages{version: version, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
 	page := func(pattern string, h httpapi.Handler) {
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { httpapi.Serve(w.(*httpapi.Exchange), r, h) })
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Limits of an expression.
@@ -173,10 +175,4 @@ func parseNumber(literal string, float bool) (value, error) {
 }
 
 // brief shortens text for an error.
-func brief(text string) string {
-	const most = 40
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "…"
-}
+func brief(text string) string { return truncate.Text(text, 40) }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"github.com/callyard/callyard/internal/hub/htmltext"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -136,8 +137,7 @@ func (s *server) fetch(ctx context.Context, _ *native.Call, in arguments) (page,
 // fault makes an error of the client a sentence. The URL is not repeated: it may hold a
 // secret, and the caller knows it.
 func (s *server) fault(ctx context.Context, u *url.URL, limit time.Duration, err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
 	var dns *net.DNSError
@@ -180,13 +180,7 @@ func read(response *http.Response, body []byte, limit int, links bool) (page, er
 		p.Title, p.Content, p.Truncated = d.Title, d.Text, p.Truncated || d.Truncated
 		return p, nil
 	}
-	if len(text) > limit {
-		for limit > 0 && !utf8.RuneStart(text[limit]) {
-			limit--
-		}
-		text, p.Truncated = text[:limit], true
-	}
-	p.Content = text
+	p.Content, p.Truncated = truncate.Head(text, limit), p.Truncated || len(text) > limit
 	return p, nil
 }
 

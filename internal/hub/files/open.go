@@ -107,12 +107,12 @@ func (p place) tooLarge(size int64) error {
 }
 
 // text reads a whole file of text.
-func (p place) text(ctx context.Context) ([]byte, fs.FileInfo, error) {
-	b, info, err := p.content(ctx)
+func (p place) text(ctx context.Context) ([]byte, error) {
+	b, _, err := p.content(ctx)
 	if err == nil && !isText(b) {
-		return nil, nil, fmt.Errorf("%s is not UTF-8 text; call info for its size, or read with digest_only", clip(p.shown))
+		return nil, fmt.Errorf("%s is not UTF-8 text; call info for its size, or read with digest_only", clip(p.shown))
 	}
-	return b, info, err
+	return b, err
 }
 
 func isText(b []byte) bool { return bytes.IndexByte(b, 0) < 0 && utf8.Valid(b) }

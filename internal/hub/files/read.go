@@ -63,7 +63,7 @@ func (s *Server) read(ctx context.Context, _ *native.Call, in readArguments) (re
 		b, _, err := p.content(ctx)
 		return readResult{Path: p.shown, Digest: digest(b), Size: len(b)}, err
 	}
-	b, _, err := p.text(ctx)
+	b, err := p.text(ctx)
 	if err != nil {
 		return readResult{}, err
 	}

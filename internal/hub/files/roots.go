@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // root is a directory that calls may use.
@@ -183,22 +185,14 @@ func (p place) fault(err error) error {
 
 // cause returns the error of the system call without the path that the call had.
 func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
 		return l.Err
 	}
 	return err
 }
 
 // clip shortens text of a caller for an error.
-func clip(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+func clip(text string) string { return truncate.Text(text, 200) }

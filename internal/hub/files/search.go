@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -139,7 +140,7 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 		return grepResult{}, p.fault(err)
 	}
 	if !info.IsDir() {
-		b, _, err := p.text(ctx)
+		b, err := p.text(ctx)
 		if err == nil {
 			err = g.scan(path.Base(p.name), b)
 		}
@@ -183,7 +184,7 @@ func (g *grepper) file(p place, info fs.FileInfo, name string) error {
 		g.result.Truncated = true
 		return errStop
 	}
-	b, _, err := p.text(g.ctx)
+	b, err := p.text(g.ctx)
 	if err != nil {
 		if g.ctx.Err() != nil {
 			return g.ctx.Err()
@@ -208,10 +209,7 @@ func (g *grepper) scan(name string, b []byte) error {
 			g.result.Truncated = true
 			return errStop
 		}
-		line = bytes.TrimSpace(line)
-		if len(line) > maxLine {
-			line = bytes.ToValidUTF8(line[:maxLine], nil)
-		}
+		line = truncate.Head(bytes.TrimSpace(line), maxLine)
 		g.result.Matches = append(g.result.Matches, grepMatch{name, number, string(line)})
 	}
 	return nil

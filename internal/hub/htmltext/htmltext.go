@@ -4,10 +4,11 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Options say what the text of a document has.
@@ -183,7 +184,7 @@ func (e *extractor) text(text string) {
 	case e.inTitle:
 		const most = 1000
 		if e.title.Len() < most {
-			e.title.WriteString(text[:min(len(text), most)])
+			e.title.WriteString(truncate.Head(text, most))
 		}
 		return
 	case e.pre > 0:
@@ -235,10 +236,7 @@ func (e *extractor) write(text string) {
 // put adds text up to the bound, without cutting a character.
 func (e *extractor) put(text string) {
 	if left := e.o.MaxBytes - e.out.Len(); e.o.MaxBytes > 0 && len(text) > left {
-		for left > 0 && !utf8.RuneStart(text[left]) {
-			left--
-		}
-		text, e.full = text[:max(left, 0)], true
+		text, e.full = truncate.Head(text, left), true
 	}
 	e.out.WriteString(text)
 }

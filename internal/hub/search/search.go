@@ -131,8 +131,7 @@ func (s *server) search(ctx context.Context, _ *native.Call, in arguments) (resu
 // fault makes an error of the client a sentence. It leaves out the address, which holds the
 // query.
 func (s *server) fault(ctx context.Context, err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

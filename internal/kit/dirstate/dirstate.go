@@ -153,8 +153,7 @@ func Reason(err error) string {
 			return known.Error()
 		}
 	}
-	var number unix.Errno
-	if errors.As(err, &number) {
+	if number, ok := errors.AsType[unix.Errno](err); ok {
 		return fmt.Sprintf("%v: %v", ErrUnusable, number)
 	}
 	return ErrUnusable.Error()

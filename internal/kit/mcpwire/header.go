@@ -37,7 +37,7 @@ func paramHeaders(list []ParamHeader, object []byte, path []string, depth int) [
 	}
 	rawjson.Members(rawjson.Get(object, "properties"), func(property string, sub []byte) {
 		here := append(path[:len(path):len(path)], property)
-		if name, ok := rawjson.Text(rawjson.Get(sub, annotation)); ok && isToken(name) {
+		if name, ok := rawjson.Text(rawjson.Get(sub, annotation)); ok && IsToken(name) {
 			list = append(list, ParamHeader{Path: here, Name: http.CanonicalHeaderKey(headerParamPrefix + name)})
 		}
 		list = paramHeaders(list, sub, here, depth+1)
@@ -102,8 +102,8 @@ func DecodeHeader(value string) (text string, ok bool) {
 	return string(raw), err == nil
 }
 
-// isToken reports whether s is a valid part of a header name (RFC 9110, 5.6.2).
-func isToken(s string) bool {
+// IsToken reports whether s is an HTTP token, such as a header name (RFC 9110, 5.6.2).
+func IsToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})

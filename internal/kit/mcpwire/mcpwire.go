@@ -104,6 +104,7 @@ const (
 	CodeHeaderMismatch     = -32020
 	CodeMissingCapability  = -32021
 	CodeUnsupportedVersion = -32022
+	CodeURLElicitation     = -32042 // URLElicitationRequiredError of 2025-11-25; reserved from 2026-07-28 on
 	CodeUnavailable        = -31503
 )
 

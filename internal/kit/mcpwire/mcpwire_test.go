@@ -22,9 +22,9 @@ func TestTheWordsAreThoseOfTheSpecification(t *testing.T) {
 	}
 	codes := []int64{
 		mcpwire.CodeParse, mcpwire.CodeInvalidRequest, mcpwire.CodeMethodNotFound, mcpwire.CodeInvalidParams, mcpwire.CodeInternal,
-		mcpwire.CodeNoSession, mcpwire.CodeNoResource, mcpwire.CodeHeaderMismatch, mcpwire.CodeMissingCapability, mcpwire.CodeUnsupportedVersion,
+		mcpwire.CodeNoSession, mcpwire.CodeNoResource, mcpwire.CodeHeaderMismatch, mcpwire.CodeMissingCapability, mcpwire.CodeUnsupportedVersion, mcpwire.CodeURLElicitation,
 	}
-	if want := []int64{-32700, -32600, -32601, -32602, -32603, -32001, -32002, -32020, -32021, -32022}; !reflect.DeepEqual(codes, want) {
+	if want := []int64{-32700, -32600, -32601, -32602, -32603, -32001, -32002, -32020, -32021, -32022, -32042}; !reflect.DeepEqual(codes, want) {
 		t.Errorf("%v, want %v", codes, want)
 	}
 	for revision, modern := range map[string]bool{"2026-07-28": true, "2027-01-01": true, "2025-11-25": false, "": false} {

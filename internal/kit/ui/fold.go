@@ -2,7 +2,8 @@ package ui
 
 import (
 	"bytes"
-	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 // Text longer than this is folded, because the decision must remain on the first screen.
@@ -26,10 +27,7 @@ func fold(label string, text []byte) longText {
 	if lines <= previewLines && len(text) <= previewBytes {
 		return f
 	}
-	end := min(len(text), previewBytes)
-	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) && previewBytes-end < utf8.UTFMax {
-		end--
-	}
+	end := len(truncate.Head(text, previewBytes))
 	for i, n := 0, 0; i < end; i++ {
 		if text[i] == '\n' {
 			if n++; n == previewLines {

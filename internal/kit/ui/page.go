@@ -42,6 +42,9 @@ type Frame struct {
 	// "page" announces a newer version, and "" does nothing. Stream is the address of the event
 	// stream; "" means /events.
 	Live, Stream string
+	// Self is the address of this version of the page, if it differs from that of the request,
+	// as in the response to a form. "" means the address of the request.
+	Self string
 	// Styles and Scripts are paths of additional files that this page needs.
 	Styles, Scripts []string
 	// Page is the data of the page's template.

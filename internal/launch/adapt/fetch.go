@@ -77,8 +77,7 @@ func OriginOf(u *url.URL) string {
 
 // plain removes the address from an error of an HTTP client, because its query may hold a secret.
 func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return fmt.Errorf("sending the request: %w", err)

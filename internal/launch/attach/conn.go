@@ -7,11 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -192,10 +193,7 @@ const (
 
 // Close closes the connection with a close handshake. It waits a few seconds for the program.
 func (c *Conn) Close(code int, reason string) {
-	if len(reason) > mostReason {
-		reason = strings.ToValidUTF8(reason[:mostReason], "")
-	}
-	_ = c.ws.Close(websocket.StatusCode(code), reason) // it fails if the program has disconnected
+	_ = c.ws.Close(websocket.StatusCode(code), truncate.Head(reason, mostReason)) // it fails if the program has disconnected
 }
 
 // Abort closes the connection at once.

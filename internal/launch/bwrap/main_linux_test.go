@@ -66,7 +66,7 @@ func maker(t testing.TB) *Maker {
 			t.Error(err)
 		}
 	})
-	m, err := Open(t.Context(), Options{Launcher: l, Log: quiet()})
+	m, err := Open(t.Context(), Options{Launcher: l})
 	if err != nil {
 		t.Fatalf("these tests need bubblewrap, which scripts/test.sh --setup brings: %v", err)
 	}

@@ -121,7 +121,7 @@ func workerPart(dir string) int {
 	if err != nil {
 		return 1
 	}
-	m := &Maker{o: Options{Launcher: l, Log: quiet()}, path: "bwrap"}
+	m := &Maker{o: Options{Launcher: l}, path: "bwrap"}
 	s, err := Resolve("s", Config{Volumes: []string{dir + ":/srv/prober:ro"}}, Program{
 		Command: "/srv/prober/prober", Args: []string{"deaf"}, Env: map[string]string{"BWRAP_TEST_MARK": dir},
 	})
@@ -173,7 +173,7 @@ func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for program, says := range map[string]string{"callyard-no-such-bwrap": "apt-get install bubblewrap", old: "0.8.0 or newer", "/bin/false": "0.8.0 or newer"} {
-		if _, err := Open(t.Context(), Options{Program: program, Log: quiet()}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := Open(t.Context(), Options{Program: program}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", program, err)
 		}
 	}

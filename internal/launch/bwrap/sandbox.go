@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ type Options struct {
 	// Program is the bwrap program, a path or a name in PATH. If empty, it is "bwrap".
 	Program  string
 	Launcher *launch.Launcher
-	Log      *slog.Logger
 }
 
 // Maker creates sandboxes. It is safe for concurrent use.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/addresses"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -193,9 +194,7 @@ func (p *Proxy) decide(host string, port uint16, allowed bool, why string) {
 	if p.o.Decided != nil {
 		p.o.Decided(allowed)
 	}
-	if len(host) > mostName {
-		host = host[:mostName]
-	}
+	host = truncate.Head(host, mostName)
 	switch {
 	case allowed:
 		p.log.Info("a sandbox connects to an allowed destination", "host", host, "port", port)

@@ -127,8 +127,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	}
 	m, err := pick(text, one.id)
 	if err != nil {
-		var why *unreadable
-		if errors.As(err, &why) {
+		if why, ok := errors.AsType[*unreadable](err); ok {
 			return adapt.Failure("The endpoint accepted the call and returned an invalid answer: " + why.Error()), nil
 		}
 		return nil, err

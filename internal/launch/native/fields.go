@@ -27,8 +27,8 @@ func fieldsOf(t reflect.Type) []field {
 	for depth := 0; len(level) > 0; depth++ {
 		var next []reflect.Type
 		for _, in := range level {
-			for i := range in.NumField() {
-				f, embedded, ok := readField(in.Field(i))
+			for field := range in.Fields() {
+				f, embedded, ok := readField(field)
 				switch {
 				case !ok:
 				case embedded != nil:

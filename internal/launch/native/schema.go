@@ -94,8 +94,9 @@ func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	return plainjson.Marshal(root)
 }
 
-// wrapped returns the schema of an object whose member "result" has the given schema.
-func wrapped(inner json.RawMessage) (json.RawMessage, error) {
+// wrapped returns the schema of an object whose member "result" has the given schema, or may also be
+// null if nullable is set.
+func wrapped(inner json.RawMessage, nullable bool) (json.RawMessage, error) {
 	// Definitions stay where the references point to.
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(inner, &parts); err != nil {
@@ -103,8 +104,12 @@ func wrapped(inner json.RawMessage) (json.RawMessage, error) {
 	}
 	defs := parts["$defs"]
 	delete(parts, "$defs")
+	var result any = parts
+	if nullable && len(parts) > 0 { // {} allows null
+		result = map[string]any{"anyOf": []any{parts, map[string]string{"type": "null"}}}
+	}
 	outer := map[string]any{
-		"type": "object", "properties": map[string]any{"result": parts}, "required": []string{"result"}, "additionalProperties": false,
+		"type": "object", "properties": map[string]any{"result": result}, "required": []string{"result"}, "additionalProperties": false,
 	}
 	if defs != nil {
 		outer["$defs"] = defs

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
@@ -73,12 +74,13 @@ type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error
 // In is a struct or a map with string keys. The arguments are decoded into it with encoding/json,
 // and its JSON schema is the tool's inputSchema. The "jsonschema" tag of a field is its
 // description. Fields without omitempty or omitzero, except pointers, are required. Arguments
-// without a field in In are refused.
+// without a field in In are refused. A number such as 1.0 or 1e3 is a valid integer.
 //
 // Out determines the result. A Result is used unchanged. A string becomes a text. A nil interface
 // and an empty struct become an empty text. A struct or a map with string keys becomes
 // structuredContent with an outputSchema. Any other type becomes the member "result" of such an
-// object.
+// object. A nil pointer to a struct with required fields becomes a result with isError, because no
+// object that matches the outputSchema means nil.
 func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
 	raw, kind, err := define(name, description, reflect.TypeFor[In](), reflect.TypeFor[Out](), options)
 	if err != nil {
@@ -152,9 +154,11 @@ type outputKind int
 
 const (
 	outputRaw outputKind = iota
+	outputRawPointer
 	outputText
 	outputNothing
 	outputObject
+	outputWhole // an object with required members
 	outputValue // wrapped in an object
 )
 
@@ -163,6 +167,8 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	switch {
 	case t == reflect.TypeFor[Result]():
 		return outputRaw, nil
+	case t == reflect.TypeFor[*Result]():
+		return outputRawPointer, nil
 	case t.Kind() == reflect.String && !isMarshaler(t):
 		return outputText, nil
 	case t.Kind() == reflect.Struct && t.NumField() == 0, t.Kind() == reflect.Interface && t.NumMethod() > 0:
@@ -176,17 +182,37 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	}
 	if isObject(t) {
 		d.OutputSchema = schema
+		if hasRequired(t) {
+			return outputWhole, nil
+		}
 		return outputObject, nil
 	}
-	d.OutputSchema, err = wrapped(schema)
+	d.OutputSchema, err = wrapped(schema, t.Kind() == reflect.Pointer)
 	return outputValue, err
 }
+
+// hasRequired reports whether the JSON objects of a type have a required member.
+func hasRequired(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && slices.ContainsFunc(fieldsOf(t), func(f field) bool { return !f.optional })
+}
+
+// noValue is the text for the model if a tool returned nil. The outputSchema describes an object, as
+// MCP requires, and {} does not match it.
+const noValue = "The tool returned no value (nil)."
 
 // result encodes the value that out points to. It uses the pointer so that pointer methods apply.
 func result(kind outputKind, out any) (Result, error) {
 	switch kind {
 	case outputRaw:
 		return *out.(*Result), nil
+	case outputRawPointer:
+		if r := *out.(**Result); r != nil {
+			return *r, nil
+		}
+		return Failed(noValue), nil
 	case outputText:
 		return Text(reflect.ValueOf(out).Elem().String()), nil
 	case outputNothing:
@@ -201,7 +227,11 @@ func result(kind outputKind, out any) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("the tool ran, but its result cannot be written as JSON: %w", err)
 	}
-	if raw[0] != '{' { // a nil map or pointer
+	switch {
+	case raw[0] == '{':
+	case kind == outputWhole:
+		return Failed(noValue), nil
+	default: // a nil map, or a nil pointer to a struct whose members may all be left out
 		raw = []byte("{}")
 	}
 	return Structured(raw), nil
@@ -212,6 +242,16 @@ func decode(arguments []byte, into any) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
 	}
+	err := decodeStrict(arguments, into)
+	if isIntegerFault(err) {
+		v := reflect.ValueOf(into).Elem()
+		v.SetZero() // it holds what was decoded before the fault
+		return decodeStrict(withIntegers(arguments, v.Type()), into)
+	}
+	return err
+}
+
+func decodeStrict(arguments []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
@@ -257,7 +258,7 @@ func (b *builder) parameter(v *openapi3.Parameter, raw any) (p *param, use bool,
 		return nil, false, "one of its parameters has no name"
 	case v.In == "header" && hopByHop[http.CanonicalHeaderKey(v.Name)], b.guard.taken[place(v.In, v.Name)]:
 		return nil, false, ""
-	case v.In == "header" && !isToken(v.Name), v.In == "cookie" && !isToken(v.Name):
+	case v.In == "header" && !mcpwire.IsToken(v.Name), v.In == "cookie" && !mcpwire.IsToken(v.Name):
 		return nil, false, "the name of one of its parameters cannot be sent"
 	}
 	p = &param{name: v.Name, in: v.In, required: v.Required || v.In == "path", reserved: v.AllowReserved, about: v.Description, schema: b.doc.at(raw, "schema")}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
 const (
@@ -58,7 +59,7 @@ func (b *builder) describe(c candidate) string {
 	if about == "" {
 		about = c.method + " " + c.template
 	}
-	about = shorten(about, maxAbout)
+	about = truncate.Text(about, maxAbout)
 	if c.at.Deprecated {
 		about += "\n\nThis operation is deprecated."
 	}
@@ -67,7 +68,7 @@ func (b *builder) describe(c candidate) string {
 		b.note("The input schema of %s %s is too large or has unresolved references; parts of it are omitted.", c.method, c.template)
 	}
 	d := definition{
-		Name: c.name, Title: shorten(c.at.Summary, maxTitle), Description: about, Input: input, Output: output, Annotations: hints(c.method),
+		Name: c.name, Title: truncate.Text(c.at.Summary, maxTitle), Description: about, Input: input, Output: output, Annotations: hints(c.method),
 		// The destination of the request is part of what people approve.
 		Meta: map[string]any{"callyard/http": map[string]any{"method": c.method, "origin": c.base.Scheme + "://" + c.base.Host, "path": strings.TrimRight(c.base.Path, "/") + c.template}},
 	}
@@ -92,7 +93,7 @@ func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool)
 	properties, required := make(map[string]any), []string{}
 	add := func(key, about string, must bool, value any) {
 		if m, ok := value.(map[string]any); ok && about != "" && m["description"] == nil {
-			m["description"] = shorten(about, maxAbout)
+			m["description"] = truncate.Text(about, maxAbout)
 		}
 		properties[key] = value
 		if must {
@@ -161,12 +162,4 @@ func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
 		schema["$defs"] = s.defs
 	}
 	return schema, wrap
-}
-
-// shorten cuts a text at most bytes, between characters.
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

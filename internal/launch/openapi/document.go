@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
@@ -98,11 +99,7 @@ func unreadable(text []byte, err error) error {
 // brief returns the first line of an error, shortened.
 func brief(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	line = strings.TrimRight(strings.TrimSpace(line), ".:")
-	if r := []rune(line); len(r) > 300 {
-		line = string(r[:300]) + "…"
-	}
-	return line
+	return truncate.Text(strings.TrimRight(strings.TrimSpace(line), ".:"), 300)
 }
 
 func plainJSON(text []byte) (any, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // credential is the value that a request carries for one security scheme.
@@ -99,9 +100,9 @@ func carry(s *openapi3.SecurityScheme, c config.Credential) (credential, error) 
 		return credential{"header", "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(c.Username+":"+c.Password))}, nil
 	case c.Value == "":
 		return credential{}, errors.New("is for a key or token; set \"value\".")
-	case s.Type == "apiKey" && s.In == "cookie" && (!isToken(s.Name) || strings.ContainsAny(c.Value, " \",;\\")):
+	case s.Type == "apiKey" && s.In == "cookie" && (!mcpwire.IsToken(s.Name) || strings.ContainsAny(c.Value, " \",;\\")):
 		return credential{}, errors.New("contains a character that is not allowed in cookies; correct it.")
-	case s.Type == "apiKey" && (s.In == "query" || s.In == "cookie" || s.In == "header" && isToken(s.Name) && (strings.EqualFold(s.Name, "Authorization") || !hopByHop[http.CanonicalHeaderKey(s.Name)])):
+	case s.Type == "apiKey" && (s.In == "query" || s.In == "cookie" || s.In == "header" && mcpwire.IsToken(s.Name) && (strings.EqualFold(s.Name, "Authorization") || !hopByHop[http.CanonicalHeaderKey(s.Name)])):
 		return credential{s.In, s.Name, c.Value}, nil
 	case s.Type == "http" && scheme == "bearer", s.Type == "oauth2", s.Type == "openIdConnect":
 		return credential{"header", "Authorization", "Bearer " + c.Value}, nil
@@ -137,12 +138,6 @@ func (g *guard) choose(ways openapi3.SecurityRequirements) (carried []credential
 		}
 	}
 	return nil, lacking, open
-}
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	})
 }
 
 // hopByHop are headers that control the transfer of a request or are set elsewhere. They are never

@@ -172,8 +172,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		return adapt.Failure(fmt.Sprintf("Nothing was sent: %v", err)), nil
 	}
 	resp, body, err := adapt.Do(r.Own.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
-	var ours *schema.Error
-	if errors.As(err, &ours) {
+	if ours, ok := errors.AsType[*schema.Error](err); ok {
 		return adapt.Failure(ours.Detail), nil // a redirect to another origin
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/plainjson"
@@ -90,9 +91,7 @@ func (s *schemas) link(ref string) bool {
 	for _, p := range all {
 		s.defs[p.name] = p.value
 	}
-	for at, name := range named {
-		s.names[at] = name
-	}
+	maps.Copy(s.names, named)
 	s.budget -= cost
 	s.cut = s.cut || cut
 	return true

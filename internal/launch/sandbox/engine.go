@@ -93,9 +93,6 @@ type About struct {
 	Host         string
 	Version      string
 	API          string
-	OS           string
-	Arch         string
-	Kernel       string
 	Cgroup       string   // "1" or "2"
 	Runtimes     []string // sorted
 	Default      string   // default runtime
@@ -174,8 +171,7 @@ func look(ctx context.Context, c *client.Client, host string) (About, error) {
 	}
 	info := &got.Info
 	a := About{
-		Host: host, Version: info.ServerVersion, API: c.ClientVersion(), OS: info.OSType, Arch: info.Architecture,
-		Kernel: info.KernelVersion, Cgroup: info.CgroupVersion, Default: info.DefaultRuntime,
+		Host: host, Version: info.ServerVersion, API: c.ClientVersion(), Cgroup: info.CgroupVersion, Default: info.DefaultRuntime,
 		Runtimes: slices.Sorted(maps.Keys(info.Runtimes)), Warnings: info.Warnings,
 	}
 	for name, rt := range info.Runtimes {

@@ -20,9 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
-	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/warrant"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
@@ -76,16 +74,17 @@ func (s *Setup) lostBefore() time.Time {
 // Part returns the approver as a part. started is called with it. policy
 // assesses edited calls at once; where it is nil the front door that claims them does.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
-	var conn *bus.Conn
-	var budget *approval.Instance
+	var opened lifecycle.Closers
 	var a *approver.Approver
-	var people *credential.Book
-	var ring *datakey.Ring
-	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
 		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
+			defer func() {
+				if err != nil {
+					opened.Close()
+				}
+			}()
 			confirm.LogRedis(log)
 			signer, err := c.Signer(warrant.People)
 			if err != nil {
@@ -98,48 +97,41 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			if signer == nil {
 				log.Warn("warrants.key_file is not set: calls that people approve here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 			}
-			if conn, err = connect(ctx, "approver", false); err != nil {
+			conn, err := connect(ctx, "approver", false)
+			if err != nil {
 				return err
 			}
+			opened.Add(conn.Close)
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if ring, err = c.DataKeys(opening, conn, false, log); err != nil {
-				conn.Close()
+			ring, err := c.DataKeys(opening, conn, false, log)
+			if err != nil {
 				return err
 			}
-			if budget, err = approval.OpenInstance(opening, approval.InstanceOptions{DataKeys: ring, Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
-				ring.Close()
-				conn.Close()
+			opened.Add(ring.Close)
+			budget, err := approval.OpenInstance(opening, approval.InstanceOptions{DataKeys: ring, Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log})
+			if err != nil {
 				return err
 			}
-			if people, err = c.Credentials(opening, conn, ring, log); err != nil {
-				budget.Close()
-				ring.Close()
-				conn.Close()
+			opened.Add(budget.Close)
+			people, err := c.Credentials(opening, conn, ring, log)
+			if err != nil {
 				return err
 			}
+			opened.Add(people.Close)
 			a, err = approver.Start(opening, approver.Options{Config: config, SealKeys: sealing, DataKeys: ring, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Audit: budget.Audit, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
-				people.Close()
-				budget.Close()
-				ring.Close()
-				conn.Close()
 				return err
 			}
-			unwatch = setup.WatchConnection(m, "approver", conn, conn)
+			opened.Add(setup.WatchConnection(m, "approver", conn, conn))
 			s.running.Store(a)
 			started(a)
 			return nil
 		},
 		Stop: func(ctx context.Context) error {
-			err := a.Stop(ctx)
-			unwatch()
-			people.Close()
-			budget.Close()
-			ring.Close()
-			conn.Close()
-			return err
+			defer opened.Close()
+			return a.Stop(ctx)
 		},
 	}
 }

@@ -7,15 +7,12 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
-	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/internal/warrant"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
@@ -48,63 +45,61 @@ func (s *Setup) lost() frontdoor.Lost {
 
 // Part returns the front door as a part. started is called with it.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
-	var conn, stored *bus.Conn
+	var opened lifecycle.Closers
 	var door *frontdoor.FrontDoor
-	var people *credential.Book
-	var ring *datakey.Ring
-	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
 		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
+			defer func() {
+				if err != nil {
+					opened.Close()
+				}
+			}()
 			confirm.LogRedis(log)
 			signer, err := c.Signer(warrant.Caller, warrant.Standing)
 			if err != nil {
 				return err
 			}
-			if conn, err = connect(ctx, "frontdoor", false); err != nil {
+			conn, err := connect(ctx, "frontdoor", false)
+			if err != nil {
 				return err
 			}
-			if stored, err = connect(ctx, "frontdoor (stored)", false); err != nil {
-				conn.Close()
+			opened.Add(conn.Close)
+			stored, err := connect(ctx, "frontdoor (stored)", false)
+			if err != nil {
 				return err
 			}
+			opened.Add(stored.Close)
 			conn.OnUnexpected(m.Unexpected)
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if ring, err = c.DataKeys(opening, stored, true, log); err != nil {
-				stored.Close()
-				conn.Close()
+			ring, err := c.DataKeys(opening, stored, true, log)
+			if err != nil {
 				return err
 			}
-			if people, err = c.Credentials(opening, stored, ring, log); err != nil {
-				ring.Close()
-				stored.Close()
-				conn.Close()
+			opened.Add(ring.Close)
+			people, err := c.Credentials(opening, stored, ring, log)
+			if err != nil {
 				return err
 			}
+			opened.Add(people.Close)
 			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.ToldBy(&c.Approver), Signer: signer, Credentials: people, DataKeys: ring})
 			if err != nil {
-				people.Close()
-				ring.Close()
-				stored.Close()
-				conn.Close()
 				return err
 			}
-			unwatch = setup.WatchConnection(m, "frontdoor", conn, stored)
+			opened.Add(setup.WatchConnection(m, "frontdoor", conn, stored))
+			if confirm.OptionsOf(c.Redis) != nil {
+				opened.Add(telemetry.Redis(m, door.TokensUp))
+			}
 			s.running.Store(door)
 			started(door)
 			return nil
 		},
 		Stop: func(ctx context.Context) error {
-			err := door.Stop(ctx)
-			unwatch()
-			people.Close()
-			ring.Close()
-			stored.Close()
-			conn.Close()
-			return err
+			defer opened.Close()
+			return door.Stop(ctx)
 		},
 	}
 }

@@ -212,7 +212,7 @@ func TestReadingPagesMissesNothing(t *testing.T) {
 	}
 }
 
-// stored is a copy of the record as it lies in the stream.
+// stored is a copy of the stored record.
 type stored struct {
 	messages []message
 	heads    map[string][]byte
@@ -245,7 +245,7 @@ func (c stored) check() *Report {
 	return k.finish(c.heads)
 }
 
-// history makes two closed chains of some messages.
+// history creates two closed chains of some messages.
 func history(t *testing.T) stored {
 	t.Helper()
 	s := bustest.Start(t)
@@ -278,7 +278,7 @@ func TestTenThousandChangesAreAllFound(t *testing.T) {
 	}
 	changes := []struct {
 		name string
-		do   func(c *stored) bool // false: it changed nothing
+		do   func(c *stored) bool // returns false if it changed nothing
 	}{
 		{"flip a bit", func(c *stored) bool {
 			m := pick(rnd, c)
@@ -475,7 +475,7 @@ func TestWhatIsGoneByAgeIsNoFault(t *testing.T) {
 }
 
 func TestAFullQueueSaysSo(t *testing.T) {
-	// A log whose goroutine never comes.
+	// A log whose goroutine never runs.
 	l := &Log{Reader: &Reader{}, queue: make(chan *item, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	add(t, l, Entry{Kind: Asked})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -569,12 +569,12 @@ func TestConcurrentEntriesAreStoredInOneBatch(t *testing.T) {
 	for range 50 {
 		add(t, l, Entry{Kind: Asked})
 	}
-	sync1(t, l) // who asks whether all is stored does not wait for the hour
+	sync1(t, l) // Sync does not wait for the linger time of an hour
 	if r := verified(t, l); r.Records != 50 || r.Messages > 2 {
 		t.Errorf("%+v", r)
 	}
 	add(t, l, Entry{Kind: Asked})
-	l.Close() // nor does the end
+	l.Close() // nor does Close
 	if r := verified(t, l); r.Records != 51 || !r.OK() {
 		t.Errorf("%+v", r)
 	}

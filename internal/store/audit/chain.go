@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// chain is what the goroutine of a log knows.
+// chain is the state of the goroutine of a log.
 type chain struct {
 	log  *Log
 	seq  uint64
@@ -24,7 +25,7 @@ type chain struct {
 	deadline time.Time // set once the log is closed
 }
 
-// run takes what is queued, stores it in groups and keeps the head.
+// run groups queued entries, stores them and updates the head.
 func (c *chain) run() {
 	defer close(c.log.done)
 	tick := time.NewTicker(c.log.every)
@@ -42,8 +43,8 @@ func (c *chain) run() {
 	}
 }
 
-// group stores i and what is queued behind it; false means that the queue has
-// ended, or that storing was given up.
+// group stores i and the entries queued after it. It returns false if the queue is closed or storing
+// was given up.
 func (c *chain) group(i *item) bool {
 	var lines []byte
 	var waiting []chan error
@@ -56,7 +57,7 @@ func (c *chain) group(i *item) bool {
 		cut(&i.entry)
 		r := Record{Version: version, Writer: c.log.writer, Seq: seq + 1, Prev: prev, Entry: i.entry}
 		longer, err := appendLine(lines, &r)
-		if err != nil { // an entry holds nothing that JSON cannot
+		if err != nil { // cannot happen: an entry is always encodable
 			c.log.log.Error("an audit entry cannot be encoded; it is skipped", "kind", i.entry.Kind, "error", err)
 			return
 		}
@@ -64,8 +65,7 @@ func (c *chain) group(i *item) bool {
 		count++
 	}
 	take(i)
-	// Others that come soon share the write, and the sync to the disk that it
-	// costs; but nobody waits for that who asked whether all is stored.
+	// Entries that arrive soon share the write and its disk sync. A Sync ends the wait.
 	wait := time.NewTimer(c.log.linger)
 	defer wait.Stop()
 	for late := false; count < groupLines && len(lines) < groupBytes && open; {
@@ -102,17 +102,15 @@ func (c *chain) group(i *item) bool {
 	return open && err == nil
 }
 
-// cut bounds the free texts of an entry.
+// cut truncates the free texts of an entry.
 func cut(e *Entry) {
 	for _, s := range []*string{&e.Reason, &e.Rule, &e.Error, &e.Outcome, &e.Tool, (*string)(&e.Server), &e.By, &e.Owner, &e.Attempt, &e.Channel, (*string)(&e.Worker), &e.Path, &e.Credential, &e.Client, &e.Resource, &e.Scopes, &e.Person} {
-		if len(*s) > maxText {
-			*s = (*s)[:maxText] + " …"
-		}
+		*s = truncate.Text(*s, maxText)
 	}
 }
 
-// store appends lines to the stream, again and again until they are there; it
-// gives up only after the log was closed, or when the chain is not ours alone.
+// store appends lines to the stream and retries until they are stored. It gives up only after the log
+// was closed, or if another writer appends to the chain.
 func (c *chain) store(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -121,7 +119,7 @@ func (c *chain) store(lines []byte) error {
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		seq, err := c.log.store.append(ctx, c.log.writer, lines, c.last)
 		if errors.Is(err, bus.ErrConflict) {
-			// A try whose reply was lost may have stored them.
+			// An attempt whose reply was lost may have stored them.
 			var m message
 			if m, err = c.log.store.last(ctx, c.log.writer); err == nil {
 				if seq = m.Sequence; !bytes.Equal(m.Data, lines) {
@@ -146,7 +144,7 @@ func (c *chain) store(lines []byte) error {
 	}
 }
 
-// pause waits before another try; false means that it is time to give up.
+// pause waits before a retry. It returns false if it is time to give up.
 func (c *chain) pause() bool {
 	stop := c.log.stop
 	if !c.deadline.IsZero() {
@@ -185,8 +183,7 @@ func (c *chain) keepHead(ctx context.Context, closed bool) error {
 	return nil
 }
 
-// finish keeps the last head and tells those who still wait that nothing more
-// is stored.
+// finish stores the last head and fails the waiters, because no more entries are stored.
 func (c *chain) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()

@@ -1,22 +1,19 @@
-// Package audit keeps the append-only record of who asked, who decided and what
-// ran.
+// Package audit is the append-only record of requests, decisions and executions.
 //
-// It promises that appending costs a caller no wait while the queue has room, that Callyard
-// never changes a stored record and removes it only by age, and that [Reader.Verify] finds
-// a record that was changed, left out, moved, repeated or put in, and a chain that was
-// truncated.
+// Appending does not block while the queue has space. Callyard never changes a stored record and
+// removes it only by age. [Reader.Verify] finds records that were changed, left out, moved, repeated
+// or inserted, and a chain that was truncated.
 //
-// Each process writes a chain of its own. A record is one line of JSON:
+// Each process writes a separate chain. A record is one line of JSON:
 //
 //	{"v":1,"writer":W,"seq":N,"prev":"HASH", … ,"hash":"HASH"}
 //
-// hash is the hex SHA-256 of the line's bytes before `,"hash"`, prev that of the
-// record before it (64 zeros for the first), seq counts from 1. Lines are stored
-// many at a time. How far a chain has come, its head, is kept in a second place,
-// where a cut end shows; the first head is there before the first record, the
-// last one closes the chain.
+// hash is the hex SHA-256 of the line's bytes before `,"hash"`, prev that of the previous record (64
+// zeros for the first), and seq counts from 1. Many lines are stored at a time. The head of a chain,
+// its last sequence and hash, is stored in a second place, so that truncation can be detected. The
+// first head is stored before the first record; the last one closes the chain.
 //
-// It does not protect against somebody who may write both places and makes a
-// chain and its head again: copies of heads outside do. It refuses arguments,
-// results and secrets: an [Entry] has digests only.
+// This does not protect against an attacker who can write both places and recreates a chain and its
+// head; external copies of heads do. An [Entry] cannot contain arguments, results or secrets, only
+// digests.
 package audit

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Kind says what happened.
+// Kind is the kind of an event.
 type Kind string
 
 const (
@@ -21,56 +21,56 @@ const (
 	Decided  Kind = "decided"  // a person approved or denied
 	Edited   Kind = "edited"   // a person changed its arguments
 	Extended Kind = "extended" // a person gave it more time
-	Revoked  Kind = "revoked"  // a person took an approval back
-	Expired  Kind = "expired"  // nobody said enough in time
+	Revoked  Kind = "revoked"  // a person revoked an approval
+	Expired  Kind = "expired"  // it did not get the required decisions in time
 	Spent    Kind = "spent"    // the confirmation token was spent
-	Ran      Kind = "ran"      // it went to a worker
+	Ran      Kind = "ran"      // it was sent to a worker
 	Ended    Kind = "ended"    // its outcome is known, or known to be unknown
 
 	Escalated Kind = "escalated" // more people were asked
 	Restarted Kind = "restarted" // it must be approved again, under another rule
-	Canceled  Kind = "canceled"  // the caller took it back before it ran
+	Canceled  Kind = "canceled"  // the caller canceled it before it ran
 
 	DefinitionAccepted Kind = "definition-accepted" // an operator accepted the definition of a tool
 
 	ActBegun Kind = "act-begun" // an operator is about to change something
-	ActEnded Kind = "act-ended" // it was changed, or that was refused
+	ActEnded Kind = "act-ended" // the change was made, or refused
 
 	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on
-	PermissionUsed    Kind = "permission-used"    // a call ran under that
-	PermissionRevoked Kind = "permission-revoked" // a person took that back
+	PermissionUsed    Kind = "permission-used"    // a call ran under a permission
+	PermissionRevoked Kind = "permission-revoked" // a person revoked a permission
 
-	GrantGiven    Kind = "grant-given"    // a person gave a program access
-	GrantDenied   Kind = "grant-denied"   // a person denied it
+	GrantGiven    Kind = "grant-given"    // a person granted a program access
+	GrantDenied   Kind = "grant-denied"   // a person denied a program access
 	GrantRedeemed Kind = "grant-redeemed" // the program exchanged its code for tokens
-	GrantRenewed  Kind = "grant-renewed"  // it exchanged its refresh token
-	GrantEnded    Kind = "grant-ended"    // the access ended; the outcome says why
+	GrantRenewed  Kind = "grant-renewed"  // the program exchanged its refresh token
+	GrantEnded    Kind = "grant-ended"    // the access ended; the outcome is the reason
 )
 
-// Entry is what happened, as the caller of [Log.Append] tells it. It has no
-// place for arguments and results; their digests name them.
+// Entry is an event, as passed to [Log.Append]. It cannot contain arguments and results, only their
+// digests.
 type Entry struct {
 	Kind Kind `json:"kind"`
-	// At is when it happened; zero means now.
+	// At is the time of the event; zero means now.
 	At         time.Time         `json:"at"`
 	CallID     schema.CallID     `json:"call_id,omitempty"`
 	ApprovalID schema.ApprovalID `json:"approval_id,omitempty"`
 	BatchID    schema.BatchID    `json:"batch_id,omitempty"`
 	Tenant     schema.TenantID   `json:"tenant,omitempty"`
-	// By is who did it and Owner who stands behind that name: the principal who
-	// asked, the person who decided, the front door that ran it.
+	// By is the actor: the principal that requested the call, the person who decided, the front
+	// door that ran it. Owner is the person or service behind that name.
 	By      string          `json:"by,omitempty"`
 	Owner   string          `json:"owner,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 	Server  schema.ServerID `json:"server,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Level   int             `json:"level,omitempty"`
-	// PolicyVersion and Rule say what judged it.
+	// PolicyVersion and Rule identify the policy that decided.
 	PolicyVersion string `json:"policy_version,omitempty"`
 	Rule          string `json:"rule,omitempty"`
-	// Outcome is the word for what came of it: approve, deny, succeeded …
+	// Outcome is the name of the outcome: approve, deny, succeeded …
 	Outcome string `json:"outcome,omitempty"`
-	// Reason is the policy's.
+	// Reason is the policy's reason.
 	Reason           string          `json:"reason,omitempty"`
 	ArgumentsDigest  string          `json:"arguments_digest,omitempty"`
 	DefinitionDigest string          `json:"definition_digest,omitempty"`
@@ -79,18 +79,18 @@ type Entry struct {
 	Worker           schema.WorkerID `json:"worker,omitempty"`
 	Attempt          string          `json:"attempt,omitempty"`
 	Error            string          `json:"error,omitempty"` // a kind of schema.Error
-	// ReasonDigest names a person's reason, which stands with the approval.
+	// ReasonDigest is the digest of a person's reason, which is stored with the approval.
 	ReasonDigest string `json:"reason_digest,omitempty"`
 	PermissionID string `json:"permission_id,omitempty"`
-	// GrantID, Client, Resource and Scopes are of what a person gave a program, and Person is
-	// whose access it is, where another one did something to it.
+	// GrantID, Client, Resource and Scopes describe the access that a person granted to a program.
+	// Person is the owner of the access if another person acted on it.
 	GrantID  string `json:"grant_id,omitempty"`
 	Client   string `json:"client,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Scopes   string `json:"scopes,omitempty"`
 	Person   string `json:"person,omitempty"`
-	// Operation, Path, RequestID and Status are of the request of an operator, Credential says
-	// by what it was authenticated, and Before and After are digests of what was changed.
+	// Operation, Path, RequestID and Status describe an operator's request. Credential is the kind
+	// of its credential. Before and After are digests of the changed data.
 	Operation  string `json:"operation,omitempty"`
 	Path       string `json:"path,omitempty"`
 	RequestID  string `json:"request_id,omitempty"`
@@ -98,30 +98,30 @@ type Entry struct {
 	Credential string `json:"credential,omitempty"`
 	Before     string `json:"before_digest,omitempty"`
 	After      string `json:"after_digest,omitempty"`
-	// Repaired says that the line was put here later, from the record of the
-	// approval, because nobody could say whether it was written in time.
+	// Repaired is set if the line was added later, from the record of the approval, because it
+	// was unknown whether it had been written in time.
 	Repaired bool `json:"repaired,omitempty"`
 }
 
-// Record is an entry in its place in a chain.
+// Record is an entry with its position in a chain.
 type Record struct {
 	Version int    `json:"v"`
 	Writer  string `json:"writer"`
 	Seq     uint64 `json:"seq"`
 	Prev    string `json:"prev"`
 	Entry
-	// Hash is of the record; it is the last field of the line.
+	// Hash is the hash of the record, the last field of the line.
 	Hash string `json:"-"`
 }
 
-// Head is how far a chain has come.
+// Head is the last known position of a chain.
 type Head struct {
 	Version int       `json:"v"`
 	Writer  string    `json:"writer"`
 	Seq     uint64    `json:"seq"`
 	Hash    string    `json:"hash"`
 	At      time.Time `json:"at"`
-	// Closed says that the writer ended in order and nothing follows.
+	// Closed is set if the writer shut down cleanly and no record follows.
 	Closed bool `json:"closed,omitempty"`
 }
 
@@ -131,17 +131,16 @@ const (
 	hashTail  = len(hashField) + 2*sha256.Size + len(`"}`)
 )
 
-// start is the prev of the first record of a chain.
+// start returns the prev of the first record of a chain.
 func start() string { return strings.Repeat("0", 2*sha256.Size) }
 
-// appendLine appends the line of a record, with the newline that ends it, and
-// fills in its hash.
+// appendLine appends the line of a record, including its newline, and sets its hash.
 func appendLine(dst []byte, r *Record) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return dst, fmt.Errorf("encoding an audit record: %w", err)
 	}
-	body = body[:len(body)-1] // without the brace
+	body = body[:len(body)-1] // without the closing brace
 	sum := sha256.Sum256(body)
 	r.Hash = hex.EncodeToString(sum[:])
 	dst = append(dst, body...)
@@ -150,7 +149,7 @@ func appendLine(dst []byte, r *Record) ([]byte, error) {
 	return append(dst, "\"}\n"...), nil
 }
 
-// parseLine reads a line without its newline, and checks its form and hash.
+// parseLine decodes a line without its newline, and checks its format and hash.
 func parseLine(line []byte) (*Record, error) {
 	cut := len(line) - hashTail
 	if cut < 1 || string(line[cut:cut+len(hashField)]) != hashField || string(line[len(line)-2:]) != `"}` {

@@ -12,22 +12,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a log. The zero value of each means its default.
+// Options configures a log. Zero fields select their defaults.
 type Options struct {
-	// Name is what the operator calls this process; the writer's name begins
-	// with it.
+	// Name is the operator's name for this process. It is the prefix of the writer's name.
 	Name string
-	// MaxAge is how long records are kept; 0 keeps them for ever. It counts when
-	// the stream is made.
+	// MaxAge is the retention of records; 0 means no limit. It applies only when the stream is
+	// created.
 	MaxAge time.Duration
-	// Queue is how many entries may wait to be stored: 8,192.
+	// Queue limits the entries that wait to be stored (default 8,192).
 	Queue int
-	// HeadEvery is how often the head is kept while records come: 1 s.
+	// HeadEvery is the interval of head updates while records are written (default 1 s).
 	HeadEvery time.Duration
-	// Linger is how long an entry waits for others that are stored in one write
-	// with it: 20 ms. A process that is killed leaves out what waits.
+	// Linger is the time that an entry waits for others, to share one write (default 20 ms).
+	// If the process is killed, waiting entries are lost.
 	Linger time.Duration
-	// Log receives what cannot be told to a caller. It must be set.
+	// Log receives errors that cannot be returned to a caller. Required.
 	Log *slog.Logger
 }
 
@@ -36,11 +35,10 @@ const (
 	defaultHeadEvery = time.Second
 	defaultLinger    = 20 * time.Millisecond
 
-	// groupLines and groupBytes bound what is stored in one message: one write to
-	// the disk for many records.
+	// groupLines and groupBytes limit one message, which is one disk write for many records.
 	groupLines = 1000
 	groupBytes = 512 << 10
-	// maxText bounds one text of an entry; longer ones are cut.
+	// maxText limits one text of an entry; longer ones are truncated.
 	maxText = 4 << 10
 
 	storeTimeout = 5 * time.Second
@@ -48,8 +46,7 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// Log is one writer of the audit record, and a reader of all. All methods are
-// safe for concurrent use.
+// Log is one writer of the audit record, and a reader of all. It is safe for concurrent use.
 type Log struct {
 	*Reader
 	writer string
@@ -57,30 +54,30 @@ type Log struct {
 	linger time.Duration
 	log    *slog.Logger
 
-	queue chan *item // of pointers: the room for thousands is taken at the start
+	queue chan *item // of pointers, because the buffer is allocated at the start
 	stop  chan struct{}
 	done  chan struct{}
 
 	mu      sync.RWMutex // held for reading while an item is queued
 	closed  bool
 	closing sync.Once
-	ended   atomic.Bool // nothing more is stored
+	ended   atomic.Bool // no more entries are stored
 }
 
-// item is an entry to be stored, or a question whether all before it are.
+// item is an entry to store, or a Sync request.
 type item struct {
 	entry  Entry
 	stored chan error
 }
 
-// Open opens the audit record and begins a chain; ctx bounds that. The
-// connection stays the caller's; it is best one of the log's own.
+// Open opens the audit record and starts a chain; ctx bounds that. The caller still owns the
+// connection; a connection that only the log uses is best.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Log, error) {
 	store, err := openStore(ctx, conn, o.MaxAge, bus.OpenStream, bus.OpenBucket)
 	if err != nil {
 		return nil, err
 	}
-	// The random tail sorts by time, which says how old a chain can be.
+	// The random tail sorts by time, from which the maximum age of a chain follows.
 	l := &Log{
 		Reader: &Reader{store}, log: o.Log, stop: make(chan struct{}), done: make(chan struct{}), queue: make(chan *item, cmp.Or(max(o.Queue, 0), defaultQueue)),
 		every: cmp.Or(max(o.HeadEvery, 0), defaultHeadEvery), linger: cmp.Or(max(o.Linger, 0), defaultLinger),
@@ -94,7 +91,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Log, error) {
 	return l, nil
 }
 
-// plain makes a name fit for a subject, at most 32 characters of it.
+// plain returns a name that is valid in a subject, truncated to 32 characters.
 func plain(name string) string {
 	b := []byte(name[:min(len(name), 32)])
 	for i, c := range b {
@@ -105,11 +102,11 @@ func plain(name string) string {
 	return string(b)
 }
 
-// Writer is the name of this log's chain.
+// Writer returns the name of this log's chain.
 func (l *Log) Writer() string { return l.writer }
 
-// Append queues an entry. It waits only while the queue is full, at most until
-// ctx ends, and then returns [schema.KindUnavailable].
+// Append queues an entry. It blocks only while the queue is full. If ctx ends first, it returns
+// [schema.KindUnavailable].
 func (l *Log) Append(ctx context.Context, e Entry) error {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -163,11 +160,10 @@ func closedError() error {
 	return schema.Errorf(schema.KindUnavailable, "The audit log is closed: this process is stopping, or cannot store further records; its log has the reason.")
 }
 
-// Close stores what is queued, as long as that takes no more than 10 s, closes
-// the chain and waits for its goroutine.
+// Close stores queued entries, for at most 10 s, closes the chain and waits for its goroutine.
 func (l *Log) Close() {
 	l.closing.Do(func() {
-		close(l.stop) // lets go of those who wait for room, so that the lock comes free
+		close(l.stop) // unblocks callers that wait for the queue, which releases the lock
 		l.mu.Lock()
 		l.closed = true
 		close(l.queue)

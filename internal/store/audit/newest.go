@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// firstWindow is how many messages are read first on the way back, and windowMessages and
-	// windowBytes bound what is read at once later on: a message can hold many records, and a
-	// page without a filter needs few messages.
+	// firstWindow is the number of messages in the first backward read. windowMessages and
+	// windowBytes limit later reads. A message can hold many records, so a page without a filter
+	// needs few messages.
 	firstWindow    = 8
 	windowMessages = 256
 	windowBytes    = 4 << 20
 )
 
-// Newest returns a page of the records of these tenants that fit, those that were stored last first, and the
-// cursor of the next page, "" where there is none. A page can be short of its limit, or empty,
-// and still have a next. Records that cannot be read are left out; [Reader.Verify] names
-// them. Errors: of KindInvalidRequest for a cursor that is none, of KindUnavailable where the
-// record cannot be read.
+// Newest returns a page of the matching records of these tenants, last stored first, and the cursor of
+// the next page, or "" on the last page. A page can be shorter than its limit, or empty, and still have
+// a next cursor. Unreadable records are skipped; [Reader.Verify] reports them. Errors:
+// KindInvalidRequest for an invalid cursor; KindUnavailable if the record cannot be read.
 func (l *Reader) Newest(ctx context.Context, of schema.Tenants, f Filter, cursor string) (found []Record, next string, err error) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	low, high, skip, err := l.bounds(ctx, &f, cursor)
@@ -64,8 +63,8 @@ func (l *Reader) Newest(ctx context.Context, of schema.Tenants, f Filter, cursor
 	return found, "", nil
 }
 
-// bounds are the first and the last message of a page of the newest records, and how many
-// records of the last one were on the page before.
+// bounds returns the first and the last message of a page of the newest records, and the number of
+// records of the last one that were on the previous page.
 func (l *Reader) bounds(ctx context.Context, f *Filter, cursor string) (low, high uint64, skip int, err error) {
 	state, err := l.store.s.State(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (l *Reader) bounds(ctx context.Context, f *Filter, cursor string) (low, hig
 		}
 		high = min(high, state.Last)
 	case !f.Until.IsZero():
-		// What happened before that was stored soon after, by clocks that differ a little.
+		// Records are stored soon after their event, by clocks that differ slightly.
 		after, err := l.store.since(ctx, f.Until.Add(slack))
 		if err != nil {
 			return 0, 0, 0, unreadable(err)
@@ -104,7 +103,7 @@ func unreadable(err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
 }
 
-// recordsOf are the records of a message; nil in place of one that cannot be read.
+// recordsOf returns the records of a message, with nil in place of unreadable ones.
 func recordsOf(data []byte) (all []*Record) {
 	for line := range bytes.Lines(data) {
 		r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
@@ -116,8 +115,7 @@ func recordsOf(data []byte) (all []*Record) {
 	return all
 }
 
-// window reads the messages from a sequence to another, in their order, without writer and
-// time.
+// window reads the messages with sequences from from to to, in order. It does not set writer and time.
 func (t *store) window(ctx context.Context, from, to uint64) (all []message, err error) {
 	for from <= to {
 		some, _, err := t.s.Read(ctx, bus.SubjectAudit+"*", from, int(to-from+1), windowBytes)

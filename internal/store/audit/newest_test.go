@@ -21,7 +21,7 @@ func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
 			e.Tenant = "red"
 		}
 		add(t, l, e)
-		if n%7 != 0 { // messages of several records, and more than one window of them
+		if n%7 != 0 { // messages of several records, and more than one window of messages
 			sync1(t, l)
 		}
 	}
@@ -103,7 +103,7 @@ func TestAVerifierContinuesAndFindsWhatIsWrong(t *testing.T) {
 	if got := look(time.Minute); got.Records != 21 || !got.OK() || !got.Began.Equal(began.Began) {
 		t.Errorf("continued: %+v", got)
 	}
-	// Somebody puts a chain in, and changes a letter of a record of it.
+	// Insert a chain, and change a letter of one of its records.
 	line, err := appendLine(nil, &Record{Version: version, Writer: "evil", Seq: 1, Prev: start(), Entry: Entry{Kind: Decided, By: "bob"}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAVerifierContinuesAndFindsWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // what was found stays, and is not counted again
+	for range 2 { // earlier faults remain, and are not counted again
 		got := look(time.Minute)
 		kinds := make([]FaultKind, 0, 2)
 		for _, f := range got.Faults {

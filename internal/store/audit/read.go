@@ -14,12 +14,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Reader reads the audit record. All methods are safe for concurrent use.
+// Reader reads the audit record. It is safe for concurrent use.
 type Reader struct{ store *store }
 
-// OpenReader opens the audit record to read it: nothing is made and nothing is
-// written. The connection stays the caller's; ctx bounds the opening. The error is
-// of KindNotFound where there is no audit record.
+// OpenReader opens the audit record read-only and creates nothing; ctx bounds the opening. The caller
+// still owns the connection. The error is of KindNotFound if there is no audit record.
 func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
 	store, err := openStore(ctx, conn, 0, bus.FindStream, bus.FindBucket)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -31,7 +30,7 @@ func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
 	return &Reader{store}, nil
 }
 
-// Filter chooses records; what is empty chooses all.
+// Filter selects records. An empty field matches all.
 type Filter struct {
 	Kinds      []Kind
 	CallID     schema.CallID
@@ -39,10 +38,10 @@ type Filter struct {
 	By         string
 	Server     schema.ServerID
 	Tool       string
-	Operation  string // of an operator
-	// Since and Until bound when it happened; Until is not in it.
+	Operation  string // of an operator's request
+	// Since (inclusive) and Until (exclusive) bound the time of the event.
 	Since, Until time.Time
-	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	// Limit is the maximum length of a page. It defaults to 100 and is at most 1,000.
 	Limit int
 }
 
@@ -52,16 +51,15 @@ func (f *Filter) fits(of schema.Tenants, r *Record) bool {
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
 }
 
-// is reports whether got is the value that is asked for; empty means any.
+// is reports whether got equals want. An empty want matches any.
 func is[S ~string](want, got S) bool { return want == "" || want == got }
 
-// readMessages is how many messages one page looks through at most.
+// readMessages limits the messages that are read for one page.
 const readMessages = 5000
 
-// Read returns a page of the records of these tenants that fit, in the order in which they were
-// stored, and the cursor of the next page, "" where there is none. A page can be
-// short of its limit, or empty, and still have a next. Records that cannot be
-// read are left out; [Reader.Verify] names them.
+// Read returns a page of the matching records of these tenants, in stored order, and the cursor of the
+// next page, or "" on the last page. A page can be shorter than its limit, or empty, and still have a
+// next cursor. Unreadable records are skipped; [Reader.Verify] reports them.
 func (l *Reader) Read(ctx context.Context, of schema.Tenants, f Filter, cursor string) ([]Record, string, error) {
 	limit := f.Limit
 	if limit <= 0 {
@@ -103,9 +101,8 @@ func (l *Reader) Read(ctx context.Context, of schema.Tenants, f Filter, cursor s
 	return found, fmt.Sprintf("%d-0", next), nil
 }
 
-// Since calls f with each record of these tenants that was stored since then, in the order in which
-// they were stored, until it returns false. Records that cannot be read are left
-// out.
+// Since calls f with each record of these tenants that was stored since then, in stored order, until f
+// returns false. Unreadable records are skipped.
 func (l *Reader) Since(ctx context.Context, of schema.Tenants, since time.Time, f func(*Record) bool) error {
 	next, err := l.store.since(ctx, since)
 	for err == nil {
@@ -126,7 +123,7 @@ func (l *Reader) Since(ctx context.Context, of schema.Tenants, since time.Time, 
 	return unreadable(err)
 }
 
-// parseCursor reads the sequence of a message and the number of its records that were read.
+// parseCursor decodes the sequence of a message and the number of its records that were read.
 func parseCursor(cursor string) (sequence uint64, skip int, err error) {
 	if cursor == "" {
 		return 1, 0, nil

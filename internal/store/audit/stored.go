@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Streams are the streams of the audit record; maxAge is as in [Options].
+// Streams returns the specs of the audit streams; maxAge is as in [Options].
 func Streams(maxAge time.Duration) []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamAudit, What: "audit records", Subjects: []string{bus.SubjectAudit + "*"},
@@ -17,19 +17,19 @@ func Streams(maxAge time.Duration) []bus.StreamSpec {
 	}}
 }
 
-// Tables are the tables of the audit record.
+// Tables returns the specs of the audit tables.
 func Tables() []bus.TableSpec {
 	return []bus.TableSpec{{Bucket: bus.BucketAuditHeads, What: "heads of the audit chains"}}
 }
 
-// store is the stored lines of all writers, and heads say how far each chain has come.
-// It knows writers, bytes and sequence numbers. All methods are safe for concurrent use.
+// store reads and writes the lines of all writers, and the heads of their chains. It knows only writers,
+// bytes and sequence numbers. It is safe for concurrent use.
 type store struct {
 	s     *bus.Stream
 	heads *bus.Bucket
 }
 
-// message is one stored message: the lines that one writer stored at once.
+// message is one stored message: the lines that one writer stored together.
 type message struct {
 	// Writer is the token of the writer in the subject.
 	Writer   string
@@ -38,8 +38,8 @@ type message struct {
 	Data     []byte
 }
 
-// openStore opens the stream and the table, with open and heads as [bus.OpenStream] and
-// [bus.OpenBucket] or as those that make nothing.
+// openStore opens the stream and the table. open and heads are [bus.OpenStream] and [bus.OpenBucket], or
+// variants that create nothing.
 func openStore(ctx context.Context, c *bus.Conn, maxAge time.Duration,
 	open func(context.Context, *bus.Conn, bus.StreamSpec) (*bus.Stream, error), heads func(context.Context, *bus.Conn, bus.TableSpec) (*bus.Bucket, error),
 ) (*store, error) {
@@ -54,7 +54,7 @@ func openStore(ctx context.Context, c *bus.Conn, maxAge time.Duration,
 	return &store{s, b}, nil
 }
 
-// append stores the lines of a writer when its last message has the sequence last; see
+// append stores the lines of a writer if its last message has the sequence last; see
 // [bus.Stream.PutAfter].
 func (t *store) append(ctx context.Context, writer string, data []byte, last uint64) (uint64, error) {
 	return t.s.PutAfter(ctx, bus.Message{Subject: bus.SubjectAudit + bus.Token(writer), Data: data}, last)
@@ -66,8 +66,8 @@ func (t *store) last(ctx context.Context, writer string) (message, error) {
 	return messageOf(m), err
 }
 
-// next reads the first message with at least the given sequence; [bus.ErrNotFound] means
-// that there is none.
+// next reads the first message with at least the given sequence. [bus.ErrNotFound] means that there is
+// none.
 func (t *store) next(ctx context.Context, sequence uint64) (message, error) {
 	m, err := t.s.Next(ctx, bus.SubjectAudit+"*", sequence, bus.Replica)
 	return messageOf(m), err
@@ -77,15 +77,15 @@ func messageOf(m bus.Message) message {
 	return message{Writer: bus.LastToken(m.Subject), Sequence: m.Sequence, Stored: m.Stored, Data: m.Data}
 }
 
-// since returns the sequence of the first message that was stored at that time or after
-// it, or the one after the last.
+// since returns the sequence of the first message stored at or after that time, or the one after the
+// last.
 func (t *store) since(ctx context.Context, at time.Time) (uint64, error) {
 	state, err := t.s.State(ctx)
 	if err != nil {
 		return 0, err
 	}
-	// Of [low, high) the first that is not before t is sought; what is missing in
-	// between stands for the next one that is there.
+	// Binary search in [low, high) for the first message not before t. A missing message counts as the
+	// next existing one.
 	low, high := state.First, state.Last+1
 	for low < high {
 		middle := low + (high-low)/2
@@ -104,7 +104,7 @@ func (t *store) since(ctx context.Context, at time.Time) (uint64, error) {
 	return low, nil
 }
 
-// putHead keeps how far the chain of a writer has come.
+// putHead stores the head of a writer's chain.
 func (t *store) putHead(ctx context.Context, writer string, head []byte) error {
 	if _, err := t.heads.Put(ctx, bus.Token(writer), head); err != nil {
 		return fmt.Errorf("storing the head of the audit chain: %w", err)

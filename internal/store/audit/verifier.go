@@ -10,20 +10,18 @@ import (
 )
 
 const (
-	// afresh is how old what a verifier found may be before it begins again with the first
-	// record.
+	// afresh is the age after which a verifier starts again with the first record.
 	afresh = time.Hour
-	// headsWithin bounds the reading of the heads: NATS does not answer to what its
+	// headsWithin bounds the read of the heads, because NATS does not answer requests that its
 	// permissions deny.
 	headsWithin = 3 * time.Second
 )
 
-// Verifier verifies the record piece by piece, so that somebody who looks often costs little.
-// It continues behind what it verified before, and begins again every hour. It is safe for
-// concurrent use.
+// Verifier verifies the record incrementally, so that frequent checks are cheap. It continues after the
+// last verified record, and starts again every hour. It is safe for concurrent use.
 type Verifier struct {
 	reader *Reader
-	turn   chan struct{} // held by the one who verifies
+	turn   chan struct{} // held during a verification
 	c      *checker
 	began  time.Time
 }
@@ -31,19 +29,19 @@ type Verifier struct {
 // NewVerifier returns a verifier that has verified nothing yet.
 func NewVerifier(r *Reader) *Verifier { return &Verifier{reader: r, turn: make(chan struct{}, 1)} }
 
-// Verified is how far a verifier has come, and what it found.
+// Verified is the progress of a verifier and its findings.
 type Verified struct {
 	Report
-	// Complete says that every record was verified that was stored when it began.
+	// Complete is set if every record was verified that was stored when the verification began.
 	Complete bool
-	// Heads says that the ends of the chains were compared with their heads.
+	// Heads is set if the ends of the chains were compared with their heads.
 	Heads bool
-	// Began is when the first record was verified.
+	// Began is the time at which the first record was verified.
 	Began time.Time
 }
 
-// Verify continues for about the given time and says what is known then, as [Reader.Verify]
-// does for all records. The error is that of NATS, or of ctx.
+// Verify continues for about the given time and returns the findings so far, like [Reader.Verify] for all
+// records. The error is that of NATS, or of ctx.
 func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified, error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -52,7 +50,7 @@ func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified,
 	}
 	defer func() { <-v.turn }()
 	heads, known := v.heads(ctx)
-	now := time.Now() // heads may take longer than the whole time that is asked for
+	now := time.Now() // heads may take longer than within
 	deadline := now.Add(within)
 	if v.c == nil || now.Sub(v.began) > afresh {
 		v.c, v.began = newChecker(heads, v.reader.store.s.MaxAge(), now), now
@@ -71,7 +69,7 @@ func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified,
 			v.c.message(m)
 		}
 	}
-	// The ends are judged on a copy: the chains continue.
+	// finish works on a copy, because the chains continue.
 	c := *v.c
 	c.report.Faults, c.report.Trimmed = slices.Clone(c.report.Faults), slices.Clone(c.report.Trimmed)
 	if done.Complete && known {
@@ -86,7 +84,7 @@ func (v *Verifier) Verify(ctx context.Context, within time.Duration) (*Verified,
 	return &done, nil
 }
 
-// heads reads the heads of the chains; known is false where they cannot be read.
+// heads reads the heads of the chains. known is false if they cannot be read.
 func (v *Verifier) heads(ctx context.Context) (heads map[string][]byte, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, headsWithin)
 	defer cancel()

@@ -14,53 +14,52 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Report is what [Reader.Verify] found.
+// Report is the result of [Reader.Verify].
 type Report struct {
 	Writers  int `json:"writers"`
 	Messages int `json:"messages"`
 	Records  int `json:"records"`
-	// Trimmed are writers whose first records are gone by age, as they may be.
+	// Trimmed lists the writers whose first records were removed by age, which is allowed.
 	Trimmed []string `json:"trimmed,omitempty"`
-	// Faults are listed up to a number; Count counts all.
+	// Faults lists a limited number of faults; Count counts all.
 	Faults []Fault `json:"faults,omitempty"`
 	Count  int     `json:"fault_count"`
 }
 
-// OK says that nothing was found.
+// OK reports whether there are no faults.
 func (r *Report) OK() bool { return r.Count == 0 }
 
-// Fault is one place where the record is not what was written.
+// Fault is a place where the record differs from what was written.
 type Fault struct {
 	Writer string `json:"writer"`
-	// Sequence is of the message in the stream, 0 where the fault is in none.
+	// Sequence is that of the message in the stream, or 0 if the fault is in no message.
 	Sequence uint64 `json:"sequence,omitempty"`
-	// Seq is of the record in its chain, 0 where it cannot be read.
+	// Seq is that of the record in its chain, or 0 if it cannot be read.
 	Seq uint64 `json:"seq,omitempty"`
-	// Kind is what was done to the record, as far as it can be told.
+	// Kind is the kind of tampering, as far as it can be determined.
 	Kind FaultKind `json:"kind"`
 	What string    `json:"what"`
 }
 
-// FaultKind says what was done to the record.
+// FaultKind is a kind of tampering.
 type FaultKind string
 
 const (
-	Changed FaultKind = "changed" // what stands there is not what was written
-	Gap     FaultKind = "gap"     // records are missing in the middle, or at the beginning
+	Changed FaultKind = "changed" // a record differs from what was written
+	Gap     FaultKind = "gap"     // records are missing in the middle, or at the start
 	CutTail FaultKind = "cut"     // records are missing at the end
-	Added   FaultKind = "added"   // records stand there that the writer did not write there
+	Added   FaultKind = "added"   // records were inserted that the writer did not write there
 )
 
 const (
 	maxFaults = 1000
-	// slack is what clocks may differ by when age is judged.
+	// slack is the tolerance for clock differences when age is checked.
 	slack = time.Minute
 )
 
-// Verify reads every record that is kept and says what is wrong with them. It
-// may run while records are written.
+// Verify reads every stored record and returns the faults. It may run while records are written.
 func (l *Reader) Verify(ctx context.Context) (*Report, error) {
-	// Heads first: what a head names is in the stream by then.
+	// Read the heads first: the records that they name are already in the stream.
 	heads, err := l.store.heads.All(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (l *Reader) Verify(ctx context.Context) (*Report, error) {
 		c.message(m)
 		next = m.Sequence + 1
 	}
-	// A chain that began after the heads were read has its head now.
+	// A chain that started after the heads were read has a head now.
 	later, err := l.store.heads.All(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ func (l *Reader) Verify(ctx context.Context) (*Report, error) {
 	return c.finish(later), nil
 }
 
-// checker walks over messages in the order of the stream.
+// checker checks messages in stream order.
 type checker struct {
 	heads  map[string]*Head // by token
 	chains map[string]*checked
@@ -95,7 +94,7 @@ type checker struct {
 	report Report
 }
 
-// checked is how far a chain was followed.
+// checked is the last checked record of a chain.
 type checked struct {
 	seq  uint64
 	hash string
@@ -119,8 +118,8 @@ func (c *checker) readHeads(heads map[string][]byte) {
 	}
 }
 
-// renew takes the heads as they are now, to continue behind what was checked. A head of the
-// record that was checked last must be of that record.
+// renew replaces the heads by the current ones, to continue after the checked records. A head that names
+// the last checked record must match it.
 func (c *checker) renew(heads map[string][]byte, now time.Time) {
 	c.now = now
 	c.readHeads(heads)
@@ -142,7 +141,7 @@ func sorted[T any](m map[string]T) []string {
 
 func (c *checker) fault(kind FaultKind, writer string, sequence, seq uint64, format string, args ...any) {
 	if sequence == 0 && slices.ContainsFunc(c.report.Faults, func(f Fault) bool { return f.Writer == writer && f.Seq == seq && f.Kind == kind }) {
-		return // of a head that was as wrong when the heads were read before
+		return // this wrong head was already known
 	}
 	if c.report.Count++; len(c.report.Faults) < maxFaults {
 		c.report.Faults = append(c.report.Faults, Fault{writer, sequence, seq, kind, fmt.Sprintf(format, args...)})
@@ -197,8 +196,7 @@ func (c *checker) record(m message, r *Record) {
 	}
 }
 
-// finish compares the ends of the chains with their heads. later are the heads
-// as they stand now.
+// finish compares the ends of the chains with their heads. later holds the current heads.
 func (c *checker) finish(later map[string][]byte) *Report {
 	for _, writer := range sorted(c.chains) {
 		at, h := c.chains[writer], c.heads[writer]
@@ -227,13 +225,13 @@ func (c *checker) finish(later map[string][]byte) *Report {
 	return &c.report
 }
 
-// old says that a writer began so long ago that its first records may be gone.
+// old reports whether a writer started so long ago that its first records may have expired.
 func (c *checker) old(writer string) bool {
 	born, ok := birth(writer)
 	return ok && c.maxAge > 0 && c.now.Sub(born) > c.maxAge-slack
 }
 
-// birth reads the time in a writer's name; see schema.NewID.
+// birth decodes the time in a writer's name; see schema.NewID.
 func birth(writer string) (time.Time, bool) {
 	tail := writer[strings.LastIndexByte(writer, '_')+1:]
 	if len(tail) != 26 {

@@ -1,12 +1,12 @@
-// Package credentialtable keeps the credentials of people at MCP servers in NATS. It sees
-// ciphertext only: what a row holds is decided by package credential. Rows are changed by
-// compare-and-set and read from the leader, so that of all who renew one at once one wins.
+// Package credentialtable stores the credentials of people at MCP servers in NATS. It handles only
+// ciphertext; package credential defines the contents of a row. Rows are changed by compare-and-set
+// and read from the leader, so that only one of several concurrent renewals succeeds.
 //
-// The table is of the platform: it connects people to its servers. A person is asked for by a
-// name that has the tenant in it (credential.Person), which is part of the key of the row and of
-// what its ciphertext is bound to, so that people of one name in two tenants have a row each.
-// The keys of the rows of one tenant begin with its name, so that they can be found when the
-// tenant is erased; those of the default tenant, which cannot be erased, do not.
+// The table is of the platform: it connects people to the platform's servers. A person is
+// identified by a name that includes the tenant (credential.Person). The name is part of the row key
+// and of the data that the ciphertext is bound to, so people of the same name in two tenants have
+// separate rows. The row keys of a tenant begin with its name, so that its rows can be found when the
+// tenant is erased. Those of the default tenant, which cannot be erased, do not.
 package credentialtable
 
 import (
@@ -20,14 +20,14 @@ import (
 
 var spec = bus.TableSpec{Bucket: bus.BucketCredentials, What: "credentials at MCP servers"}
 
-// Specs are the tables, for [bus.Provision].
+// Specs returns the table specs, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table.
 func Open(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) { return bus.OpenBucket(ctx, c, spec) }
 
-// Key names the row of a person of a tenant at a server. Neither the person nor the server can
-// be read in it.
+// Key returns the row key of a person of a tenant at a server. It reveals neither the person nor the
+// server.
 func Key(tenant schema.TenantID, server schema.ServerID, person string) string {
 	name := FormerKey(server, person)
 	if tenant.Is(schema.DefaultTenant) {
@@ -36,15 +36,15 @@ func Key(tenant schema.TenantID, server schema.ServerID, person string) string {
 	return bus.Token(tenant) + "." + name
 }
 
-// FormerKey is what [Key] returned for people of every tenant up to version 0.1.0.
+// FormerKey returns the row key that versions up to 0.1.0 used, for people of every tenant.
 func FormerKey(server schema.ServerID, person string) string {
 	sum := sha256.Sum256([]byte(string(server) + "\x00" + person))
 	return hex.EncodeToString(sum[:])
 }
 
-// RemoveTenant removes the rows of the people of a tenant, and returns their number. It may be
-// repeated. Without the table there are none.
+// RemoveTenant removes the rows of the people of a tenant, and returns their number. It is idempotent,
+// and returns 0 if the table does not exist.
 func RemoveTenant(ctx context.Context, c *bus.Conn, tenant schema.TenantID) (removed int, err error) {
-	// Whatever a row is now: who renews it meanwhile finds it changed, and stores nothing.
+	// Regardless of the revision: a concurrent renewal then fails and stores nothing.
 	return bus.RemoveUnder(ctx, c, spec, bus.Token(tenant))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// allowed says why a change of a manifest is not, or nil.
+// allowed returns an error if a manifest must not change from was to is.
 func allowed(was, is *Manifest) error {
 	internal := func(why string) error {
 		return schema.Errorf(schema.KindInternal, "Journal %s: %s.", was.ID, why)

@@ -13,21 +13,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Fault is something that the records of durable calls say against each other: messages
-// are missing that were acknowledged.
+// Fault is an inconsistency in the records of durable calls: acknowledged messages are missing.
 type Fault struct {
-	// Stream is where they are missing.
+	// Stream is the stream in which messages are missing.
 	Stream string
-	// After and Before are the sequences of the messages around those that are missing,
-	// 0 where none is.
+	// After and Before are the sequences of the messages before and after the missing ones, 0 if
+	// there is none.
 	After, Before uint64
-	// What says how that is known, as the end of a sentence.
+	// What is the evidence, as the end of a sentence.
 	What string
 
 	journal schema.BatchID
 }
 
-// String is one sentence.
+// String describes the fault in one sentence.
 func (f Fault) String() string {
 	where := ""
 	switch {
@@ -41,26 +40,26 @@ func (f Fault) String() string {
 	return "Messages of the stream " + f.Stream + where + " are missing: " + f.What + "."
 }
 
-// Findings are what [Check] found.
+// Findings is the result of [Check].
 type Findings struct {
 	Faults []Fault
-	// Keys are the hashes of idempotency keys that calls and batches name and that have
-	// no entry: that is a fault only of those that ran.
+	// Keys holds the hashes of idempotency keys that calls and batches refer to and that have no
+	// entry. Only for calls that ran, that is a fault.
 	Keys []string
 }
 
 const (
-	// keysKept is how long an entry is kept at least, with room for clocks that differ.
+	// keysKept is the minimum retention of an entry, with a margin for clock differences.
 	keysKept = 23 * time.Hour
-	// faultsMost is how many faults are told of.
+	// faultsMost limits the number of reported faults.
 	faultsMost = 20
 )
 
-// Check compares what is stored of durable calls: the chain of each log, manifests with
-// calls and results, keys with what they stand for. It changes nothing and may run next to
-// front doors. What it cannot find is the loss of records that nothing else names, such
-// as the last ones before a crash. Streams and keys from before since are left out: a
-// loss was accepted then. ctx bounds it; it reads everything.
+// Check verifies the stored records of durable calls: the chain of each log, manifests against calls
+// and results, keys against their calls. It changes nothing and may run next to front doors. It cannot
+// find the loss of records that no other record refers to, such as the last ones before a crash.
+// Journals and keys from before since are skipped, because a loss was accepted then. It reads
+// everything; ctx bounds it.
 func Check(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*Findings, error) {
 	s, err := openStreams(ctx, conn, Options{})
 	if err != nil {
@@ -71,7 +70,7 @@ func Check(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logge
 		return found, err
 	}
 	log.Warn("the records of durable calls are inconsistent; they are read again", "faults", len(found.Faults))
-	again, err := check(ctx, s, since) // what was being written or purged agrees by now
+	again, err := check(ctx, s, since) // writes and purges in progress at the first check are consistent by now
 	if err != nil {
 		return nil, err
 	}
@@ -81,29 +80,29 @@ func Check(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logge
 	return again, nil
 }
 
-// checked is what is read of a journal.
+// checked holds the data that was read of a journal.
 type checked struct {
 	m        *Manifest
 	chains   [4]chain // by log
 	progress *Progress
 	intents  map[uint64]bool
 	keyed    map[uint64]keyedCall
-	ran      map[uint64]bool // calls with a result that says where they ran
+	ran      map[uint64]bool // calls with a result that names a worker
 }
 
 type keyedCall struct {
 	hash     string
 	accepted time.Time
-	plain    bool // it leaves an intent
+	plain    bool // it requires an intent
 }
 
-// chain is a log of which each message says how many records are before it.
+// chain is a log in which each message contains the number of records before it.
 type chain struct {
 	next     uint64 // records so far
 	last     uint64 // sequence
 	gaps     []gapAt
-	unread   []uint64 // sequences of messages that cannot be read
-	frontAt  uint64   // the sequence of the first message, where records are missing before it
+	unread   []uint64 // sequences of undecodable messages
+	frontAt  uint64   // sequence of the first message if records before it are missing
 	messages int
 }
 
@@ -120,14 +119,14 @@ func (c *chain) take(h *Head, sequence uint64) {
 	c.next, c.last = max(c.next, h.First+uint64(h.Count)), sequence
 }
 
-// checker reads in an order in which nothing that is whole looks damaged: what names
-// something is read before that.
+// checker reads references before their targets, so that writes during the check do not look like
+// damage.
 type checker struct {
 	s     *streams
 	since time.Time
 	all   map[schema.BatchID]*checked
 	keys  map[string]Entry
-	then  map[string]bool // keys, as they are after the calls were read
+	then  map[string]bool // keys after the calls were read
 	out   Findings
 }
 
@@ -186,7 +185,7 @@ func (c *checker) read(ctx context.Context) error {
 	return c.s.keys.scan(ctx, func(hash string, data []byte) { c.then[hash] = len(data) > 0 })
 }
 
-// message takes in a message of a log.
+// message adds a message of a log.
 func (c *checker) message(log Log, d *checked, m bus.Message) {
 	var h Head
 	var err error
@@ -224,7 +223,7 @@ func (c *checker) fault(id schema.BatchID, stream string, after, before uint64, 
 	c.out.Faults = append(c.out.Faults, Fault{stream, after, before, fmt.Sprintf(format, args...), id})
 }
 
-// compare looks at one journal.
+// compare checks one journal.
 func (c *checker) compare(ctx context.Context, id schema.BatchID, d *checked) error {
 	calls, results := &d.chains[LogCalls], &d.chains[LogResults]
 	if d.m == nil {
@@ -287,12 +286,12 @@ func (c *checker) compare(ctx context.Context, id schema.BatchID, d *checked) er
 	return nil
 }
 
-// compareKeys compares keys with what they stand for.
+// compareKeys checks keys against their calls and batches.
 func (c *checker) compareKeys() {
 	for _, hash := range slices.Sorted(maps.Keys(c.keys)) {
 		e := c.keys[hash]
 		if e.Journal == "" || e.At.Before(c.since) {
-			continue // a call that was held: the ledger has it
+			continue // the key of a held call, which is in the ledger
 		}
 		d := c.all[e.Journal]
 		switch {

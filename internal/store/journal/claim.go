@@ -15,29 +15,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// lease is the record of who should run a journal. It is forgotten by the stream when
-// it is not renewed, so that the clock of one machine alone counts.
+// lease is the claim on a journal. The stream removes it if it is not renewed, so that only one clock
+// counts: that of the NATS server.
 type lease struct {
 	Owner string `json:"owner"`
-	Write string `json:"write"` // names the claim
+	Write string `json:"write"` // identifies the claim
 }
 
-// Claim makes owner the owner of a journal of the tenant when nobody is, and rebuilds what
-// became of its calls. [schema.KindConflict] means that another one is the owner; try again
-// when the lease may have run out. Streams that ended can be claimed, for
-// settling, until their calls are purged.
+// Claim makes owner the owner of a journal of the tenant if there is none, and rebuilds the outcomes
+// of its calls. [schema.KindConflict] means that there is another owner; retry after its lease may
+// have expired. An ended journal can be claimed, to settle calls, until its calls are purged.
 func (s *Store) Claim(ctx context.Context, tenant schema.TenantID, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, schema.OnlyTenant(tenant), id, owner, &Owned{})
 }
 
-// ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
-// store results in place of those that were lost. It is refused where the retention has taken
-// the payloads.
+// ClaimEnded is Claim for an ended journal, even if its calls are purged. It is used to replace lost
+// results. It is refused if the payloads were deleted because of the retention.
 func (s *Store) ClaimEnded(ctx context.Context, tenant schema.TenantID, id schema.BatchID, owner string) (*Owned, error) {
 	return s.claim(ctx, schema.OnlyTenant(tenant), id, owner, &Owned{purged: true})
 }
 
-// of reads the lease; the zero one when there is none.
+// of reads the lease. It returns a zero lease if there is none.
 func (s leases) of(ctx context.Context, id schema.BatchID) (lease, uint64, error) {
 	data, revision, err := s.get(ctx, id)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -67,7 +65,7 @@ func (s *Store) claim(ctx context.Context, of schema.Tenants, id schema.BatchID,
 	}
 	begun := time.Now()
 	o.revision, err = s.leases.put(ctx, id, o.record, revision, s.lease)
-	if err != nil && !errors.Is(err, bus.ErrRefused) { // was it ours?
+	if err != nil && !errors.Is(err, bus.ErrRefused) { // it may be stored anyway
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 		l, at, again := s.leases.of(look, id)
 		cancel()
@@ -95,13 +93,11 @@ func (s *Store) claim(ctx context.Context, of schema.Tenants, id schema.BatchID,
 }
 
 func taken(id schema.BatchID, owner string) error {
-	e := schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process"))
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process")).RetryableAfter(time.Second)
 }
 
-// begin takes the epoch, fences the logs and reads them. The order makes it safe: when
-// the logs are read, nobody else can write to them any more.
+// begin increments the epoch, fences the logs and then reads them. The order matters: when the logs
+// are read, no other writer can append to them any more.
 func (o *Owned) begin(ctx context.Context) error {
 	m, err := o.s.change(ctx, o.of, o.id, func(m *Manifest) error {
 		if m.Forgotten || m.Purged && !o.purged {
@@ -117,7 +113,7 @@ func (o *Owned) begin(ctx context.Context) error {
 	o.manifest.Store(m)
 	o.epoch.Store(m.Epoch)
 	for _, log := range []Log{LogIntents, LogResults} {
-		// Nobody has the first epoch but its first owner, and there was none before.
+		// Epoch 1 belongs to the first owner only, so the log is empty.
 		t, err := o.s.attach(ctx, o.id, log, m.Epoch, m.Epoch == 1)
 		if err != nil {
 			return appendFault(o.id, err)
@@ -136,18 +132,18 @@ func (o *Owned) begin(ctx context.Context) error {
 	o.results.run()
 	o.running.Store(true)
 	select {
-	case <-o.lost: // before there was anything to fail
+	case <-o.lost: // lost before the tails were running, so they did not fail
 		return appendFault(o.id, errLost)
 	default:
 		return nil
 	}
 }
 
-// Owned is a journal in the hands of its owner. The claim is renewed until
-// [Owned.Release] or [Owned.Close], one of which must be called.
+// Owned is a claimed journal. The claim is renewed until [Owned.Release] or [Owned.Close], one of
+// which must be called.
 type Owned struct {
 	s        *Store
-	of       schema.Tenants // as it was claimed
+	of       schema.Tenants // tenants for which it was claimed
 	id       schema.BatchID
 	epoch    atomic.Uint64
 	lease    lease
@@ -156,16 +152,16 @@ type Owned struct {
 	progress *Progress
 	intents  *tail
 	results  *tail
-	running  atomic.Bool // the tails are
-	force    bool        // the lease of another owner does not count
-	purged   bool        // it is claimed also where its calls are purged
+	running  atomic.Bool // whether the tails run
+	force    bool        // ignore the lease of another owner
+	purged   bool        // claim it even if its calls are purged
 	reader   reader
 
-	until atomic.Int64 // when the lease ends, since the store was born: on the monotonic clock
-	// Of the goroutine that renews, and then of Release:
+	until atomic.Int64 // expiry of the lease as time since Store.born, on the monotonic clock
+	// Used by the renewing goroutine, and after it by Release:
 	revision uint64 // of the lease
-	doubtful bool   // the lease had run out, and somebody else may have had it
-	gone     bool   // the lease is somebody else's
+	doubtful bool   // the lease had expired, so another process may have claimed the journal
+	gone     bool   // another process has the lease
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -178,33 +174,32 @@ type Owned struct {
 	unlisten     func()
 }
 
-// ID is the id of the journal.
+// ID returns the id of the journal.
 func (o *Owned) ID() schema.BatchID { return o.id }
 
-// Resumed says that the journal had an owner before this claim.
+// Resumed reports whether the journal had an owner before this claim.
 func (o *Owned) Resumed() bool { return o.Epoch() > 1 }
 
-// Epoch is the number of this claim; every later one has a greater number.
+// Epoch returns the number of this claim. Later claims have greater numbers.
 func (o *Owned) Epoch() uint64 { return o.epoch.Load() }
 
-// Manifest is the manifest as of the claim or of the last change by this owner.
+// Manifest returns a copy of the manifest as of the claim or the last change by this owner.
 func (o *Owned) Manifest() *Manifest { return o.manifest.Load().Clone() }
 
-// Sealed says that no more calls come, as of the claim or of the last change by this
+// Sealed reports whether the journal accepts no more calls, as of the claim or the last change by this
 // owner.
 func (o *Owned) Sealed() bool { return !o.manifest.Load().Sealed.IsZero() }
 
-// Progress is what became of the calls, kept up to date with each result that is
-// appended here.
+// Progress returns the outcomes of the calls. It is updated with each result that is appended here.
 func (o *Owned) Progress() *Progress { return o.progress }
 
-// Lost is closed when another owner took over: nothing must be sent any more, and
-// every append is refused with [schema.KindConflict].
+// Lost returns a channel that is closed when another owner claims the journal. Nothing must be sent
+// after that, and every append is refused with [schema.KindConflict].
 func (o *Owned) Lost() <-chan struct{} { return o.lost }
 
-// Held says that the lease has not run out by the clock of this machine. Ask
-// right before a call leaves. It is false too while NATS cannot be reached for longer
-// than a lease; that can pass.
+// Held reports whether the lease is valid by the clock of this machine. Check it immediately before
+// sending a call. It is also false while NATS is unreachable for longer than a lease, and may
+// become true again.
 func (o *Owned) Held() bool {
 	select {
 	case <-o.lost:
@@ -226,7 +221,7 @@ func (o *Owned) lose(err error) {
 	})
 }
 
-// renew keeps the lease alive.
+// renew renews the lease periodically.
 func (o *Owned) renew() {
 	defer close(o.renewed)
 	tick := time.NewTicker(o.s.lease / 3)
@@ -247,7 +242,7 @@ func (o *Owned) renew() {
 	}
 }
 
-// renewOnce returns an error when the lease is somebody else's.
+// renewOnce renews the lease. It returns an error if another process has it.
 func (o *Owned) renewOnce() error {
 	ctx, cancel := context.WithTimeout(o.ctx, max(o.s.lease/3, appendTimeout))
 	defer cancel()
@@ -260,10 +255,10 @@ func (o *Owned) renewOnce() error {
 			if o.doubtful {
 				m, _, err := o.s.read(ctx, o.of, o.id, bus.Leader)
 				if err != nil {
-					return nil // the next time tells
+					return nil // retried at the next renewal
 				}
 				if mine := o.Epoch(); mine != 0 && m.Epoch != mine {
-					_ = o.s.leases.drop(ctx, o.id, revision) // else it runs out
+					_ = o.s.leases.drop(ctx, o.id, revision) // otherwise it expires
 					return fmt.Errorf("%w: its epoch is %d, ours %d", errLost, m.Epoch, mine)
 				}
 				o.doubtful = false
@@ -272,7 +267,7 @@ func (o *Owned) renewOnce() error {
 			return nil
 		}
 		if !errors.Is(err, bus.ErrConflict) {
-			return nil // nobody knows; the next time tells
+			return nil // the outcome is unknown; retried at the next renewal
 		}
 		l, at, err := o.s.leases.of(ctx, o.id)
 		switch {
@@ -282,13 +277,13 @@ func (o *Owned) renewOnce() error {
 			return fmt.Errorf("%w: %s", errLost, l.Owner)
 		}
 		o.doubtful = o.doubtful || at == 0
-		o.revision = at // an earlier renewal whose reply was lost, or it ran out
+		o.revision = at // an earlier renewal whose reply was lost, or the lease expired
 	}
 	return nil
 }
 
-// Release waits for what is under way, as long as ctx allows, and gives the journal
-// back, so that another may claim it at once.
+// Release waits for pending appends until ctx ends, and releases the claim, so that another process
+// can claim the journal immediately.
 func (o *Owned) Release(ctx context.Context) error {
 	o.end(ctx)
 	select {
@@ -305,8 +300,7 @@ func (o *Owned) Release(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the owner without giving the lease back, as a crash would. What is under
-// way is given up.
+// Close stops the owner without releasing the lease, as a crash would. Pending appends are abandoned.
 func (o *Owned) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -325,7 +319,7 @@ func (o *Owned) end(ctx context.Context) {
 	}
 	o.stop()
 	<-o.renewed
-	o.sit().leave() // whoever reads still has none from now on
+	o.subscribe().leave() // a reader in progress keeps working, but gets no messages from memory
 	o.wakeMu.Lock()
 	defer o.wakeMu.Unlock()
 	if o.unlisten != nil {

@@ -8,14 +8,12 @@ import (
 	"github.com/callyard/callyard/pkg/bus/frame"
 )
 
-// A stored message of a journal holds one version byte, one byte that names the
-// log, and frames (pkg/bus/frame): first the head of the message, without
-// a payload, then one frame for each record. The version is the journal's own:
-// what is stored outlives what is on the wire.
+// A stored message of a journal consists of a version byte, a byte that identifies the log, and frames
+// (pkg/bus/frame): first the head of the message, without a payload, then one frame per record. The
+// journal has a separate version, because stored messages outlive the wire protocol.
 const recordVersion = 1
 
-// Log names one of the logs of a journal. A number is never given a second
-// meaning.
+// Log identifies one of the logs of a journal. Numbers must never be reused.
 type Log byte
 
 const (
@@ -24,7 +22,7 @@ const (
 	LogResults Log = 3
 )
 
-// Field tags of the heads. A tag is never given a second meaning; 0 is no tag.
+// Field tags of the heads. Tags must never be reused; 0 is not a tag.
 const (
 	tagEpoch       = 1
 	tagWriter      = 2
@@ -71,8 +69,8 @@ const (
 )
 
 const (
-	flagOpening   = 1 << 0 // of a message: its writer took the log over
-	flagSealed    = 1 << 1 // of a message: none comes after it
+	flagOpening   = 1 << 0 // message: its writer took over the log
+	flagSealed    = 1 << 1 // message: the last one of the log
 	flagSafe      = 1 << 2
 	flagHeld      = 1 << 3
 	flagVoid      = 1 << 4
@@ -81,32 +79,32 @@ const (
 	flagInput     = 1 << 7
 )
 
-// Head is what a message says of itself.
+// Head holds the metadata of a message.
 type Head struct {
 	Log Log
-	// Epoch only grows along a log. Writer is random for each writer, and Number
-	// counts its messages, so that a writer knows its own message again.
+	// Epoch never decreases within a log. Writer is random for each writer, and Number counts
+	// its messages, so that a writer can identify its own messages.
 	Epoch, Writer, Number uint64
-	// First is how many records the log holds before this message: of calls it is
-	// the index of the first one here.
+	// First is the number of records in the log before this message. For calls it is the index
+	// of the first one in this message.
 	First uint64
-	// Count is how many records follow.
+	// Count is the number of records in the message.
 	Count int
-	// Opening: the writer took the log over with this message. Sealed: it is the last.
+	// Opening is set on the message with which a writer takes over the log. Sealed is set on the
+	// last message.
 	Opening, Sealed bool
-	// At is when it was written, by the writer's clock.
+	// At is the time of writing, by the writer's clock.
 	At time.Time
 }
 
-// Errors of the readers of stored records.
+// Decoding errors of stored records.
 var (
 	errVersion = errors.New("the journal was written by another version: use that version to finish it, or a newer version that can read it")
 	errLog     = errors.New("the message belongs to another log")
 	errCount   = errors.New("the records of the message do not match its header")
 )
 
-// appendHead begins a message: dst must be empty. The frames of Count
-// records have to follow.
+// appendHead starts a message; dst must be empty. The frames of Count records must follow.
 func appendHead(dst []byte, h *Head) []byte {
 	dst = append(dst, recordVersion, byte(h.Log))
 	dst, start := frame.Begin(dst)
@@ -120,7 +118,7 @@ func appendHead(dst []byte, h *Head) []byte {
 	return frame.End(dst, start, nil)
 }
 
-// ReadHead reads the head of a message and returns the frames after it.
+// ReadHead decodes the head of a message and returns the frames after it.
 func ReadHead(msg []byte, log Log) (Head, []byte, error) {
 	var h Head
 	if len(msg) < 2 {
@@ -159,8 +157,8 @@ func ReadHead(msg []byte, log Log) (Head, []byte, error) {
 	return h, rest, err
 }
 
-// eachRecord calls each with every record of a message of the log.
-// plus is how far the index of a record is behind the one in its head.
+// eachRecord calls each for every record of a message of the log. plus must be added to the index in
+// the record's head.
 func eachRecord(msg []byte, log Log, each func(i int, head []byte, plus uint64, payload []byte) error) (Head, error) {
 	h, rest, err := ReadHead(msg, log)
 	if err != nil {

@@ -45,8 +45,7 @@ func appendCall(dst []byte, r *CallRecord) []byte {
 	return frame.End(dst, start, r.Arguments)
 }
 
-// appendIntent appends the frame of an intent. Its ranges must ascend and
-// not touch.
+// appendIntent appends the frame of an intent. Its ranges must be ascending and must not touch.
 func appendIntent(dst []byte, r *IntentRecord) []byte {
 	dst, start := frame.Begin(dst)
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(r.Attempt, 0)))
@@ -65,7 +64,7 @@ func appendIntent(dst []byte, r *IntentRecord) []byte {
 // appendResult appends the frame of a result.
 func appendResult(dst []byte, r *ResultRecord) []byte {
 	dst, start := frame.Begin(dst)
-	// What a rebuild needs comes first.
+	// The fields that a rebuild needs come first.
 	dst = frame.AppendUint(dst, tagIndex, r.Index)
 	dst = frame.AppendUint(dst, tagOutcome, uint64(r.Outcome))
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(r.Attempt, 0)))
@@ -88,15 +87,15 @@ func appendResult(dst []byte, r *ResultRecord) []byte {
 	return frame.End(dst, start, payload)
 }
 
-// ReadCalls calls each with every call of a message, in order. The record is
-// reused; its Arguments and Warrant share the memory of msg.
+// ReadCalls calls each for every call of a message, in order. The record is reused; its Arguments and
+// Warrant share the memory of msg.
 func ReadCalls(msg []byte, each func(*CallRecord)) (Head, error) {
 	h, _, err := ReadHead(msg, LogCalls)
 	if err != nil {
 		return h, err
 	}
 	var r CallRecord
-	field := r.field // one closure for all
+	field := r.field // one closure for all records
 	return eachRecord(msg, LogCalls, func(i int, head []byte, _ uint64, payload []byte) error {
 		r = CallRecord{Index: h.First + uint64(i)}
 		if len(payload) > 0 {
@@ -176,8 +175,8 @@ func (o *Object) field(tag byte, value string) {
 	}
 }
 
-// readIntents calls each with every intent of a message, in order. The
-// record and its ranges are reused.
+// readIntents calls each for every intent of a message, in order. The record and its ranges are
+// reused.
 func readIntents(msg []byte, each func(*IntentRecord)) (Head, error) {
 	var r IntentRecord
 	return eachRecord(msg, LogIntents, func(_ int, head []byte, _ uint64, payload []byte) error {
@@ -205,7 +204,7 @@ func readIntents(msg []byte, each func(*IntentRecord)) (Head, error) {
 			if m <= 0 {
 				return frame.ErrShort
 			}
-			const most = 1 << 48 // far above any journal, and sums stay in range
+			const most = 1 << 48 // larger than any journal, without overflow in sums
 			if gap > most || count > most || count == 0 || at > most {
 				return errCount
 			}
@@ -218,8 +217,8 @@ func readIntents(msg []byte, each func(*IntentRecord)) (Head, error) {
 	})
 }
 
-// ReadResults calls each with every result of a message, in order. The
-// record is reused; its Body and Error share the memory of msg.
+// ReadResults calls each for every result of a message, in order. The record is reused; its Body and
+// Error share the memory of msg.
 func ReadResults(msg []byte, each func(*ResultRecord)) (Head, error) {
 	var r ResultRecord
 	return eachRecord(msg, LogResults, func(_ int, head []byte, plus uint64, payload []byte) error {
@@ -277,7 +276,7 @@ func ReadResults(msg []byte, each func(*ResultRecord)) (Head, error) {
 	})
 }
 
-// Mark is what a rebuild needs of a result.
+// Mark holds the fields of a result that a rebuild needs.
 type Mark struct {
 	Index     uint64
 	Outcome   Outcome
@@ -286,13 +285,13 @@ type Mark struct {
 	Settle    Settle
 }
 
-// Mark is what a rebuild would read of r.
+// Mark returns the fields of r that a rebuild reads.
 func (r *ResultRecord) Mark() Mark {
 	return Mark{r.Index, r.Outcome, r.Attempt, r.ToolError, r.Settle}
 }
 
-// scanResults calls each with the mark of every result of a message. It
-// makes no garbage and does not look at the bodies.
+// scanResults calls each with the mark of every result of a message. It does not allocate and skips
+// the bodies.
 func scanResults(msg []byte, each func(Mark)) (Head, error) {
 	return eachRecord(msg, LogResults, func(_ int, head []byte, plus uint64, _ []byte) error {
 		m := Mark{}

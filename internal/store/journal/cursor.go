@@ -7,18 +7,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Cursor is a place in a log of results: everything before the message Sequence was
-// seen, and the first Position records of it. The zero value is the beginning.
+// Cursor is a position in a log of results: the reader has seen all messages before Sequence, and the
+// first Position records of that message. The zero value is the start.
 type Cursor struct {
 	Sequence uint64
 	Position uint32
 }
 
-// After is the cursor of all that comes after a record that [Store.Results] or
-// [Store.Follow] gave.
+// After returns the cursor after a record that [Store.Results] or [Store.Follow] returned.
 func After(r *ResultRecord) Cursor { return Cursor{r.Sequence, r.Position + 1} }
 
-// ParseCursor reads what [Cursor.String] wrote; "" is the beginning.
+// ParseCursor parses the output of [Cursor.String]; "" is the start.
 func ParseCursor(text string) (Cursor, error) {
 	if text == "" {
 		return Cursor{}, nil
@@ -32,7 +31,7 @@ func ParseCursor(text string) (Cursor, error) {
 	return Cursor{sequence, uint32(position)}, nil
 }
 
-// String returns the cursor as callers carry it; "" is the beginning.
+// String returns the cursor in the format for callers; "" is the start.
 func (c Cursor) String() string {
 	if c == (Cursor{}) {
 		return ""

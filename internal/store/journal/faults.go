@@ -8,22 +8,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// errLost is why a writer or owner takes nothing more: somebody else has the log.
+// errLost means that another writer took over the log, so this writer or owner accepts no appends.
 var errLost = errors.New("another writer has the log")
 
-// errClosed is why a writer or owner takes nothing more: it was closed.
+// errClosed means that the writer or owner was closed.
 var errClosed = errors.New("it was closed")
 
-// errSealed is why a log takes nothing more: it says so itself.
+// errSealed means that the log ends with a seal.
 var errSealed = errors.New("the log is sealed")
 
-// unavailable is for callers when a read or write did not succeed.
+// unavailable returns the error for callers after a failed read or write.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *schema.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*schema.Error](err); ok {
 		return err
 	}
 	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; check that NATS is running. (%w)", err)
@@ -39,7 +38,7 @@ func unavailable(err error) error {
 	return e
 }
 
-// appendFault is for callers of an append.
+// appendFault returns the error for callers after a failed append.
 func appendFault(id schema.BatchID, err error) error {
 	switch {
 	case err == nil:

@@ -9,25 +9,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Payloads of a journal are forgotten when the retention of its tenant has ended. The manifest
-// stays, and says so: it is marked first, so that nobody claims the journal or misses its
-// records from then on, and again when nothing is left. Who finds one with the first mark
-// alone continues there.
+// The payloads of a journal are deleted after the retention period of its tenant. The manifest remains
+// and is marked as forgotten first, so that no process claims the journal or misses its records from
+// then on. It is marked as emptied after the deletion. A process that finds only the first mark
+// resumes the deletion.
 
-// errMarked says that a manifest says already what it is to say.
+// errMarked means that a manifest already has the mark.
 var errMarked = errors.New("the manifest is marked")
 
-// ForgottenCall is the answer for a call whose payloads are gone with the retention of its tenant.
+// ForgottenCall returns the error for a call whose payloads were deleted because of the retention of its
+// tenant.
 func ForgottenCall(id schema.CallID) *schema.Error {
 	return schema.Errorf(schema.KindNotFound, "The arguments and the result of call %s have been deleted, because the retention of its tenant has ended.", id).WithCall(id)
 }
 
-// ForgottenKey is the answer for a request under an idempotency key that stands for such a call.
+// ForgottenKey returns the error for a request with an idempotency key of such a call.
 func ForgottenKey(id schema.CallID) *schema.Error {
 	return schema.Errorf(schema.KindNotFound, "A call was accepted under this Idempotency-Key, and its result has been deleted, because the retention of its tenant has ended. It is not run again; use a new key to run it.").WithCall(id)
 }
 
-// payloadsOf returns the tenant whose payloads the journal has; ok is false for a lane that
+// payloadsOf returns the tenant that owns the payloads of the journal. ok is false for a lane that
 // several tenants share.
 func (m *Manifest) payloadsOf() (tenant schema.TenantID, ok bool) {
 	if m.Kind == Lane {
@@ -36,25 +37,25 @@ func (m *Manifest) payloadsOf() (tenant schema.TenantID, ok bool) {
 	return m.Principal.Tenant, true
 }
 
-// Payloads forgets the payloads of journals whose retention has ended. It is safe for concurrent
+// Payloads deletes the payloads of journals after their retention period. It is safe for concurrent
 // use.
 type Payloads struct{ s *Store }
 
-// Retention is how long payloads of the tenant's calls are kept after the end of their journal; 0:
-// as long as those of all tenants.
+// Retention returns how long payloads of the tenant's calls are kept after the end of their journal. 0
+// means the same time as for all tenants.
 func (p *Payloads) Retention(tenant schema.TenantID) time.Duration {
 	return p.s.view.retention.Within(tenant, p.s.view.keepPayloads)
 }
 
-// Overdue is a journal whose payloads are to be forgotten.
+// Overdue is a journal whose payloads are to be deleted.
 type Overdue struct {
 	Tenant schema.TenantID // for [Payloads.Forget]
 	ID     schema.BatchID
 	Ended  time.Time
 }
 
-// Overdue returns the journals of which the retention has ended at a time and that have payloads, by
-// this process's view; the oldest end first.
+// Overdue returns the journals with payloads whose retention period has ended at a time, according to
+// this process's view, oldest end first.
 func (p *Payloads) Overdue(now time.Time) []Overdue {
 	v := p.s.view
 	v.mu.RLock()
@@ -69,13 +70,13 @@ func (p *Payloads) Overdue(now time.Time) []Overdue {
 	return all
 }
 
-// due is a journal that has ended, and whose payloads a retention has not taken yet.
+// due is an ended journal whose payloads will be deleted because of a retention.
 type due struct {
-	tenant, access schema.TenantID // whose payloads it has, and whose the manifest is
+	tenant, access schema.TenantID // owner of the payloads, and owner of the manifest
 	ended          time.Time
 }
 
-// noteLocked notes whether the payloads of a journal are to be forgotten some day.
+// noteLocked records whether the payloads of a journal must be deleted at some time.
 func (v *view) noteLocked(m *Manifest) {
 	tenant, ok := m.payloadsOf()
 	if !ok || m.State != Ended || m.Emptied || m.Deleted || v.retention.Within(tenant, v.keepPayloads) == 0 {
@@ -85,7 +86,7 @@ func (v *view) noteLocked(m *Manifest) {
 	v.due[m.ID] = due{tenant, m.Principal.Tenant, m.Ended}
 }
 
-// drop forgets that payloads of a journal of the tenant are to be forgotten.
+// drop removes a journal of the tenant from the list of payloads to delete.
 func (v *view) drop(tenant schema.TenantID, id schema.BatchID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,8 +95,8 @@ func (v *view) drop(tenant schema.TenantID, id schema.BatchID) {
 	}
 }
 
-// Forget forgets calls, intents, results and objects of a journal of the tenant that has ended.
-// Its manifest stays. It may be repeated, also by several processes at once.
+// Forget deletes calls, intents, results and objects of an ended journal of the tenant. Its manifest
+// remains. It is idempotent and may run in several processes concurrently.
 func (p *Payloads) Forget(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
 	s := p.s
 	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
@@ -109,12 +110,12 @@ func (p *Payloads) Forget(ctx context.Context, tenant schema.TenantID, id schema
 		return nil
 	})
 	if schema.KindOf(err) == schema.KindNotFound {
-		s.view.drop(tenant, id) // it grew too old, or is not the tenant's
+		s.view.drop(tenant, id) // expired, or of another tenant
 	}
 	if err != nil && !errors.Is(err, errMarked) {
 		return err
 	}
-	// Who claimed it before the mark, to settle a call, may still write to the logs.
+	// A process that claimed it before the mark, to settle a call, may still append to the logs.
 	held, revision, err := s.leases.of(ctx, id)
 	switch {
 	case err != nil:

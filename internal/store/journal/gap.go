@@ -8,10 +8,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// GapError means that the records of calls which were accepted are not there any more,
-// as after damage to the files of NATS: those of the indexes from First up to, and
-// without, Next. It is a [schema.Error] of KindOutcomeUnknown. The stream's leader was
-// asked: no replica is only behind.
+// GapError means that records of accepted calls are missing, as after damage to the files of NATS:
+// those with indexes in [First, Next). It is a [schema.Error] of KindOutcomeUnknown. It was confirmed
+// by the stream's leader, so it is not caused by a lagging replica.
 type GapError struct {
 	Journal     schema.BatchID
 	First, Next uint64
@@ -21,37 +20,37 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("the records of calls %d to %d of journal %s are lost", e.First, e.Next-1, e.Journal)
 }
 
-// Unwrap is what a caller is told.
+// Unwrap returns the error for callers.
 func (e *GapError) Unwrap() error { return LostCall("") }
 
-// nobodyKnows ends what is said of everything whose record was lost.
-const nobodyKnows = "its record was lost with a damaged data folder: its outcome is unknown, and it is not run again."
+// lostRecord ends the error messages about lost records.
+const lostRecord = "its record was lost with a damaged data folder: its outcome is unknown, and it is not run again."
 
-// LostCall is the answer for a call whose record was lost; id may be "".
+// LostCall returns the error for a call whose record was lost; id may be "".
 func LostCall(id schema.CallID) *schema.Error {
-	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was accepted, and "+nobodyKnows+" Check its effects, and send it as a new call to run it.")
+	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was accepted, and "+lostRecord+" Check its effects, and send it as a new call to run it.")
 	if id != "" {
 		e = e.WithCall(id)
 	}
 	return e
 }
 
-// LostBatch is the answer for a batch whose record was lost.
+// LostBatch returns the error for a batch whose record was lost.
 func LostBatch() *schema.Error {
-	return schema.Errorf(schema.KindOutcomeUnknown, "The batch was accepted, and "+nobodyKnows+" Check the effects of its calls, and send the missing ones as a new batch.")
+	return schema.Errorf(schema.KindOutcomeUnknown, "The batch was accepted, and "+lostRecord+" Check the effects of its calls, and send the missing ones as a new batch.")
 }
 
-// LostKey is the answer for a request under an idempotency key whose record, or that of
-// the call that the key stands for, was lost.
+// LostKey returns the error for a request with an idempotency key whose record, or whose call's record,
+// was lost.
 func LostKey() *schema.Error {
-	return schema.Errorf(schema.KindOutcomeUnknown, "A request was accepted under this Idempotency-Key, and "+nobodyKnows+" Check its effects, and use a new key to run it.")
+	return schema.Errorf(schema.KindOutcomeUnknown, "A request was accepted under this Idempotency-Key, and "+lostRecord+" Check its effects, and use a new key to run it.")
 }
 
-// pageOf reads the first message of a log of calls with at least a sequence; a zero
-// message where there is none.
+// pageOf reads the first message of a log of calls with at least the sequence from. It returns a zero
+// message if there is none.
 type pageOf func(ctx context.Context, from uint64) (bus.Message, error)
 
-// nearest asks any replica.
+// nearest reads from any replica.
 func (l *logs) nearest(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		page, err := l.Read(ctx, id, LogCalls, from, 1, 1)
@@ -62,7 +61,7 @@ func (l *logs) nearest(id schema.BatchID) pageOf {
 	}
 }
 
-// leading asks the leader.
+// leading reads from the leader.
 func (l *logs) leading(id schema.BatchID) pageOf {
 	return func(ctx context.Context, from uint64) (bus.Message, error) {
 		m, err := l.next(ctx, id, LogCalls, from)
@@ -73,8 +72,8 @@ func (l *logs) leading(id schema.BatchID) pageOf {
 	}
 }
 
-// findCalls returns the message that holds the call with the index; a zero message when
-// there is none yet, and a [*GapError] when it is lost.
+// findCalls returns the message that holds the call with the index. It returns a zero message if there
+// is none yet, and a [*GapError] if it was lost.
 func (l *logs) findCalls(ctx context.Context, id schema.BatchID, index uint64) (bus.Message, error) {
 	m, after, err := l.search(ctx, id, index, l.nearest(id))
 	if err != nil || m.Sequence != 0 || after == 0 {
@@ -92,9 +91,8 @@ func (l *logs) confirm(ctx context.Context, id schema.BatchID, index uint64) (bu
 	return m, &GapError{Journal: id, First: index, Next: after}
 }
 
-// search looks for the call with the index, by binary search over the sequences of the
-// stream. after is the index of the first call behind it, where it is not there but
-// later ones are, else 0.
+// search finds the call with the index by binary search over the sequences of the stream. If the call is
+// missing but later ones exist, after is the index of the next one, else 0.
 func (l *logs) search(ctx context.Context, id schema.BatchID, index uint64, next pageOf) (m bus.Message, after uint64, err error) {
 	none := bus.Message{}
 	where := func(m bus.Message) (int, error) {
@@ -110,7 +108,7 @@ func (l *logs) search(ctx context.Context, id schema.BatchID, index uint64, next
 		}
 		return 0, nil
 	}
-	if index == 0 { // the beginning needs no search, unless one writer followed the other before there were calls
+	if index == 0 { // the start needs no search, unless several writers took over before there were calls
 		m, err := next(ctx, 1)
 		if err != nil || m.Sequence == 0 {
 			return none, 0, err
@@ -158,8 +156,8 @@ func (l *logs) search(ctx context.Context, id schema.BatchID, index uint64, next
 	return none, after, nil
 }
 
-// Complete says that each call of a journal that has ended has its result. It reads all
-// of them; a million take a second or more.
+// Complete reports whether each call of an ended journal has its result. It reads all results; a million
+// take a second or more.
 func (s *Store) Complete(ctx context.Context, m *Manifest) (bool, error) {
 	last, err := s.logs.Last(ctx, m.ID, LogResults)
 	if isNotFound(err) {

@@ -16,28 +16,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Entry is what an idempotency key stands for.
+// Entry is the stored entry of an idempotency key.
 type Entry struct {
-	// Fingerprint is the digest of the request; another one under the same key is
-	// a fault of the caller's, to be told by whoever asked.
+	// Fingerprint is the digest of the request. If another request uses the same key, the caller of
+	// [Store.Remember] must refuse it.
 	Fingerprint string `json:"fingerprint"`
-	// CallID, and Journal with Index, name what the key made.
+	// CallID, or Journal and Index, identify the call or batch that the key created.
 	CallID  schema.CallID  `json:"call_id,omitempty"`
 	Journal schema.BatchID `json:"journal,omitempty"`
 	Index   uint64         `json:"index"`
 	At      time.Time      `json:"at"`
-	// Write names the write, so that a writer can tell that it was its own.
+	// Write identifies the write, so that a writer can recognize it.
 	Write string `json:"write,omitempty"`
 }
 
-// Same says that two entries are of one call.
+// Same reports whether two entries identify the same call.
 func (e *Entry) Same(other *Entry) bool {
 	return e.CallID == other.CallID && e.Journal == other.Journal && e.Index == other.Index
 }
 
-// KeyHash is the form in which a principal's idempotency key is stored: the key itself
-// may be a secret of the caller's. Principals of the same name in two tenants have two: those
-// of other tenants than the default one are keyed with their tenant.
+// KeyHash returns the stored form of a principal's idempotency key. The key is hashed, because it may
+// be a secret of the caller. The hash includes the tenant unless it is the default one, so principals
+// of the same name in two tenants have separate keys.
 func KeyHash(who schema.PrincipalID, key string) string {
 	b := binary.AppendUvarint(nil, uint64(len(who.Name)))
 	b = append(append(b, who.Name...), key...)
@@ -50,8 +50,8 @@ func KeyHash(who schema.PrincipalID, key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Remember stores the entry of a key for keep, unless there is one. It returns the
-// entry that counts and whether this call stored it. hash is a [KeyHash].
+// Remember stores the entry of a key for keep, unless one exists. It returns the effective entry and
+// whether this call stored it. hash is a [KeyHash].
 func (s *Store) Remember(ctx context.Context, hash string, e Entry, keep time.Duration) (kept Entry, first bool, err error) {
 	e.Write = rand.Text()
 	if e.At.IsZero() {
@@ -78,16 +78,16 @@ func (s *Store) Remember(ctx context.Context, hash string, e Entry, keep time.Du
 		case schema.KindOf(again) != schema.KindNotFound:
 			return kept, false, unavailable(errors.Join(err, again))
 		case !errors.Is(err, bus.ErrConflict):
-			// It may still come: whoever wanted to run the call must not.
+			// The write may still arrive, so the caller must not run the call.
 			return kept, false, unavailable(err)
 		}
-		// The entry that was in the way has just run out.
+		// The conflicting entry has just expired.
 	}
 	return kept, false, unavailable(err)
 }
 
-// Recall returns the entry of a key, or [schema.KindNotFound];
-// [schema.KindOutcomeUnknown] for one whose entry was lost.
+// Recall returns the entry of a key. Errors: [schema.KindNotFound]; [schema.KindOutcomeUnknown] if the
+// entry was lost.
 func (s *Store) Recall(ctx context.Context, hash string) (Entry, error) {
 	var e Entry
 	data, err := s.keys.get(ctx, hash)

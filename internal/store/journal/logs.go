@@ -11,11 +11,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Streams are the streams of journals, by what [Options] says of them.
+// Streams returns the specs of the journal streams for these options.
 //
-// Each log has its own stream. They are synced at the same time, results are forgotten
-// by age, and calls that fill their stream leave space for the intents and results
-// without which none of them could ever end.
+// Each log has a separate stream. They are synced concurrently, results expire by age, and calls that
+// fill their stream do not take the space of the intents and results that they need to end.
 func (o Options) Streams() []bus.StreamSpec {
 	keep := cmp.Or(o.KeepResults, defaultKeepResults)
 	kept := bus.StreamSpec{MaxBytes: o.MaxBytes, DenyDelete: true}
@@ -33,7 +32,7 @@ func (o Options) Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{state, o.log(LogCalls), o.log(LogIntents), o.log(LogResults), objects, keys}
 }
 
-// log is the stream of a log.
+// log returns the spec of the stream of a log.
 func (o Options) log(log Log) bus.StreamSpec {
 	s := bus.StreamSpec{Logs: true, MaxBytes: o.MaxBytes, DenyDelete: true, Subjects: []string{log.subject("*")}, Probe: log.subject(bus.ProbeToken)}
 	switch log {
@@ -47,7 +46,7 @@ func (o Options) log(log Log) bus.StreamSpec {
 	return s
 }
 
-// Subjects are made of the [bus.Token] of an id, or of "*" for all.
+// Subjects contain the [bus.Token] of an id, or "*" for all.
 
 func manifestSubject(token string) string { return bus.SubjectJournal + token + bus.SuffixManifest }
 func leaseSubject(token string) string    { return bus.SubjectJournal + token + bus.SuffixLease }
@@ -64,12 +63,12 @@ func (l Log) suffix() string {
 
 func (l Log) subject(token string) string { return bus.SubjectJournal + token + l.suffix() }
 
-// idIn is the id in a subject of a journal.
+// idIn returns the id in a subject of a journal.
 func idIn(subject, suffix string) schema.BatchID {
 	return schema.BatchID(strings.TrimSuffix(strings.TrimPrefix(subject, bus.SubjectJournal), suffix))
 }
 
-// streams are the opened streams of all journals, each in the hands of what it is for.
+// streams holds the opened streams of all journals, by purpose.
 type streams struct {
 	logs      *logs
 	manifests manifests
@@ -90,8 +89,7 @@ func openStreams(ctx context.Context, conn *bus.Conn, o Options) (*streams, erro
 	return &streams{&logs{all[1], all[2], all[3]}, manifests{all[0]}, leases{all[0]}, objects{all[4], o.DataKeys}, keys{all[5]}}, nil
 }
 
-// logs are the logs of all journals as they are stored: messages of records by id. All
-// methods are safe for concurrent use.
+// logs reads and appends the stored messages of all journals, by id. It is safe for concurrent use.
 type logs struct{ calls, intents, results *bus.Stream }
 
 func (l *logs) of(log Log) *bus.Stream {
@@ -104,31 +102,31 @@ func (l *logs) of(log Log) *bus.Stream {
 	return l.calls
 }
 
-// keepResults is how long the stream keeps results, 0 for ever: an operator may have set
-// it otherwise than this process would.
+// keepResults returns the effective retention of results, 0 for no limit. It reads the stream, because
+// an operator may have changed the setting.
 func (l *logs) keepResults() time.Duration { return l.results.MaxAge() }
 
-// maxMessage is how many bytes of data fit into one message.
+// maxMessage returns the maximum data size of one message in bytes.
 func maxMessage(s *bus.Stream) int { return s.MaxMessage() - 4<<10 }
 
-// Append stores a message when the last one of the log has the sequence last; see
-// [bus.Stream.PutAfter]. Listeners hear of it from tell.
+// Append stores a message if the last one of the log has the sequence last; see
+// [bus.Stream.PutAfter]. Use tell to notify listeners.
 func (l *logs) Append(ctx context.Context, id schema.BatchID, log Log, data []byte, last uint64) (uint64, error) {
 	return l.of(log).PutAfter(ctx, bus.Message{Subject: log.subject(bus.Token(id)), Data: data}, last)
 }
 
-// writable returns a [bus.ErrNotStoring] while writes to the stream of a log fail. What
-// must be stored some day (intents, results) is appended all the same.
+// writable returns a [bus.ErrNotStoring] while writes to the stream of a log fail. Intents and results
+// must be stored eventually, so they are appended anyway.
 func (l *logs) writable(log Log) error { return l.of(log).Writable() }
 
-// tell tells listeners that the log has a message with the sequence. It is only a hint:
-// they look by themselves once in a while.
+// tell notifies listeners that the log has a message with the sequence. Notifications can be lost;
+// listeners also poll.
 func (l *logs) tell(id schema.BatchID, log Log, sequence uint64) {
 	l.of(log).Tell(changedSubject(id, log), sequence)
 }
 
-// listen calls f with the sequence of each message of the log that listeners are told of,
-// on one goroutine, until stop is called. Word can be lost.
+// listen calls f with the sequence of each announced message of the log, on one goroutine, until stop is
+// called. Notifications can be lost.
 func (l *logs) listen(id schema.BatchID, log Log, f func(sequence uint64)) (stop func(), err error) {
 	return l.of(log).Listen(changedSubject(id, log), f)
 }
@@ -142,30 +140,30 @@ func (l *logs) Last(ctx context.Context, id schema.BatchID, log Log) (bus.Messag
 	return l.of(log).Last(ctx, log.subject(bus.Token(id)), bus.Leader)
 }
 
-// next reads the first message of a log with at least the sequence from, from the
-// stream's leader: [bus.ErrNotFound] proves that there is none.
+// next reads the first message of a log with at least the sequence from, from the stream's leader.
+// [bus.ErrNotFound] proves that there is none.
 func (l *logs) next(ctx context.Context, id schema.BatchID, log Log, from uint64) (bus.Message, error) {
 	return l.of(log).Next(ctx, log.subject(bus.Token(id)), from, bus.Leader)
 }
 
-// Read reads up to most messages of a log from any replica, the first one with at least
-// the sequence from, and no more than maxBytes after the first. None does not prove that
-// there are none.
+// Read reads up to most messages of a log from any replica, starting with the first one with at least
+// the sequence from, and at most maxBytes after the first. An empty result does not prove that there
+// are none.
 func (l *logs) Read(ctx context.Context, id schema.BatchID, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
 	found, _, err := l.of(log).Read(ctx, log.subject(bus.Token(id)), from, most, maxBytes)
 	return found, err
 }
 
-// scan calls f with every stored message of a log, of all journals, in the order in which
-// they were stored; see [bus.Stream.Scan].
+// scan calls f with every stored message of a log, of all journals, in stored order; see
+// [bus.Stream.Scan].
 func (l *logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {
 	return l.of(log).Scan(ctx, log.subject("*"), func(m bus.Message) { f(idIn(m.Subject, log.suffix()), m) })
 }
 
-// purge forgets a log.
+// purge deletes a log.
 func (l *logs) purge(ctx context.Context, id schema.BatchID, log Log) error {
 	return l.of(log).Purge(ctx, log.subject(bus.Token(id)), 0)
 }
 
-// streamOf is the name of the stream of a log.
+// streamOf returns the name of the stream of a log.
 func streamOf(log Log) string { return Options{}.log(log).Name }

@@ -1,32 +1,33 @@
 package journal
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Kind says what a journal is for.
+// Kind is the purpose of a journal.
 type Kind string
 
 const (
-	Batch Kind = "batch" // many calls under one handle
+	Batch Kind = "batch" // many calls with one id
 	Lane  Kind = "lane"  // the single durable calls of one front door
 )
 
-// State says how far a journal has come.
+// State is the state of a journal.
 type State string
 
 const (
-	Receiving State = "receiving" // calls are taken
-	Sealed    State = "sealed"    // all calls are there, and no owner has begun to finish it
-	Running   State = "running"   // all calls are there, and an owner runs them
-	Canceling State = "canceling" // nothing new starts; what runs may finish
+	Receiving State = "receiving" // it accepts calls
+	Sealed    State = "sealed"    // all calls are stored, and no owner has started to finish it
+	Running   State = "running"   // all calls are stored, and an owner runs them
+	Canceling State = "canceling" // no new calls start; running ones may finish
 	Ended     State = "ended"     // every call has a result
 )
 
-// Ending says why a journal ended.
+// Ending is the reason why a journal ended.
 type Ending string
 
 const (
@@ -36,7 +37,7 @@ const (
 	EndedByFailure Ending = "failed"
 )
 
-// Counts is how many calls ended in each way.
+// Counts holds the number of calls by outcome.
 type Counts struct {
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`
@@ -45,43 +46,41 @@ type Counts struct {
 	Canceled  uint64 `json:"canceled"`
 	Unknown   uint64 `json:"unknown"`
 	Dead      uint64 `json:"dead"`
-	// ToolErrors is the number of Succeeded that answered with an error of the tool's own.
+	// ToolErrors is the number of Succeeded calls that returned a tool error.
 	ToolErrors uint64 `json:"tool_errors"`
 }
 
-// Total is how many calls ended.
+// Total returns the number of ended calls.
 func (c Counts) Total() uint64 {
 	return c.Succeeded + c.Failed + c.Denied + c.Expired + c.Canceled + c.Unknown + c.Dead
 }
 
-// Manifest is a journal's record of itself. Fields up to Labels are set when it
-// is made and stay, as does LaneTenant; the others are changed by [Store.Change] and by the package.
+// Manifest is the metadata of a journal. Fields up to Labels, and LaneTenant, are set at its creation and
+// never change. The others are changed by [Store.Change] and by the package.
 type Manifest struct {
-	// ID is a plain token of up to 64 characters; [Store.Create] makes one when
-	// it is empty.
+	// ID is a plain token of up to 64 characters. [Store.Create] generates one if it is empty.
 	ID        schema.BatchID   `json:"id"`
 	Kind      Kind             `json:"kind"`
 	Principal schema.Principal `json:"principal"`
 	// Priority and Weight are for the runner's scheduling.
 	Priority int `json:"priority,omitempty"`
 	Weight   int `json:"weight,omitempty"`
-	// Expires is when calls that have not left expire. It must be set, and lie so
-	// near that no result is forgotten before; see [Store.MaxLife].
+	// Expires is the time at which calls expire that were not sent. It is required, and must be
+	// early enough that no result expires before it; see [Store.MaxLife].
 	Expires     time.Time `json:"expires"`
 	CallbackURL string    `json:"callback_url,omitempty"`
-	// Fingerprint is the digest of the request that made it, Key the hash of its
-	// idempotency key.
+	// Fingerprint is the digest of the request that created it, Key the hash of its idempotency
+	// key.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Key         string `json:"key,omitempty"`
-	// Lines is the digest of the lines of a request with a key, once it has sealed the journal.
+	// Lines is the digest of the lines of a request with a key, set when it seals the journal.
 	Lines   string            `json:"lines,omitempty"`
 	Created time.Time         `json:"created"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	// Trace is the W3C trace context of the request that made it, where there are
-	// traces.
+	// Trace is the W3C trace context of the request that created it, if tracing is enabled.
 	Trace string `json:"trace,omitempty"`
-	// LaneTenant is the tenant of all calls of a lane, by [schema.TenantID.OrDefault]; empty
-	// where tenants share it.
+	// LaneTenant is the tenant of all calls of a lane, by [schema.TenantID.OrDefault]. It is
+	// empty if several tenants share the lane.
 	LaneTenant schema.TenantID `json:"lane_tenant,omitempty"`
 
 	State   State     `json:"state"`
@@ -90,33 +89,35 @@ type Manifest struct {
 	Sealed  time.Time `json:"sealed,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Calls is how many calls were accepted: for sure from Sealed on, before as
-	// of the last write of this manifest.
+	// Calls is the number of accepted calls. It is exact from Sealed on; before that it is the
+	// number at the last write of this manifest.
 	Calls uint64 `json:"calls"`
-	// Refused is how many lines were refused at intake, as the writer counted.
+	// Refused is the number of lines refused at intake, as counted by the writer.
 	Refused uint64 `json:"refused,omitempty"`
-	// Counts are as of the last write of this manifest by the owner.
+	// Counts is updated whenever the owner writes the manifest.
 	Counts Counts `json:"counts"`
-	// Owner and Epoch are of the last claim.
+	// Missing are servers of waiting calls that no worker has announced, as of that write.
+	Missing []schema.ServerID `json:"missing,omitempty"`
+	// Owner and Epoch are those of the last claim.
 	Owner string `json:"owner,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
-	// Purged says that the calls are not kept any more; results still are.
+	// Purged is set if the calls were deleted. The results remain.
 	Purged bool `json:"purged,omitempty"`
-	// Forgotten says that the retention of its tenant has ended: neither calls nor results are
-	// kept any more. Emptied says that they have been deleted.
+	// Forgotten is set after the retention period of its tenant: calls and results are no longer
+	// available. Emptied is set after they have been deleted.
 	Forgotten bool `json:"forgotten,omitempty"`
 	Emptied   bool `json:"emptied,omitempty"`
-	// Deleted says that nothing is kept any more. It is seen by watchers only.
+	// Deleted is set if everything was deleted. Only watchers see it.
 	Deleted bool `json:"deleted,omitempty"`
-	// Secret is what [Store.Secret] returns. Each manifest repeats it, so that it is
-	// not lost with one message.
+	// Secret is a copy of [Store.Secret]. Each manifest repeats it, so that the loss of one
+	// message does not lose it.
 	Secret []byte `json:"secret,omitempty"`
-	// Write names one write, so that a writer can tell that it was its own.
+	// Write identifies one write, so that a writer can recognize it.
 	Write string `json:"write,omitempty"`
 }
 
-// of reports whether those who see these tenants see the journal. The manifest of a lane is
-// nobody's, and its records are each of the tenant that asked for the call.
+// of reports whether these tenants may see the journal. The manifest of a lane belongs to no tenant;
+// each of its records belongs to the tenant that requested the call.
 func (m *Manifest) of(tenants schema.Tenants) bool {
 	if m.Kind == Lane {
 		return tenants != schema.Tenants{}
@@ -124,25 +125,27 @@ func (m *Manifest) of(tenants schema.Tenants) bool {
 	return tenants.Include(m.Principal.Tenant)
 }
 
-// withinOf returns the tenants whose records in the journal those who see these tenants see.
+// withinOf returns the tenants whose records in the journal are visible to these tenants.
 func (m *Manifest) withinOf(tenants schema.Tenants) schema.Tenants {
 	if m.Kind == Lane {
 		return tenants
 	}
-	return schema.AllTenants() // they are all of the journal's
+	return schema.AllTenants() // all records belong to the tenant of the journal
 }
 
-// End marks a manifest as ended.
+// End sets the state of a manifest to ended.
 func (m *Manifest) End(e Ending, reason string) {
 	m.State, m.Ending, m.Reason, m.Ended = Ended, e, reason, time.Now().UTC()
+	m.Missing = nil
 }
 
-// Clone returns a copy that shares nothing.
+// Clone returns a deep copy.
 func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Principal.Groups = slices.Clone(m.Principal.Groups)
-	c.Labels = cloneMap(m.Labels)
+	c.Labels = maps.Clone(m.Labels)
 	c.Secret = slices.Clone(m.Secret)
+	c.Missing = slices.Clone(m.Missing)
 	return &c
 }
 
@@ -162,6 +165,6 @@ type Filter struct {
 	Kind      Kind
 	States    []State
 	Principal string
-	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	// Limit is the maximum length of a page. It defaults to 100 and is at most 1,000.
 	Limit int
 }

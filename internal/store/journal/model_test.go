@@ -129,7 +129,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 				// An earlier owner's stays in this owner's list until the next takeover.
 				m.mine[at] = journal.OpenIntent{}
 			default:
-				m.mine[at] = journal.OpenIntent{Attempt: r.Attempt, Worker: r.Worker, Epoch: m.epoch}
+				m.mine[at] = journal.OpenIntent{Attempt: r.Attempt, Worker: r.Worker}
 			}
 		case op < 9: // results, some for the second time
 			var rs []journal.ResultRecord

@@ -14,29 +14,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxObjectPart is the most that one message of an object carries; maxObject what
-// all of them may.
+// maxObjectPart limits one message of an object, maxObject an entire object, in bytes.
 const (
 	maxObjectPart = 4 << 20
 	maxObject     = 64 << 20
 )
 
-// errObjectTooLarge means that there are more bytes than can be kept.
+// errObjectTooLarge means that the data exceeds maxObject.
 var errObjectTooLarge = errors.New("there are too many bytes to store")
 
-// errDamaged means that the bytes are not those that were stored.
+// errDamaged means that the data does not have the recorded digest.
 var errDamaged = errors.New("the stored bytes do not have the digest that was recorded")
 
-// objects are bytes that are too large for a record, by the id of their journal and a
-// name, which is a plain token and used once. They lie in parts, each of which begins with
-// uint32 number of parts in big endian; a subject for each part keeps them as readable as
-// a record, where an object store would need a consumer for each read.
+// objects stores data that is too large for a record, by the id of its journal and a name, which is a
+// plain token and used once. It is split into parts. Each part starts with the number of parts, as
+// uint32 in big endian, and has a separate subject, so that it can be read like a record. An object
+// store would need a consumer per read.
 type objects struct {
 	s    *bus.Stream
 	ring *datakey.Ring
 }
 
-// put stores bytes of the tenant, sealed, and returns what points at them.
+// put seals and stores data of the tenant, and returns a reference to it.
 func (s objects) put(ctx context.Context, tenant schema.TenantID, id schema.BatchID, name string, data []byte) (Object, error) {
 	if len(data) > maxObject {
 		return Object{}, fmt.Errorf("%w: %d of at most %d", errObjectTooLarge, len(data), maxObject)
@@ -51,7 +50,7 @@ func (s objects) put(ctx context.Context, tenant schema.TenantID, id schema.Batc
 	}
 	most := min(maxObjectPart, maxMessage(s.s))
 	n := max((len(data)+most-1)/most, 1)
-	// The first comes last: where it is, all are.
+	// The first part is written last: if it exists, all do.
 	for i := n - 1; i >= 0; i-- {
 		chunk := data[i*most : min((i+1)*most, len(data))]
 		part := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(chunk)), uint32(n))
@@ -62,7 +61,7 @@ func (s objects) put(ctx context.Context, tenant schema.TenantID, id schema.Batc
 	return Object{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: size}, nil
 }
 
-// get reads what put stored; [bus.ErrNotFound] means that it is not kept any more.
+// get reads a stored object. [bus.ErrNotFound] means that it is no longer stored.
 func (s objects) get(ctx context.Context, id schema.BatchID, o Object) ([]byte, error) {
 	if o.Size < 0 || o.Size > maxObject {
 		return nil, errDamaged
@@ -94,7 +93,7 @@ func (s objects) get(ctx context.Context, id schema.BatchID, o Object) ([]byte, 
 	return whole, nil
 }
 
-// purge forgets all objects of a journal.
+// purge deletes all objects of a journal.
 func (s objects) purge(ctx context.Context, id schema.BatchID) error {
 	return s.s.Purge(ctx, bus.SubjectObject+bus.Token(id)+".*.*", 0)
 }

@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	// lookAgain is how long a wait trusts that it is told of an append.
+	// lookAgain is the poll interval of a wait, in case a notification was lost.
 	lookAgain = 3 * time.Second
-	// readBytes and readMessages bound one read of a rebuild.
+	// readBytes and readMessages limit one read of a rebuild.
 	readBytes    = 4 << 20
 	readMessages = 256
 )
 
-// Read returns up to max calls from index on; none when there are no more now, and a
-// [*GapError] where those at index were lost.
-// Reading on from where the last Read ended costs no search. Arguments that lie
-// in objects are left there; see [Store.Arguments].
+// Read returns up to max calls starting at index. It returns none if there are no more now, and a
+// [*GapError] if the calls at index were lost. Sequential reads need no search. Arguments in objects
+// are not loaded; see [Store.Arguments].
 func (o *Owned) Read(ctx context.Context, index uint64, max int) ([]CallRecord, error) {
 	return o.reader.read(ctx, index, max)
 }
 
-// sit returns the seat at the calls.
-func (o *Owned) sit() *subscription {
+// subscribe returns the subscription to the log of calls, and creates it at the first use.
+func (o *Owned) subscribe() *subscription {
 	o.wakeMu.Lock()
 	defer o.wakeMu.Unlock()
 	if o.subscription == nil {
@@ -37,22 +36,22 @@ func (o *Owned) sit() *subscription {
 	return o.subscription
 }
 
-// Wait returns when there may be more calls than the last [Owned.Read] saw, or the
-// manifest was changed, or after some seconds. The first time it returns at once.
-// The error is that of ctx, or a conflict when the journal was lost.
+// Wait returns when there may be calls after the last [Owned.Read], when the manifest was changed, or
+// after some seconds. The first call returns immediately. The error is that of ctx, or a conflict if
+// the journal was lost.
 func (o *Owned) Wait(ctx context.Context) error {
-	subscription := o.sit()
+	subscription := o.subscribe()
 	o.wakeMu.Lock()
 	if o.unlisten == nil {
-		unlisten, err := o.s.logs.listen(o.id, LogCalls, subscription.hear)
+		unlisten, err := o.s.logs.listen(o.id, LogCalls, subscription.appended)
 		if err != nil {
 			o.wakeMu.Unlock()
 			return unavailable(err)
 		}
-		unwatch := o.s.WatchOne(o.of, o.id, func(*Manifest) { subscription.ring() })
+		unwatch := o.s.WatchOne(o.of, o.id, func(*Manifest) { subscription.signal() })
 		o.unlisten = func() { unlisten(); unwatch() }
 		o.wakeMu.Unlock()
-		return nil // what came before it was listened did not ring
+		return nil // earlier appends sent no notification
 	}
 	o.wakeMu.Unlock()
 	timer := time.NewTimer(lookAgain)
@@ -68,10 +67,9 @@ func (o *Owned) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Intend stores that calls are about to leave. When it returns nil they may, if
-// the journal is still Held. After an error they must not, and an intent may be
-// stored all the same. The calls must not have ended, and Attempt must be above that
-// of their [Progress.Standing].
+// Intend stores the intent to send calls. If it returns nil, they may be sent if the journal is still
+// Held. After an error they must not be sent, although the intent may be stored. The calls must not
+// have ended, and Attempt must be greater than that of their [Progress.Standing].
 func (o *Owned) Intend(ctx context.Context, r ...IntentRecord) error {
 	if len(r) == 0 {
 		return nil
@@ -89,7 +87,7 @@ func (o *Owned) Intend(ctx context.Context, r ...IntentRecord) error {
 	return appendFault(o.id, err)
 }
 
-// orderly says that ranges can be written.
+// orderly reports whether the ranges are valid for an intent record.
 func orderly(ranges []Range) bool {
 	at := uint64(0)
 	for _, g := range ranges {
@@ -101,10 +99,10 @@ func orderly(ranges []Range) bool {
 	return len(ranges) > 0
 }
 
-// Results stores ends of calls. Those that would not count ([Judge]) are left out without
-// an error. Bodies and errors above 256 KiB are put outside the log, as BodyObject, and the
-// record is changed to say so. After an error they may be repeated. When ctx ends first,
-// the append continues; what it stores is not stored again.
+// Results stores results of calls. Results that would not count ([Judge]) are dropped without an error.
+// Bodies and errors over 256 KiB are stored outside the log, and BodyObject of the passed record is
+// set. After an error, Results may be repeated. If ctx ends first, the append continues, and its
+// records are not stored again.
 func (o *Owned) Results(ctx context.Context, r ...ResultRecord) error {
 	c := make(chan error, 1)
 	o.ResultsThen(ctx, func(err error) { c <- err }, r...)
@@ -116,15 +114,15 @@ func (o *Owned) Results(ctx context.Context, r ...ResultRecord) error {
 	}
 }
 
-// ResultsThen is Results without waiting for the disk: done is called once with
-// what became of it, on this goroutine or on one that must not be blocked. It waits
-// while too much is under way; ctx bounds that only.
+// ResultsThen is Results without waiting for the write: done is called once with the outcome, on this
+// goroutine or on one that must not be blocked. It blocks while too many bytes are pending; ctx bounds
+// only that.
 func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRecord) {
 	p := packer{most: o.s.most, many: len(r) >= manyRecords}
 	lane := o.manifest.Load().Kind == Lane
 	for i := range r {
 		if r[i].Tenant = r[i].Tenant.Stored(); !lane {
-			r[i].Tenant = "" // that of the journal
+			r[i].Tenant = "" // the same as the journal's
 		}
 	}
 	r, err := o.storable(ctx, r)
@@ -132,7 +130,7 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 		done(err)
 		return
 	}
-	var taken [][]applied // for each piece
+	var taken [][]applied // by piece
 	for i := range r {
 		mark := r[i].Mark()
 		u, counts := o.progress.apply(mark)
@@ -147,7 +145,7 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 		taken[last] = append(taken[last], applied{u, mark})
 		if err != nil {
 			for _, t := range slices.Backward(taken) {
-				o.takeBack(t)
+				o.revert(t)
 			}
 			done(schema.Errorf(schema.KindTooLarge, "The description of the result is too large. (%w)", err).WithCall(r[i].CallID))
 			return
@@ -157,13 +155,13 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 		done(nil)
 		return
 	}
-	// Each piece is stored or not by itself: what is taken back must not be there.
+	// Pieces are stored or fail independently. Only the records of failed pieces are reverted.
 	var mu sync.Mutex
 	left, failed := len(p.pieces), error(nil)
 	for i := range p.pieces {
 		over := func(_ uint64, err error) {
 			if err != nil {
-				o.takeBack(taken[i])
+				o.revert(taken[i])
 			}
 			mu.Lock()
 			if left--; failed == nil {
@@ -181,12 +179,12 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 	}
 }
 
-// storable returns the records as they are stored. Large bodies are put outside the log, which
-// the given records say from then on.
+// storable returns the records in stored form. It stores large bodies outside the log and updates the
+// given records accordingly.
 func (o *Owned) storable(ctx context.Context, r []ResultRecord) ([]ResultRecord, error) {
 	of, stored := o.tenant(), r
 	if o.s.ring != nil {
-		stored = slices.Clone(r) // those of the caller stay readable
+		stored = slices.Clone(r) // the caller's records keep their readable bodies
 	}
 	for i := range r {
 		if r[i].Index >= maxIndex {
@@ -212,23 +210,23 @@ func (o *Owned) storable(ctx context.Context, r []ResultRecord) ([]ResultRecord,
 	return stored, nil
 }
 
-// tenant is that of the journal; calls of a lane have their own.
+// tenant returns the tenant of the journal. Calls of a lane have separate tenants.
 func (o *Owned) tenant() schema.TenantID { return o.manifest.Load().Principal.Tenant }
 
-func (o *Owned) takeBack(taken []applied) {
+func (o *Owned) revert(taken []applied) {
 	for _, a := range slices.Backward(taken) {
-		o.progress.takeBack(a.undo, a.mark)
+		o.progress.revert(a.undo, a.mark)
 	}
 }
 
-// applied is a record that counts and is on its way to the log.
+// applied is a record that counts and is being appended to the log.
 type applied struct {
 	undo undo
 	mark Mark
 }
 
-// SetState changes the manifest, as [Store.Change] does, when this owner still has
-// the journal. Counts are filled in after f.
+// SetState changes the manifest, as [Store.Change] does, if this owner still has the journal. It sets
+// Counts after f.
 func (o *Owned) SetState(ctx context.Context, f func(*Manifest) error) (*Manifest, error) {
 	m, err := o.s.change(ctx, o.of, o.id, func(m *Manifest) error {
 		if m.Epoch != o.Epoch() {
@@ -246,7 +244,7 @@ func (o *Owned) SetState(ctx context.Context, f func(*Manifest) error) (*Manifes
 	return m, err
 }
 
-// rebuild reads what became of the calls. It is called when the logs are fenced.
+// rebuild reads the outcomes of the calls. The logs must be fenced.
 func (o *Owned) rebuild(ctx context.Context) error {
 	accepted := o.manifest.Load().Calls
 	m, err := o.s.logs.Last(ctx, o.id, LogCalls)
@@ -256,12 +254,12 @@ func (o *Owned) rebuild(ctx context.Context) error {
 		if err != nil {
 			return damaged(o.id, err)
 		}
-		accepted = max(accepted, h.First+uint64(h.Count)) // fewer than were counted where records were lost
+		accepted = max(accepted, h.First+uint64(h.Count)) // h counts more than accepted if records were lost
 	case !isNotFound(err):
 		return unavailable(err)
 	}
 	o.progress = newProgress(accepted)
-	o.reader = reader{logs: o.s.logs, ring: o.s.ring, id: o.id, sit: o.sit}
+	o.reader = reader{logs: o.s.logs, ring: o.s.ring, id: o.id, subscribe: o.subscribe}
 	err = o.s.logs.readAll(ctx, o.id, LogResults, o.results.last, func(data []byte) error {
 		_, err := scanResults(data, o.progress.stored)
 		return err
@@ -284,8 +282,8 @@ func (o *Owned) rebuild(ctx context.Context) error {
 	})
 }
 
-// readAll calls each with every message of a log up to the one with the sequence
-// last, which must be there: replicas that do not have it yet are asked again.
+// readAll calls each with every message of a log up to the sequence last, which must exist. It retries
+// reads from replicas that do not have it yet.
 func (l *logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uint64, each func([]byte) error) error {
 	type page struct {
 		messages []bus.Message
@@ -304,7 +302,7 @@ func (l *logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uin
 	}
 	from, over := uint64(1), false
 	for next := fetch(from); ; {
-		p := <-next // also when ctx ends: Read returns then
+		p := <-next // no select on ctx: Read returns when it ends
 		if p.err != nil {
 			return unavailable(p.err)
 		}
@@ -320,7 +318,7 @@ func (l *logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uin
 			}
 		}
 		if !over {
-			next = fetch(from) // while this page is read
+			next = fetch(from) // prefetch while this page is processed
 		}
 		for _, m := range p.messages {
 			if err := each(m.Data); err != nil {

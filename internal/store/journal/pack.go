@@ -7,17 +7,17 @@ import (
 	"github.com/callyard/callyard/pkg/bus/frame"
 )
 
-// MethodRefused is the method of a line of a batch that was no call: it has its place
-// in the log, its arguments are the error, and it never runs.
+// MethodRefused is the method of a refused batch line. The line has an index in the log, its arguments
+// are the error, and it never runs.
 const MethodRefused = "callyard/refused"
 
-// packedVersion begins messages in which refused lines are written shortly: after a
-// whole frame, one with nothing but tagRepeat stands for that many more like it, those of
-// results at the indexes that follow; and one with tagSame has the payload of the frame
-// before. Versions that do not know it say so.
+// packedVersion is the version of messages in which refused lines are compressed. After a complete
+// frame, a frame with only tagRepeat stands for that number of equal frames; those of results have
+// consecutive indexes. A frame with tagSame has the payload of the previous frame. Older programs
+// return an error for this version.
 const packedVersion = 2
 
-// mostRepeated is far more than a message holds.
+// mostRepeated is more than a message can hold.
 const mostRepeated = 1 << 16
 
 const (
@@ -25,9 +25,9 @@ const (
 	tagSame   = 42
 )
 
-// packMessage writes a message shortly where lines that were refused for the same
-// reason follow each other: a body of bad lines must not take many times its size.
-// What it returns holds the same records; without such lines it is msg itself.
+// packMessage compresses runs of lines that were refused for the same reason, so that a body of bad
+// lines does not take many times its size. The result holds the same records. Without such lines it
+// returns msg unchanged.
 func packMessage(msg []byte) []byte {
 	if len(msg) < 2 || msg[0] != recordVersion || Log(msg[1]) == LogIntents {
 		return msg
@@ -37,10 +37,10 @@ func packMessage(msg []byte) []byte {
 	if err != nil {
 		return msg
 	}
-	var out []byte // nil as long as nothing was saved
+	var out []byte // nil until a frame was compressed
 	var before refusedLine
 	run := uint64(0)
-	var payload []byte // of the frame before
+	var payload []byte // of the previous frame
 	for len(rest) > 0 {
 		head, body, after, err := frame.Next(rest)
 		if err != nil {
@@ -55,7 +55,7 @@ func packMessage(msg []byte) []byte {
 		if line.ok && out == nil {
 			out = append(make([]byte, 0, len(msg)), msg[:len(msg)-len(rest)]...)
 			out[0] = packedVersion
-			// The frame before was not looked at: it had another payload before it.
+			// The previous frame was not inspected, because the payload before it was different.
 			before = refusedLine{}
 		}
 		switch {
@@ -78,14 +78,14 @@ func packMessage(msg []byte) []byte {
 	return appendRepeat(out, run)
 }
 
-// refusedLine is what is compared of the head of a refused line.
+// refusedLine holds the compared parts of the head of a refused line.
 type refusedLine struct {
 	ok    bool
 	index uint64
 	rest  []byte // the head without the index
 }
 
-// refusedOf reads a head; ok is false for that of anything else.
+// refusedOf decodes a head. ok is false unless it is that of a refused line.
 func refusedOf(log Log, head []byte) (l refusedLine) {
 	l.rest = head
 	if log == LogResults && len(head) > 1 && head[0] == tagIndex {
@@ -101,7 +101,7 @@ func refusedOf(log Log, head []byte) (l refusedLine) {
 		case log == LogCalls && tag == tagMethod:
 			l.ok = value == MethodRefused
 		case log == LogResults && tag == tagID:
-			named = true // refused lines have no id of their own
+			named = true // refused lines have no id
 		case log == LogResults && tag == tagFlags:
 			isError = frame.Uint(value)&flagError != 0
 		}
@@ -118,7 +118,7 @@ func (l *refusedLine) follows(before *refusedLine, log Log) bool {
 	return bytes.Equal(l.rest, before.rest) && (log == LogCalls || l.index == before.index+1)
 }
 
-// appendFrame appends a head, and a mark that stands for its payload.
+// appendFrame appends a head and a tag that stands for its payload.
 func appendFrame(dst, head []byte, mark byte) []byte {
 	dst, start := frame.Begin(dst)
 	dst = append(dst, head...)
@@ -135,16 +135,15 @@ func appendRepeat(dst []byte, n uint64) []byte {
 	return frame.End(dst, start, nil)
 }
 
-// unpacked is the state of a reader of a message: it gives each record once.
+// unpacked is the state of a decoder that expands compressed frames.
 type unpacked struct {
 	packed        bool
-	head, payload []byte // of the frame before
-	plus          uint64 // how many records after that frame the next one is
-	left          uint64 // of a repetition
+	head, payload []byte // of the previous frame
+	plus          uint64 // records after the previous frame
+	left          uint64 // remaining repetitions
 }
 
-// next returns the next record: a head, how far its index is behind the one in the
-// head, and its payload.
+// next returns the next record: its head, the number to add to the index in the head, and its payload.
 func (u *unpacked) next(rest []byte) (head []byte, plus uint64, payload, after []byte, err error) {
 	if u.left > 0 {
 		u.left--

@@ -9,25 +9,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxIndex bounds what a damaged record can make of memory.
+// maxIndex limits the memory that a damaged record can cause.
 const maxIndex = 1 << 28
 
-// OpenIntent is a call that was about to leave and has no result.
+// OpenIntent is a call that has an intent but no result.
 type OpenIntent struct {
 	Attempt int
-	// Worker is where it was to go, "" if that was not known.
+	// Worker is the target worker, or "" if it is unknown.
 	Worker schema.WorkerID
-	// Epoch and At are of the message that said so.
-	Epoch uint64
-	At    time.Time
+	// At is the time at which the message with the intent was written.
+	At time.Time
 }
 
-// Progress is what became of each call of a journal. It holds a bit for each call
-// and an entry for each that is open, unknown or dead, or ordered to run again.
+// Progress holds the outcome of each call of a journal. It uses a bit per call, and an entry per call
+// that is open, unknown, dead, or ordered to run again.
 type Progress struct {
 	mu         sync.Mutex
 	accepted   uint64
-	ended      []uint64 // a bit for each index
+	ended      []uint64 // a bit per index
 	odd        map[uint64]Standing
 	open       map[uint64]OpenIntent
 	counts     [outcomeCount]uint64
@@ -38,8 +37,8 @@ func newProgress(accepted uint64) *Progress {
 	return &Progress{accepted: accepted, odd: map[uint64]Standing{}, open: map[uint64]OpenIntent{}, ended: make([]uint64, 0, (min(accepted, maxIndex)+63)/64)}
 }
 
-// know notes that the call with the index was accepted, which a record proves that is
-// stored after the call. The record of the call itself may be lost.
+// know records that the call with the index was accepted. A later record proves that, even if the
+// record of the call itself is lost.
 func (p *Progress) know(index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,13 +47,13 @@ func (p *Progress) know(index uint64) {
 	}
 }
 
-// stored takes in a result that the log has.
+// stored applies a result that was read from the log.
 func (p *Progress) stored(m Mark) {
 	p.know(m.Index)
 	p.apply(m)
 }
 
-// undo is what a record changed.
+// undo is the state before a record was applied.
 type undo struct {
 	index     uint64
 	was       Standing
@@ -63,7 +62,7 @@ type undo struct {
 	toolError bool
 }
 
-// apply takes in a record and says whether it counts.
+// apply applies a record and reports whether it counts.
 func (p *Progress) apply(m Mark) (undo, bool) {
 	u := undo{index: m.Index}
 	if m.Index >= maxIndex {
@@ -73,7 +72,7 @@ func (p *Progress) apply(m Mark) (undo, bool) {
 	defer p.mu.Unlock()
 	now := p.odd[m.Index]
 	if now.Outcome == 0 && p.bit(m.Index) {
-		return u, false // most calls end once, and nothing more is kept of them
+		return u, false // most calls end once, and only their bit is kept
 	}
 	next, counts := Judge(now, m)
 	if !counts {
@@ -89,7 +88,7 @@ func (p *Progress) apply(m Mark) (undo, bool) {
 	return u, true
 }
 
-// stand changes how a call stands.
+// stand changes the standing of a call from now to next.
 func (p *Progress) stand(i uint64, now, next Standing) {
 	if now.Outcome != 0 {
 		p.counts[now.Outcome]--
@@ -107,8 +106,8 @@ func (p *Progress) stand(i uint64, now, next Standing) {
 	}
 }
 
-// takeBack undoes what a record changed that was not stored after all.
-func (p *Progress) takeBack(u undo, m Mark) {
+// revert undoes a record that was applied but could not be stored.
+func (p *Progress) revert(u undo, m Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next, _ := Judge(u.was, m)
@@ -132,7 +131,7 @@ func (p *Progress) set(i uint64) {
 	p.ended[i/64] |= 1 << (i % 64)
 }
 
-// intent takes in an intent of the log.
+// intent applies an intent that was read from the log.
 func (p *Progress) intent(h *Head, r *IntentRecord) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,24 +142,24 @@ func (p *Progress) intent(h *Head, r *IntentRecord) {
 			case r.Void:
 				delete(p.open, i)
 			default:
-				p.open[i] = OpenIntent{Attempt: r.Attempt, Worker: r.Worker, Epoch: h.Epoch, At: h.At}
+				p.open[i] = OpenIntent{Attempt: r.Attempt, Worker: r.Worker, At: h.At}
 			}
 		}
 	}
 }
 
-// Accepted is how many calls there were at the claim, those included whose records are
-// lost but which the manifest, an intent or a result knows.
+// Accepted returns the number of calls at the claim. It includes calls whose records are lost but which
+// the manifest, an intent or a result refers to.
 func (p *Progress) Accepted() uint64 { return p.accepted }
 
-// Ended says that a call has a result that counts and is not to run again.
+// Ended reports whether a call has a result that counts and is not to run again.
 func (p *Progress) Ended(index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.bit(index)
 }
 
-// Next returns the first index from the given one on that has not ended.
+// Next returns the first index, starting at the given one, of a call that has not ended.
 func (p *Progress) Next(index uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +175,7 @@ func (p *Progress) Next(index uint64) uint64 {
 	return max(index, uint64(len(p.ended))*64)
 }
 
-// Counts returns how many calls ended in which way.
+// Counts returns the number of calls by outcome.
 func (p *Progress) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,24 +186,23 @@ func (p *Progress) Counts() Counts {
 	}
 }
 
-// Open returns the calls that had an intent and no result when the journal was
-// claimed, and have none since.
+// Open returns the calls that had an intent and no result at the claim, and still have no result.
 func (p *Progress) Open() map[uint64]OpenIntent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.open)
 }
 
-// Standing returns how a call stands, as far as that is kept: calls that are
-// unknown, dead, or ordered to run again. It is zero for all others, ended or not.
+// Standing returns the standing of a call that is unknown, dead, or ordered to run again. It is zero
+// for all other calls, ended or not.
 func (p *Progress) Standing(index uint64) Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.odd[index]
 }
 
-// Again returns the calls that a person ordered to run again and that have no
-// result since; Attempt is the last one before.
+// Again returns the calls that a person ordered to run again and that have no result since. Attempt is
+// the last one before the order.
 func (p *Progress) Again() map[uint64]Standing {
 	return p.choose(func(s Standing) bool { return s.Outcome == 0 })
 }

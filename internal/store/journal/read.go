@@ -14,16 +14,16 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 
 // reader reads the calls of one journal in order.
 type reader struct {
-	logs *logs
-	id   schema.BatchID
-	ring *datakey.Ring
-	sit  func() *subscription // nil: NATS is asked for everything
+	logs      *logs
+	id        schema.BatchID
+	ring      *datakey.Ring
+	subscribe func() *subscription // if nil, everything is read from NATS
 
 	mu       sync.Mutex
 	sequence uint64 // of the next message
 	messages []bus.Message
-	records  []CallRecord // of the message before, from the next index on
-	next     uint64       // the index that follows what was returned
+	records  []CallRecord // rest of the last message, from next on
+	next     uint64       // the index after the last returned call
 }
 
 const (
@@ -41,7 +41,7 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 			return nil, err
 		}
 		if m.Sequence == 0 {
-			r.sequence = 0 // not there yet: search again
+			r.sequence = 0 // not there yet; search again
 			return nil, nil
 		}
 		r.sequence, r.messages = m.Sequence+1, []bus.Message{m}
@@ -94,13 +94,13 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 		if len(r.records) > 0 && r.records[0].Index != r.next {
 			r.sequence, r.messages, r.records = 0, nil, nil
 			if len(found) > 0 {
-				return found, nil // the next read tells
+				return found, nil // the next read returns the error
 			}
 			m, err := r.logs.confirm(ctx, r.id, r.next)
 			if err != nil || m.Sequence == 0 {
 				return nil, err
 			}
-			r.sequence, r.messages = m.Sequence+1, []bus.Message{m} // only a replica lacks it
+			r.sequence, r.messages = m.Sequence+1, []bus.Message{m} // missing only on a replica
 		}
 	}
 	return found, nil
@@ -108,16 +108,16 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 
 // page reads the next messages.
 func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
-	if r.sit != nil {
-		if found, _ := r.sit().page(r.sequence); len(found) > 0 {
+	if r.subscribe != nil {
+		if found, _ := r.subscribe().page(r.sequence); len(found) > 0 {
 			return found, nil
 		}
 	}
 	return r.logs.Read(ctx, r.id, LogCalls, r.sequence, aheadMessages, aheadBytes)
 }
 
-// Calls returns up to max calls of a journal of the tenant from index on; see [Owned.Read].
-// Each call of it searches. Of the calls of other tenants in a lane only the index is there.
+// Calls returns up to max calls of a journal of the tenant, starting at index; see [Owned.Read]. Each
+// call of it searches. In a lane, calls of other tenants have only their index set.
 func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) ([]CallRecord, error) {
 	r, within, err := readerOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -127,7 +127,8 @@ func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.Bat
 	return only(within, found), err
 }
 
-// readerOf returns a reader of a journal of these tenants, and whose records of it they see.
+// readerOf returns a reader of a journal of these tenants, and the tenants whose records are visible to
+// them.
 func readerOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*reader, schema.Tenants, error) {
 	m, err := mine(ctx, s, of, id)
 	if err != nil {
@@ -136,7 +137,7 @@ func readerOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchI
 	return &reader{logs: s.logs, ring: s.ring, id: id}, m.withinOf(of), nil
 }
 
-// only blanks the calls of other tenants.
+// only clears the calls of other tenants, except for their indexes.
 func only(of schema.Tenants, calls []CallRecord) []CallRecord {
 	for i := range calls {
 		if !of.Include(calls[i].Principal.Tenant) {
@@ -146,8 +147,8 @@ func only(of schema.Tenants, calls []CallRecord) []CallRecord {
 	return calls
 }
 
-// CallsFrom returns as many calls from index on as there are, up to max. It searches for the
-// first of them only. Otherwise it is [Store.Calls].
+// CallsFrom is [Store.Calls], but reads until it has max calls or there are no more. It searches only
+// for the first one.
 func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, max int) (all []CallRecord, err error) {
 	r, within, err := readerOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -163,8 +164,8 @@ func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema
 	return all, nil
 }
 
-// FindCall reads one call of the tenants by its journal and index, or [schema.KindNotFound]; a
-// [*GapError] where it was lost.
+// FindCall reads one call of the tenants by its journal and index. Errors: [schema.KindNotFound]; a
+// [*GapError] if it was lost.
 func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.BatchID, index uint64) (*CallRecord, error) {
 	r, within, err := readerOf(ctx, s, of, id)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.Batch
 	return &found[0], nil
 }
 
-// Accepted returns how many calls the log of a journal of the tenant holds, as of now.
+// Accepted returns the current number of calls in the log of a journal of the tenant.
 func (s *Store) Accepted(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (uint64, error) {
 	if _, err := mine(ctx, s, schema.OnlyTenant(tenant), id); err != nil {
 		return 0, err

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// recentOne and recentAll bound the bytes that are kept of one log and of all.
+	// recentOne and recentAll limit the cached bytes of one log and of all logs.
 	recentOne = 4 << 20
 	recentAll = 16 << 20
 )
 
-// recent keeps the messages that this process has just stored in logs that somebody
-// here reads, until they are read: most readers of a log sit next to its writer, and need
-// not ask NATS for what it has only now been given. A message gets here once NATS has
-// acknowledged it, and each is known to follow the one before: its writer stored it on
-// that condition. What is not here is asked for. It is safe for concurrent use.
+// recent caches messages that this process has stored in logs that are also read here, until they are
+// read. Most readers of a log are in the same process as its writer, so they need not read new
+// messages back from NATS. A message is cached once NATS has acknowledged it. Each cached message is
+// known to follow the one before, because its writer stored it on that condition. Other messages are
+// read from NATS. It is safe for concurrent use.
 type recent struct {
 	mu    sync.Mutex
 	logs  map[logKey]*segment
@@ -32,28 +32,28 @@ type logKey struct {
 	log Log
 }
 
-// segment is messages of a log that follow each other.
+// segment holds consecutive messages of a log.
 type segment struct {
 	subscriptions map[*subscription]struct{}
-	before        uint64 // sequence of the message before the first one; 0: there is none
-	newest        uint64 // that of the last one that was stored here
+	before        uint64 // sequence of the message before the first one; 0 means none
+	newest        uint64 // sequence of the last message that was stored here
 	messages      []bus.Message
 	bytes         int
 }
 
-// subscription is a reader of a log. Its methods may be called at any time but for page, which
-// is for one goroutine.
+// subscription is a reader of a log. Its methods are safe for concurrent use, except for page, which
+// must be called from one goroutine.
 type subscription struct {
 	r   *recent
 	key logKey
-	// wake has a word when messages were stored here.
+	// wake is signaled when messages were stored.
 	wake chan struct{}
-	next uint64 // under r.mu: the sequence it reads on from
-	// elsewhere says that somebody else has stored something.
+	next uint64 // next sequence to read; guarded by r.mu
+	// elsewhere is set if another process has stored a message.
 	elsewhere atomic.Bool
 }
 
-// join opens a seat at a log.
+// join creates a subscription to a log.
 func (r *recent) join(id schema.BatchID, log Log) *subscription {
 	s := &subscription{r: r, key: logKey{id, log}, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *recent) join(id schema.BatchID, log Log) *subscription {
 	return s
 }
 
-// leave gives the seat back, once or more often; nothing is kept for it any more.
+// leave ends the subscription and releases its messages. It may be called more than once.
 func (s *subscription) leave() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -86,27 +86,27 @@ func (s *subscription) leave() {
 	delete(s.r.logs, s.key)
 }
 
-func (s *subscription) ring() {
+func (s *subscription) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// hear is for [Streams.OnAppend]: it rings for what was not stored here.
-func (s *subscription) hear(sequence uint64) {
+// appended is the callback for [logs.listen]. It wakes the reader for messages of other processes.
+func (s *subscription) appended(sequence uint64) {
 	s.r.mu.Lock()
 	l := s.r.logs[s.key]
 	here := l != nil && sequence <= l.newest
 	s.r.mu.Unlock()
 	if !here {
 		s.elsewhere.Store(true)
-		s.ring()
+		s.signal()
 	}
 }
 
-// put keeps a message that was stored after the one with the sequence before, where
-// somebody reads the log. data stays the caller's.
+// put caches a message that was stored after the one with the sequence before, if the log has readers.
+// It copies data.
 func (r *recent) put(id schema.BatchID, log Log, before, sequence uint64, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *recent) put(id schema.BatchID, log Log, before, sequence uint64, data [
 		return
 	}
 	if len(l.messages) > 0 && l.last() != before {
-		r.drop(l, len(l.messages)) // another writer was there meanwhile
+		r.drop(l, len(l.messages)) // another writer appended in between
 	}
 	if len(l.messages) == 0 {
 		l.before = before
@@ -130,19 +130,19 @@ func (r *recent) put(id schema.BatchID, log Log, before, sequence uint64, data [
 		r.bytes += len(data)
 	}
 	for s := range l.subscriptions {
-		s.ring()
+		s.signal()
 	}
 }
 
-// page returns the messages from the sequence on that are here, none when the first of
-// them is not. Their data must not be changed: others read it too. missed says that
-// some were stored here all the same.
+// page returns the cached messages starting at the sequence from, or none if the first of them is not
+// cached. Their data is shared and must not be changed. missed reports whether messages that were
+// stored here are not cached.
 func (s *subscription) page(from uint64) (found []bus.Message, missed bool) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	l := s.r.logs[s.key]
 	if l == nil {
-		return nil, true // it was given back
+		return nil, true // the subscription has ended
 	}
 	s.next = max(from, 1)
 	s.r.trim(l)
@@ -158,7 +158,7 @@ func (s *subscription) page(from uint64) (found []bus.Message, missed bool) {
 	return slices.Clone(l.messages[at:]), false
 }
 
-// last is the sequence of the last message that is here, or 0.
+// last returns the sequence of the last cached message, or 0.
 func (l *segment) last() uint64 {
 	if len(l.messages) == 0 {
 		return 0
@@ -166,7 +166,7 @@ func (l *segment) last() uint64 {
 	return l.messages[len(l.messages)-1].Sequence
 }
 
-// trim forgets what all have read.
+// trim removes the messages that all readers have read.
 func (r *recent) trim(l *segment) {
 	n := 0
 	for ; n < len(l.messages); n++ {
@@ -180,7 +180,7 @@ func (r *recent) trim(l *segment) {
 	r.drop(l, n)
 }
 
-// drop forgets the first n messages.
+// drop removes the first n messages.
 func (r *recent) drop(l *segment, n int) {
 	if n == 0 {
 		return

@@ -116,13 +116,13 @@ func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
 	if page, missed := last.page(1); page != nil || !missed {
 		t.Errorf("%d messages are kept without room", len(page))
 	}
-	last.hear(4) // stored here, if not kept
+	last.appended(4) // stored here, if not kept
 	select {
 	case <-last.wake:
 		t.Error("it is told twice")
 	default:
 	}
-	if last.hear(5); !last.elsewhere.Load() {
+	if last.appended(5); !last.elsewhere.Load() {
 		t.Error("it does not know of what others stored")
 	}
 }

@@ -6,26 +6,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Outcome is how a call of a journal ended, as far as its log tells.
+// Outcome is the outcome of a call of a journal, according to its log.
 type Outcome byte
 
-// A number is never given a second meaning.
+// Numbers must never be reused.
 const (
-	Succeeded Outcome = 1 // the tool answered; ResultRecord.ToolError says whether with its own error
-	Failed    Outcome = 2 // it did not run, or ran and failed for sure
-	Denied    Outcome = 3 // policy or a person denied it
-	Expired   Outcome = 4 // its time had ended before it left
-	Canceled  Outcome = 5 // the caller took it back before it left
-	Unknown   Outcome = 6 // it left, and nobody knows what became of it
-	Dead      Outcome = 7 // every attempt failed and no more is made
+	Succeeded Outcome = 1 // the tool answered; ResultRecord.ToolError reports whether with an error
+	Failed    Outcome = 2 // it did not run, or certainly failed
+	Denied    Outcome = 3 // denied by policy or a person
+	Expired   Outcome = 4 // it expired before it was sent
+	Canceled  Outcome = 5 // canceled by the caller before it was sent
+	Unknown   Outcome = 6 // it was sent, and its outcome is unknown
+	Dead      Outcome = 7 // every attempt failed and there are no more
 )
 
 var outcomeNames = [...]string{"", "succeeded", "failed", "denied", "expired", "canceled", "unknown", "dead"}
 
-// outcomeCount is how many outcomes there are, with 0 for none yet.
+// outcomeCount is the number of outcomes, including 0 for none yet.
 const outcomeCount = len(outcomeNames)
 
-// String returns the word of the API, "" for no outcome.
+// String returns the API name, or "" for no outcome.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -33,18 +33,18 @@ func (o Outcome) String() string {
 	return "unreadable"
 }
 
-// Settle is a person's word about a call whose outcome is unknown or dead.
+// Settle is a person's decision on a call whose outcome is unknown or dead.
 type Settle byte
 
 const (
-	// SettleDone: the record's outcome holds from now on.
+	// SettleDone sets the outcome of the call to that of the record.
 	SettleDone Settle = 1
-	// SettleAgain: the call is to run again, with attempts after the record's.
+	// SettleAgain orders another run, with attempts after that of the record.
 	SettleAgain Settle = 2
 )
 
-// Object points at bytes that are too large for a record; they are put
-// outside the log. The zero value points at nothing.
+// Object refers to data outside the log that is too large for a record. The zero value refers to
+// nothing.
 type Object struct {
 	Name   string // a plain token, unique in its journal
 	SHA256 string // hex
@@ -53,35 +53,35 @@ type Object struct {
 
 // CallRecord is an accepted call.
 type CallRecord struct {
-	// Index is the place of the call in its journal. It is not written: the
-	// message says where its first call stands.
+	// Index is the position of the call in its journal. It is not encoded in the record: it
+	// follows from the head of the message.
 	Index    uint64
 	ID       schema.CallID
 	CustomID string
-	Method   string // empty: tools/call
+	Method   string // empty means tools/call
 	Server   schema.ServerID
 	Tool     string
-	// ToolDigest is the digest of the definition that the arguments were checked against.
+	// ToolDigest is the digest of the tool definition that the arguments were validated against.
 	ToolDigest string
-	// Timeout bounds one run; 0 leaves it to the server.
+	// Timeout limits one run. 0 means the server's timeout.
 	Timeout time.Duration
-	// Expires is when the call may not leave any more; zero: when the journal expires.
+	// Expires is the time after which the call must not be sent. Zero means that of the journal.
 	Expires time.Time
-	// Accepted is when it was admitted.
+	// Accepted is the admission time.
 	Accepted time.Time
-	// Safe says that the call may be repeated. Held says that an approval is
-	// waited for: Approval names it.
+	// Safe is set if the call may be repeated. Held is set if the call waits for the approval
+	// named by Approval.
 	Safe bool
 	Held bool
-	// MaxAttempts is how often a run may be tried; 0 leaves it to the runner.
+	// MaxAttempts limits the number of attempts. 0 means the runner's limit.
 	MaxAttempts int
-	// Principal is who asks, where it is not the journal's principal.
+	// Principal is the requester, if it is not the journal's principal.
 	Principal schema.Principal
 	// Trace is the trace context of the caller.
 	Trace       schema.Trace
 	CallbackURL string
-	// Key is the hash under which [Streams.PutKey] remembers the call, for a
-	// call with an Idempotency-Key.
+	// Key is the hash with which [Store.Remember] stores the idempotency key of the call, if it
+	// has one.
 	Key      string
 	Approval string
 	Warrant  []byte
@@ -89,65 +89,64 @@ type CallRecord struct {
 	ReplayOf schema.CallID
 	// Extra is [schema.Call].Extra.
 	Extra []byte
-	// Arguments are the argument bytes, or nil where ArgumentsObject has them.
+	// Arguments holds the argument bytes, or nil if they are in ArgumentsObject.
 	Arguments       []byte
 	ArgumentsObject Object
 }
 
-// Range is a run of Count indexes.
+// Range is a range of Count indexes.
 type Range struct{ First, Count uint64 }
 
-// IntentRecord says that calls are about to leave.
+// IntentRecord records that calls are about to be sent.
 type IntentRecord struct {
 	Ranges []Range
-	// Attempt counts from 1. Worker is where they go, if that is known.
+	// Attempt counts from 1. Worker is the target, if it is known.
 	Attempt int
 	Worker  schema.WorkerID
-	// Void takes the intent back: the calls are proven not to have started.
+	// Void cancels the intent: the calls are proven not to have started.
 	Void bool
 }
 
-// ResultRecord is the end of a call, of an attempt that ended it, or a person's
-// word about one.
+// ResultRecord is the result of a call, or a person's decision on one.
 type ResultRecord struct {
 	Index uint64
-	// Sequence and Position say where the record stands: in which message, and how
-	// many records of it are before. They are not written: who reads knows them.
+	// Sequence and Position locate the record: its message, and the number of records before it
+	// in that message. They are not encoded in the record; readers set them.
 	Sequence uint64
 	Position uint32
 	Outcome  Outcome
 	Attempt  int
 	CallID   schema.CallID
 	CustomID string
-	// Tenant is that of the call's principal, for a result in a lane; those of a batch have
-	// none, for it is the batch's. Those of version 0.1 have none either.
+	// Tenant is the tenant of the call's principal, for a result in a lane. It is empty for
+	// results of a batch, which belong to the batch's tenant, and for results of version 0.1.
 	Tenant schema.TenantID
-	// ToolError says that the tool answered with its own error, Input that it
-	// answered with a question; see [schema.Result].
+	// ToolError is set if the tool returned an error, Input if it requested input; see
+	// [schema.Result].
 	ToolError bool
 	Input     bool
 	Worker    schema.WorkerID
-	// Started is when the call left, Ended when it had ended.
+	// Started is when the call was sent, Ended when it had ended.
 	Started, Ended time.Time
-	// Digest is the digest of the whole body, if one was made.
+	// Digest is the digest of the entire body, if there is one.
 	Digest string
-	// Body is the result of a call that succeeded, Error the schema.Error of one that
-	// did not, as JSON. Both are nil where BodyObject has it.
+	// Body is the result of a successful call. Error is the schema.Error of any other, as JSON.
+	// Both are nil if the data is in BodyObject.
 	Body       []byte
 	Error      []byte
 	BodyObject Object
-	// Settle, By, Reason: a person's word. Ended is when it was said.
+	// Settle, By and Reason are a person's decision. Ended is its time.
 	Settle Settle
 	By     string
 	Reason string
 }
 
-// Intent is the record for one call that is about to leave.
+// Intent returns the record for one call that is about to be sent.
 func Intent(index uint64, attempt int, worker schema.WorkerID) IntentRecord {
 	return IntentRecord{Ranges: []Range{{First: index, Count: 1}}, Attempt: attempt, Worker: worker}
 }
 
-// Intents is the record for many calls, whose indexes must ascend.
+// Intents returns the record for many calls, whose indexes must be ascending.
 func Intents(indexes []uint64, attempt int, worker schema.WorkerID) IntentRecord {
 	r := IntentRecord{Attempt: attempt, Worker: worker}
 	for _, i := range indexes {

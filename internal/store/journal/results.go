@@ -11,12 +11,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Results returns up to max results of a journal of the tenant after the cursor, in the order in which they were
-// stored, and the cursor to continue from: exactly the results after it are not yet seen.
-// An empty page means that there are none now. A call that was unknown, or that a person
-// settled, has more than one record: the last one counts. Bodies that lie in objects are
-// left there; see [Store.ResultBody].
-// Those of other tenants in a lane are left out.
+// Results returns up to max results of a journal of the tenant after the cursor, in stored order, and the
+// cursor after the last of them. An empty page means that there are no more now. A call that was
+// unknown, or that a person settled, has more than one record; the last one counts. Bodies in objects
+// are not loaded; see [Store.ResultBody]. In a lane, results of other tenants are omitted.
 func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	of := schema.OnlyTenant(tenant)
 	m, err := mine(ctx, s, of, id)
@@ -32,11 +30,11 @@ func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.B
 		if err != nil || len(found) > 0 || len(page) == 0 {
 			return found, next, err
 		}
-		after = next // past messages without results of theirs
+		after = next // skip messages that have no results of these tenants
 	}
 }
 
-// resultsOf is Results of the messages that begin with the one of the cursor.
+// resultsOf decodes the results of a page of messages, which starts with the message of the cursor.
 func resultsOf(of schema.Tenants, id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	var found []ResultRecord
 	if len(page) > 0 {
@@ -77,13 +75,12 @@ func resultsOf(of schema.Tenants, id schema.BatchID, page []bus.Message, after C
 	return found, after, nil
 }
 
-// pageSize is how many results Follow hands over at once.
+// pageSize is the maximum number of results that Follow passes per call of f.
 const pageSize = 1000
 
-// Follow calls f with the results of a journal of the tenant after the cursor and then with those that come,
-// until f returns an error, which it returns, or ctx ends, or the journal has ended and
-// everything was seen: then it returns nil. f runs on the caller's goroutine and may
-// take its time.
+// Follow calls f with the results of a journal of the tenant after the cursor, and then with new ones as
+// they are stored. It returns nil when the journal has ended and f has received all results, the error
+// of f if f returns one, or the error of ctx. f runs on the caller's goroutine and may block.
 func (s *Store) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	of := schema.OnlyTenant(tenant)
 	m, err := mine(ctx, s, of, id)
@@ -93,18 +90,18 @@ func (s *Store) Follow(ctx context.Context, tenant schema.TenantID, id schema.Ba
 	return follow(ctx, s, m.withinOf(of), id, after, f)
 }
 
-// follow is Follow with the results of these tenants in a journal of theirs.
+// follow is Follow for the results of these tenants, without checking access to the journal.
 func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	subscription := s.recent.join(id, LogResults)
 	defer subscription.leave()
-	unlisten, err := s.logs.listen(id, LogResults, subscription.hear)
+	unlisten, err := s.logs.listen(id, LogResults, subscription.appended)
 	if err != nil {
 		return unavailable(err)
 	}
 	defer unlisten()
 	defer s.WatchOne(schema.AllTenants(), id, func(m *Manifest) {
 		if m.State == Ended {
-			subscription.ring()
+			subscription.signal()
 		}
 	})()
 	timer := time.NewTimer(lookAgain)
@@ -114,7 +111,7 @@ func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID,
 		if len(page) > 0 {
 			warm = true
 		} else if elsewhere := subscription.elsewhere.Swap(false); warm && !missed && !elsewhere && !s.view.hasEnded(id) {
-			warm = false // its writer is here, and rings for more
+			warm = false // its writer is in this process and sends notifications
 		} else if page, err = s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
 			return unavailable(err)
 		}
@@ -129,7 +126,7 @@ func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID,
 			}
 			continue
 		}
-		after = next // past messages without results
+		after = next // skip messages without results
 		if len(page) > 0 {
 			continue
 		}
@@ -147,13 +144,13 @@ func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID,
 	}
 }
 
-// hasEnded says that the journal has ended, as far as it is known here.
+// hasEnded reports whether the journal has ended, according to this process's view.
 func (v *view) hasEnded(id schema.BatchID) bool {
 	m, _, ok := v.get(id)
 	return !ok || m.State == Ended
 }
 
-// seenAll says that a journal has ended and that no result follows the cursor.
+// seenAll reports whether a journal has ended and no result follows the cursor.
 func seenAll(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bool, error) {
 	if !s.view.hasEnded(id) {
 		return false, nil
@@ -172,9 +169,9 @@ func seenAll(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bo
 	return err == nil && after.Sequence > last.Sequence, unavailable(err)
 }
 
-// FindResult reads the result of one call of the tenant that counts, or [schema.KindNotFound].
-// It reads the log from the cursor on until it is sure: a million results take a
-// second or more.
+// FindResult reads the effective result of one call of the tenant, or returns [schema.KindNotFound]. It
+// reads the log from the cursor on until the result is certain; a million results take a second or
+// more.
 func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -198,8 +195,8 @@ func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schem
 	return found, nil
 }
 
-// ofTenant returns the result of a lane, or nil where it is that of another tenant's call.
-// Of one that was stored before results had a tenant the call says it.
+// ofTenant returns the result of a lane, or nil if it belongs to a call of another tenant. For a result
+// that was stored before results had a tenant, it looks up the call.
 func ofTenant(ctx context.Context, s *Store, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
 	if r.Tenant == "" && !tenant.Is(schema.DefaultTenant) {
 		switch _, err := s.FindCall(ctx, schema.OnlyTenant(tenant), id, r.Index); {
@@ -216,8 +213,8 @@ func ofTenant(ctx context.Context, s *Store, tenant schema.TenantID, id schema.B
 	return r, nil
 }
 
-// WaitResult returns the result of one call of the tenant as soon as it is there. The error is
-// that of ctx, or [schema.KindNotFound] where the journal has ended without it.
+// WaitResult waits for the result of one call of the tenant and returns it. The error is that of ctx, or
+// [schema.KindNotFound] if the journal has ended without it.
 func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64) (*ResultRecord, error) {
 	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -248,7 +245,7 @@ func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schem
 	return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it has been deleted.", index, id)
 }
 
-// findResult reads the result of one call that counts, nil where there is none.
+// findResult reads the effective result of one call, or returns nil if there is none.
 func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	var found *ResultRecord
 	var now Standing
@@ -292,7 +289,7 @@ func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, 
 	return found, nil
 }
 
-// openedResults is resultsOf with the bodies opened.
+// openedResults is resultsOf with decrypted bodies.
 func openedResults(ctx context.Context, ring *datakey.Ring, of schema.Tenants, id schema.BatchID, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	found, next, err := resultsOf(of, id, page, after, max)
 	if err == nil {
@@ -304,7 +301,7 @@ func openedResults(ctx context.Context, ring *datakey.Ring, of schema.Tenants, i
 	return found, next, nil
 }
 
-// openedResult is a result with its body opened; nil stays nil.
+// openedResult returns a result with its body decrypted. It returns nil for nil.
 func openedResult(ctx context.Context, ring *datakey.Ring, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
 	if r == nil {
 		return nil, nil

@@ -1,29 +1,27 @@
 package journal
 
-// Standing is how a call stands: which outcome counts, and of which attempt.
+// Standing is the effective outcome of a call, and its attempt.
 type Standing struct {
-	// Outcome is 0 for a call that has not ended. Where Attempt is above 0 then, a
-	// person ordered it to run again, and results of attempts up to it do not count.
+	// Outcome is 0 for a call that has not ended. If Attempt is greater than 0 in that case, a
+	// person ordered it to run again, and results of attempts up to that one do not count.
 	Outcome Outcome
 	Attempt int
-	// Settled says that a person said how it ended.
+	// Settled is set if a person settled the outcome.
 	Settled bool
 }
 
-// Open says that a person may settle the call: nobody knows how it ended, or it
-// was given up.
+// Open reports whether a person may settle the call: its outcome is unknown, or it was given up.
 func (s Standing) Open() bool { return !s.Settled && (s.Outcome == Unknown || s.Outcome == Dead) }
 
-// Judge says how a call stands after a record, and whether the record counts. These
-// are all the rules:
+// Judge returns the standing of a call after a record, and reports whether the record counts. The rules:
 //
-//   - The first end counts, and every later one is dropped.
-//   - But an answer, succeeded or failed, that comes after unknown counts: a worker that
-//     was given up reconnected and reported the outcome.
+//   - The first result counts; later ones are dropped.
+//   - Exception: a succeeded or failed result after unknown counts, because a worker that was given
+//     up reconnected and reported the outcome.
 //   - A person may settle a call that is unknown or dead, once, as succeeded or failed.
-//   - Or order it to run again: then it has not ended, and of what comes only
-//     attempts after the last one count; canceled, expired and denied always
-//     do, because only the owner says them, of a call that has not left.
+//   - A person may instead order it to run again. Then the call has not ended, and only results of
+//     later attempts count. Canceled, expired and denied always count, because only the owner
+//     writes them, for a call that was not sent.
 func Judge(now Standing, r Mark) (Standing, bool) {
 	switch {
 	case r.Settle == SettleAgain:
@@ -37,7 +35,7 @@ func Judge(now Standing, r Mark) (Standing, bool) {
 		}
 		return Standing{Outcome: r.Outcome, Attempt: now.Attempt, Settled: true}, true
 	case r.Settle != 0, r.Outcome == 0, int(r.Outcome) >= outcomeCount:
-		return now, false // of a later version, or damaged
+		return now, false // from a later version, or damaged
 	case now.Outcome == 0:
 		neverLeft := r.Outcome == Canceled || r.Outcome == Expired || r.Outcome == Denied
 		if now.Attempt > 0 && r.Attempt <= now.Attempt && !neverLeft {
@@ -50,8 +48,8 @@ func Judge(now Standing, r Mark) (Standing, bool) {
 	return now, false
 }
 
-// moves says where a journal may go from a state. Back from ended leads only a
-// person's order to run calls again.
+// moves returns the states that may follow a state. Only a person's order to run calls again leads back
+// from ended.
 func moves(from State) []State {
 	switch from {
 	case Receiving:

@@ -78,7 +78,7 @@ func TestARecordThatWasNotStoredLeavesNoTrace(t *testing.T) {
 				if !applied {
 					continue
 				}
-				p.takeBack(u, third)
+				p.revert(u, third)
 				if p.Counts() != counts || p.Ended(3) != ended || p.Standing(3) != standing || p.Open()[3] != open {
 					t.Fatalf("%+v, %+v, %+v: %+v %t %+v; was %+v %t %+v", first, second, third, p.Counts(), p.Ended(3), p.Standing(3), counts, ended, standing)
 				}

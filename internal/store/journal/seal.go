@@ -7,22 +7,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Kinds of what is sealed. The place of each has the id of its journal too: a call gets its
-// index only when it is stored.
+// Kinds of sealed data. Each is also bound to the id of its journal. Calls are not bound to an index,
+// because they get it only when they are stored.
 const (
 	kindArguments = "journal arguments"
 	kindExtra     = "journal extra"
 	kindResult    = "journal result"
-	kindObject    = "journal object" // and its name
+	kindObject    = "journal object" // also bound to its name
 )
 
-// erased stands for bytes that were erased with their tenant: there is no such object, so
-// whoever asks for them is told that they are not kept.
+// erased replaces data that was erased with its tenant. The object does not exist, so readers get the
+// error for data that is no longer stored.
 var erased = Object{Name: "erased", Size: 1}
 
-// sealCall returns the record as it is stored, with inline bytes sealed for the tenant of its
-// principal, or else of the journal. Refused lines are not sealed: they are our own words,
-// and packed by their likeness.
+// sealCall returns the record in stored form, with inline data sealed for the tenant of its principal, or
+// else of the journal. Refused lines are not sealed: their text is ours, and packMessage must be able
+// to compare them.
 func sealCall(ctx context.Context, ring *datakey.Ring, of schema.TenantID, id schema.BatchID, r *CallRecord) (*CallRecord, error) {
 	if ring == nil || r.Method == MethodRefused || len(r.Arguments)+len(r.Extra) == 0 {
 		return r, nil
@@ -36,7 +36,7 @@ func sealCall(ctx context.Context, ring *datakey.Ring, of schema.TenantID, id sc
 	return &sealed, err
 }
 
-// tenant is that of the principal who asks; of is that of the journal.
+// tenant returns the tenant of the requesting principal, or else of, the tenant of the journal.
 func (r *CallRecord) tenant(of schema.TenantID) schema.TenantID {
 	if r.Principal.Name == "" {
 		return of
@@ -44,7 +44,7 @@ func (r *CallRecord) tenant(of schema.TenantID) schema.TenantID {
 	return r.Principal.Tenant
 }
 
-// openCalls opens what sealCall sealed, in place.
+// openCalls decrypts records of sealCall in place.
 func openCalls(ctx context.Context, ring *datakey.Ring, id schema.BatchID, all []CallRecord) (err error) {
 	for i := range all {
 		r := &all[i]
@@ -63,7 +63,7 @@ func openCalls(ctx context.Context, ring *datakey.Ring, id schema.BatchID, all [
 	return nil
 }
 
-// sealResult returns the record as it is stored; see sealCall.
+// sealResult returns the record in stored form; see sealCall.
 func sealResult(ctx context.Context, ring *datakey.Ring, of schema.TenantID, id schema.BatchID, r *ResultRecord) (*ResultRecord, error) {
 	if ring == nil || len(r.Body)+len(r.Error) == 0 || len(r.Error) > 0 && r.CallID == "" {
 		return r, nil
@@ -83,7 +83,7 @@ func (r *ResultRecord) tenant(of schema.TenantID) schema.TenantID {
 	return r.Tenant
 }
 
-// openResults opens what sealResult sealed, in place.
+// openResults decrypts records of sealResult in place.
 func openResults(ctx context.Context, ring *datakey.Ring, id schema.BatchID, all []ResultRecord) error {
 	for i := range all {
 		r := &all[i]

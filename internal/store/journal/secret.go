@@ -13,22 +13,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// secretLen is how many bytes the secret has: when it was made, in milliseconds since
-// 1970, and 32 that are random.
+// secretLen is the length of the secret in bytes: its creation time in milliseconds since 1970, and 32
+// random bytes.
 const secretLen = 8 + 32
 
-// Secret returns what the ids of durable calls are made with: random bytes that all
-// front doors of a fabric share, from its first start on. They must not be changed.
+// Secret returns the secret for generating ids of durable calls: random bytes that all front doors of a
+// fabric share, created at its first start. The caller must not modify it.
 func (s *Store) Secret() []byte { return s.secret }
 
-// SecretMade returns when the secret was made. Ids from before were made with another one,
-// which is lost.
+// SecretMade returns the creation time of the secret. Older ids were made with another secret, which is
+// lost.
 func (s *Store) SecretMade() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(s.secret)))
 }
 
-// findSecret reads the secret, and makes it where there is none. One that was lost is
-// taken from a manifest.
+// findSecret reads the secret, and creates it if there is none. A lost secret is restored from a
+// manifest.
 func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 	secret, _, err := s.leases.get(ctx, secretName)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -39,7 +39,7 @@ func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 				return nil, fmt.Errorf("creating the secret of the journals: %w", err)
 			}
 		}
-		// Whoever was faster counts; and the answer to a write may be lost.
+		// Another process may have been faster, or the reply may be lost, so read it again.
 		if _, stored := s.leases.put(ctx, secretName, secret, 0, 0); stored != nil {
 			if secret, _, err = s.leases.get(ctx, secretName); err != nil {
 				return nil, unavailable(errors.Join(stored, err))
@@ -56,7 +56,7 @@ func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 	return secret, nil
 }
 
-// repeatedSecret is the secret as a manifest has it, or nil.
+// repeatedSecret returns the copy of the secret in a manifest, or nil.
 func repeatedSecret(each func(func(*Manifest))) (secret []byte) {
 	each(func(m *Manifest) {
 		if secret == nil && len(m.Secret) == secretLen {

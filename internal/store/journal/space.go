@@ -8,17 +8,17 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// space refuses calls a little before their stream is full, so that what ends a
-// journal still fits: seals, and the messages by which writers take over. It refuses
-// them too when results fill up, since each call will want one.
+// space refuses calls shortly before their stream is full, to leave space for the messages that end a
+// journal: seals, and those by which writers take over. It also refuses calls if the results stream is
+// almost full, because each call will need a result.
 type space struct {
 	mu   sync.Mutex
-	left int64 // what may be appended before it is looked again
+	left int64 // bytes that may be appended before the next check
 }
 
-const reserve = 16 // one part in this number is kept free
+const reserve = 16 // 1/reserve of the space is kept free
 
-// take counts bytes that are about to be appended.
+// take reserves space for an append of n bytes.
 func (s *space) take(ctx context.Context, logs *logs, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *space) take(ctx context.Context, logs *logs, n int) error {
 		if free < int64(n) {
 			return fmt.Errorf("%w: %d of %d bytes are used", bus.ErrRefused, used, most)
 		}
-		// Other processes append too: half of what is free, a few times.
+		// Other processes append too, so use half of the free space, a few times.
 		left = min(left, free/2)
 	}
 	s.left = left - int64(n)

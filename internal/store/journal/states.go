@@ -9,11 +9,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// manifests are the stored manifests of all journals, by id.
+// manifests reads and writes the stored manifests of all journals, by id.
 type manifests struct{ s *bus.Stream }
 
-// put stores a manifest when its revision is the given one; 0 means that there must be
-// none. It is forgotten after keep, 0 for never. It returns the new revision.
+// put stores a manifest if its current revision is the given one; 0 means that there must be none. It
+// expires after keep; 0 means never. It returns the new revision.
 func (s manifests) put(ctx context.Context, id schema.BatchID, data []byte, revision uint64, keep time.Duration) (uint64, error) {
 	if err := s.s.Writable(); err != nil {
 		return 0, err
@@ -27,16 +27,15 @@ func (s manifests) get(ctx context.Context, id schema.BatchID, from bus.Source) 
 	return m.Data, m.Sequence, err
 }
 
-// watch calls f for every manifest that is kept and then for each write; see
-// [bus.Stream.Watch].
+// watch calls f for every stored manifest and then for each write; see [bus.Stream.Watch].
 func (s manifests) watch(ctx context.Context, f func(id schema.BatchID, data []byte, revision uint64)) (*bus.StreamWatch, error) {
 	return s.s.Watch(ctx, manifestSubject("*"), func(m bus.Message) { f(idIn(m.Subject, bus.SuffixManifest), m.Data, m.Sequence) })
 }
 
-// leases say who has a journal, by id. They are forgotten when they are not renewed.
+// leases stores the claims on journals, by id. A lease expires if it is not renewed.
 type leases struct{ s *bus.Stream }
 
-// put stores a lease when its revision is the given one, as the manifests do.
+// put stores a lease if its current revision is the given one; see [manifests.put].
 func (s leases) put(ctx context.Context, id schema.BatchID, data []byte, revision uint64, keep time.Duration) (uint64, error) {
 	return s.s.PutAfter(ctx, bus.Message{Subject: leaseSubject(bus.Token(id)), Data: data, TTL: keep}, revision)
 }
@@ -47,18 +46,18 @@ func (s leases) get(ctx context.Context, id schema.BatchID) (data []byte, revisi
 	return m.Data, m.Sequence, err
 }
 
-// drop forgets a lease if its revision is still the given one.
+// drop deletes a lease if its revision is still the given one.
 func (s leases) drop(ctx context.Context, id schema.BatchID, revision uint64) error {
 	return s.s.Purge(ctx, leaseSubject(bus.Token(id)), revision+1)
 }
 
-// secretName stands for the id of a journal in the lease that is the secret; none has it.
+// secretName is the name of the lease that stores the secret. No journal has this id.
 const secretName = "secret"
 
-// keys are the entries of idempotency keys, by hash.
+// keys stores the entries of idempotency keys, by hash.
 type keys struct{ s *bus.Stream }
 
-// put stores an entry, unless there is one: [bus.ErrConflict]. It is forgotten after keep.
+// put stores an entry that expires after keep. If one exists, it returns [bus.ErrConflict].
 func (s keys) put(ctx context.Context, hash string, data []byte, keep time.Duration) error {
 	if err := s.s.Writable(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -16,29 +17,29 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a store. The zero value of each means its default.
+// Options configures a store. Zero fields select their defaults.
 type Options struct {
-	// KeepResults is how long a result is kept: 72 hours. It counts when the
-	// stream is made.
+	// KeepResults is the retention of results (default 72 hours). It applies only when the stream
+	// is created.
 	KeepResults time.Duration
-	// KeepManifests is how long a journal is listed after its end: 30 days.
+	// KeepManifests is how long a journal is listed after its end (default 30 days).
 	KeepManifests time.Duration
-	// MaxBytes bounds each of the streams on disk; 0 sets no bound. A full one
-	// refuses, it never drops.
+	// MaxBytes limits each of the streams on disk; 0 means no limit. A full stream refuses
+	// writes and never drops data.
 	MaxBytes int64
-	// MaxEnded is how many ended journals are kept in memory for lists: 10,000.
+	// MaxEnded limits the ended journals that are kept in memory for lists (default 10,000).
 	MaxEnded int
-	// Lease is how long a claim lasts without being renewed: 10 s, in whole
-	// seconds. It is renewed three times in that time.
+	// Lease is the lifetime of a claim without renewal, in whole seconds (default 10 s). It is
+	// renewed three times in that time.
 	Lease time.Duration
-	// LostKey says that the entry of a key, by its [KeyHash], was lost with a damaged
-	// data folder; nil: none was.
+	// LostKey reports whether the entry of a key, by its [KeyHash], was lost with a damaged data
+	// folder. If nil, none was.
 	LostKey func(hash string) bool
-	// DataKeys encrypt arguments and results; nil: they are not encrypted.
+	// DataKeys encrypts arguments and results. If nil, they are not encrypted.
 	DataKeys *datakey.Ring
-	// Retention says of which tenants payloads are forgotten before the streams forget them.
+	// Retention gives the tenants whose payloads are deleted before they expire in the streams.
 	Retention retention.Periods
-	// Log receives what cannot be told to a caller. It must be set.
+	// Log receives errors that cannot be returned to a caller. Required.
 	Log *slog.Logger
 }
 
@@ -48,22 +49,22 @@ const (
 	defaultMaxEnded      = 10_000
 	defaultLease         = 10 * time.Second
 
-	// maxInline is the most that arguments or a result may take inside a record.
+	// maxInline is the maximum size of arguments or a result inside a record, in bytes.
 	maxInline = 256 << 10
-	// maxTries is how often a change is tried against other writers.
+	// maxTries limits the attempts at a change that conflicts with other writers.
 	maxTries = 64
-	// lookFor is how long a writer that lost the reply looks for its own write.
+	// lookFor is how long a writer that lost the reply checks whether its write was stored.
 	lookFor = 2 * time.Second
-	// keepObjects is how much longer than results large bytes are kept: they are stored before
-	// the record that points at them.
+	// keepObjects is the additional retention of objects compared to results, because they are
+	// stored before the record that refers to them.
 	keepObjects = time.Hour
-	// keepDeleted is how long watchers can hear of a deletion.
+	// keepDeleted is how long a deletion is visible to watchers.
 	keepDeleted = time.Minute
 )
 
-// Store is the journals of one installation, as one process sees them.
+// Store gives access to the journals of one installation.
 type Store struct {
-	// Payloads forgets payloads whose retention has ended.
+	// Payloads deletes payloads after their retention period.
 	Payloads *Payloads
 
 	logs          *logs
@@ -75,7 +76,7 @@ type Store struct {
 	watch         *bus.StreamWatch
 	keepManifests time.Duration
 	lease         time.Duration
-	most, inline  int // bytes of a message and of a body within a record
+	most, inline  int // maximum size of a message and of an inline body, in bytes
 	log           *slog.Logger
 	born          time.Time
 	space         space
@@ -85,9 +86,8 @@ type Store struct {
 	ring          *datakey.Ring
 }
 
-// Open opens the journals on a connection, makes their streams where there are
-// none, and reads the manifests; ctx bounds that. The connection stays the
-// caller's. It should not be the one that calls travel on.
+// Open opens the journals on a connection, creates missing streams, and reads the manifests; ctx bounds
+// that. The caller still owns the connection, which should not be the one that carries calls.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 	st, err := openStreams(ctx, conn, o)
 	if err != nil {
@@ -113,16 +113,15 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the watch and waits for it. Writers and owners must have been closed
-// before.
+// Close stops the watch and waits for it. Writers and owners must be closed first.
 func (s *Store) Close() { s.watch.Close() }
 
-// MaxLife is how far in the future a new journal may expire: half of the time that
-// results are kept, so that a rebuild finds each of them. 0 means any.
+// MaxLife returns the maximum time until a new journal must expire: half of the retention of results, so
+// that a rebuild finds each of them. 0 means no limit.
 func (s *Store) MaxLife() time.Duration { return s.logs.keepResults() / 2 }
 
-// Create stores the manifest of a new journal, in state receiving. It fills in ID,
-// Created and State. [schema.KindConflict] means that the id is taken.
+// Create stores the manifest of a new journal in state receiving. It sets ID, Created and State.
+// [schema.KindConflict] means that the id is already used.
 func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	if m.ID == "" {
 		m.ID = schema.BatchID(schema.NewID(string(m.Kind)))
@@ -169,8 +168,8 @@ func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	return nil
 }
 
-// Begin is Create and then Write, at a lower price, because nobody else can have
-// written to the journal yet.
+// Begin is Create followed by Write. It is cheaper, because no other process can have written to the
+// journal yet.
 func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
 	if err := s.Create(ctx, m); err != nil {
 		return nil, err
@@ -183,15 +182,14 @@ func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
 	return &Writer{s: s, of: schema.OnlyTenant(m.Principal.Tenant), tenant: m.Principal.Tenant, id: m.ID, t: t}, nil
 }
 
-// Get reads the manifest of a journal of the tenant as it stands, or [schema.KindNotFound]. It
-// is a hint.
+// Get returns the manifest of a journal of the tenant, or [schema.KindNotFound]. It may be stale.
 func (s *Store) Get(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Manifest, error) {
 	m, _, err := s.read(ctx, schema.OnlyTenant(tenant), id, bus.Either)
 	return m, err
 }
 
-// mine returns a journal of these tenants, from the view where that has it. One of another
-// tenant is looked up like one that is not there, and takes as long.
+// mine returns a journal of these tenants, from the view if it is there. Looking up a journal of another
+// tenant takes as long as looking up one that does not exist.
 func mine(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
 	if m, _, ok := s.view.get(id); ok && m.of(of) {
 		return m, nil
@@ -203,7 +201,7 @@ func mine(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (
 func (s *Store) read(ctx context.Context, of schema.Tenants, id schema.BatchID, from bus.Source) (*Manifest, uint64, error) {
 	sought := id
 	if m, _, ok := s.view.get(id); ok && !m.of(of) {
-		sought += "0" // there is none of that id, so that the answer takes as long as if this one were not there
+		sought += "0" // no journal has this id, so the answer takes as long as for one that does not exist
 	}
 	data, revision, err := s.manifests.get(ctx, sought, from)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -234,17 +232,17 @@ func decode(data []byte) (*Manifest, error) {
 	return nil, fmt.Errorf("this version does not know the state of the journal")
 }
 
-// Change reads the manifest of a journal of the tenant, lets f change it and stores it when nobody was faster,
-// else it starts over with what the other wrote. f may be called several times.
-// An error of f is returned as it is, once f has seen the manifest fresh. It returns
-// what was stored. When the error has [schema.KindUnavailable] the change may have
-// happened or may yet happen.
+// Change reads the manifest of a journal of the tenant, calls f to change it, and stores it. If another
+// process wrote it in the meantime, Change starts over, so f may be called several times. An error
+// of f is returned unchanged, once f has seen the current manifest. Change returns the stored
+// manifest. After an error of [schema.KindUnavailable], the change may have happened or may still
+// happen.
 func (s *Store) Change(ctx context.Context, tenant schema.TenantID, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
 	return s.change(ctx, schema.OnlyTenant(tenant), id, f)
 }
 
 func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID, f func(*Manifest) error) (*Manifest, error) {
-	// The view saves the read: when it is behind, the write does not succeed.
+	// Use the view to save a read: if it is stale, the write fails.
 	now, revision, hint := s.view.get(id)
 	hint = hint && now.of(of)
 	var err error
@@ -263,7 +261,7 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 			if !hint {
 				return nil, err
 			}
-			hint = false // what was refused may be out of date
+			hint = false // f may have refused a stale manifest
 			if now, revision, err = s.read(ctx, of, id, bus.Leader); err != nil {
 				return nil, err
 			}
@@ -296,25 +294,22 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 			return nil, err
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id)
-	e.Retryable = true
-	return nil, e
+	return nil, schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id).RetryableAfter(0)
 }
 
-// keep is how long the manifest is kept as it is, 0 for ever; ended is for one that has ended.
+// keep returns the remaining retention of the manifest, 0 for no limit. ended is that of an ended one.
 func (m *Manifest) keep(ended time.Duration) time.Duration {
 	switch {
 	case m.Deleted:
 		return keepDeleted
 	case m.State == Ended:
-		return max(ended-time.Since(m.Ended), time.Second) // other writes do not count again
+		return max(ended-time.Since(m.Ended), time.Second) // later writes do not extend it
 	}
 	return 0
 }
 
-// landed reads the manifest and returns it when one of the marked writes made it. It
-// outlives ctx for a moment: a caller that gave up must still be told when its write
-// is there.
+// landed reads the manifest and returns it if one of the marked writes created it. It may outlive ctx by
+// a moment, because a caller that gave up must still learn that its write was stored.
 func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string) (*Manifest, uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
@@ -326,16 +321,14 @@ func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, mark := range marks {
-		if m.Write == mark {
-			return m, revision, nil
-		}
+	if slices.Contains(marks, m.Write) {
+		return m, revision, nil
 	}
 	return nil, revision, nil
 }
 
-// PurgeCalls forgets the calls and intents of a journal of the tenant that has ended. It
-// cannot be claimed any more.
+// PurgeCalls deletes the calls and intents of an ended journal of the tenant. The journal cannot be
+// claimed any more.
 func (s *Store) PurgeCalls(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
 	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
 		if m.State != Ended {
@@ -350,7 +343,7 @@ func (s *Store) PurgeCalls(ctx context.Context, tenant schema.TenantID, id schem
 	return unavailable(errors.Join(s.logs.purge(ctx, id, LogCalls), s.logs.purge(ctx, id, LogIntents)))
 }
 
-// Delete forgets everything about a journal of the tenant that has ended.
+// Delete deletes all data of an ended journal of the tenant.
 func (s *Store) Delete(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
 	if err := s.PurgeCalls(ctx, tenant, id); err != nil {
 		return err

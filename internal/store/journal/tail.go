@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// maxPacket and maxRecords bound one message: one sync, one thing to read.
+	// maxPacket and maxRecords limit one message, which is the unit of a sync and of a read.
 	maxPacket  = 512 << 10
 	maxRecords = 1000
-	// maxWaiting is how many bytes may wait for a log; above it appends wait.
+	// maxWaiting limits the bytes that wait for a log. Above it, appends block.
 	maxWaiting = 8 << 20
-	// appendTimeout is how long one try of an append waits for its reply.
+	// appendTimeout bounds one attempt at an append.
 	appendTimeout = 2 * time.Second
-	// takeOverTimeout is how long a log is tried to be taken over.
+	// takeOverTimeout bounds the takeover of a log.
 	takeOverTimeout = 10 * time.Second
-	// closeTimeout is how long a close waits for what is under way.
+	// closeTimeout is how long a close waits for pending appends.
 	closeTimeout = 5 * time.Second
 )
 
-// tail is the end of one log in the hands of its writer. Appends of all goroutines
-// queue here; one goroutine packs what waits into a message, stores it, and packs
-// what has come meanwhile. Nobody waits for a message to fill.
+// tail is the writing end of one log. Appends of all goroutines queue here. One goroutine packs the
+// queued records into a message, stores it, and then packs those that arrived in the meantime. It
+// does not wait for a message to fill.
 type tail struct {
 	logs   *logs
 	recent *recent
@@ -40,19 +40,19 @@ type tail struct {
 	log    Log
 	epoch  uint64
 	writer uint64
-	most   int // bytes of a message
+	most   int // maximum message size in bytes
 	space  *semaphore.Weighted
-	// lost is called once when another writer is found on the log.
+	// lost is called once if another writer has taken over the log.
 	lost func(error)
 
 	mu      sync.Mutex
 	waiting []piece
-	why     error // set: nothing more is taken
-	// next is how many records are stored or wait to be.
+	why     error // if set, the reason why no more appends are accepted
+	// next is the number of records that are stored or queued.
 	next uint64
 
-	// abandoned says that an append was not stored in its time: a close does not wait
-	// for it again.
+	// abandoned is set if an append was not stored in time, so that close does not wait for it
+	// again.
 	abandoned atomic.Bool
 
 	wake chan struct{}
@@ -60,15 +60,14 @@ type tail struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	// Of the goroutine alone.
+	// Used by the goroutine only.
 	last   uint64 // sequence of the last message of the log
-	number uint64 // of this writer's messages
-	count  uint64 // records stored
+	number uint64 // number of messages of this writer
+	count  uint64 // number of stored records
 	packet []byte
 }
 
-// group is what one append hands in: pieces that are stored in order, with nothing of
-// others between them.
+// group holds the pieces of one append. They are stored in order, without other records between them.
 type group struct {
 	left  int
 	first uint64
@@ -78,16 +77,16 @@ type group struct {
 	done  func(first uint64, err error)
 }
 
-// piece is some records that go into one message.
+// piece holds some records that go into one message.
 type piece struct {
 	g      *group
 	frames []byte
 	n      int
 	seal   bool
-	shared *[]byte // where frames came from, for others when it is stored
+	shared *[]byte // pool buffer of frames, returned after the write
 }
 
-// free gives the memory of frames back.
+// free returns the memory of frames to the pool.
 func (p *piece) free() {
 	if p.shared != nil && cap(p.frames) <= 2*maxPacket {
 		*p.shared = p.frames[:0]
@@ -96,17 +95,16 @@ func (p *piece) free() {
 	p.frames, p.shared = nil, nil
 }
 
-// frames is memory for the frames of many records at once.
+// frames pools buffers for the frames of many records.
 var frames = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
 
-// manyRecords is how many make it worth it: a few must not hold that much memory while
-// they wait.
+// manyRecords is the minimum number of records for a pooled buffer. Fewer must not hold that much memory
+// while they wait.
 const manyRecords = 16
 
-// attach takes a log over with the given epoch; 0 stands for one more than that
-// of the last message. When fresh is set nobody can have written to the log, and
-// nothing is read. It returns errLost when the log knows a later epoch, and
-// errSealed, with a tail that is not running, when it ends with a seal.
+// attach takes over a log with the given epoch; 0 means one more than that of the last message. If fresh
+// is set, no other writer can have written to the log, and nothing is read. It returns errLost if the
+// log has a later epoch, and errSealed, with a tail that is not running, if it ends with a seal.
 func (s *Store) attach(ctx context.Context, id schema.BatchID, log Log, epoch uint64, fresh bool) (*tail, error) {
 	t := &tail{
 		logs: s.logs, recent: &s.recent, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, space: semaphore.NewWeighted(maxWaiting),
@@ -125,8 +123,8 @@ func (s *Store) attach(ctx context.Context, id schema.BatchID, log Log, epoch ui
 	return t, nil
 }
 
-// takeOver stores a message of this writer's own, after which the log takes none
-// of an earlier writer.
+// takeOver stores an opening message of this writer. After that, the log accepts no message of an
+// earlier writer.
 func (t *tail) takeOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTimeout)
 	defer cancel()
@@ -137,7 +135,7 @@ func (t *tail) takeOver(ctx context.Context) error {
 		case errors.Is(err, bus.ErrNotFound):
 			t.last, t.count = 0, 0
 			if given == 0 {
-				t.epoch = max(t.epoch, 2) // the first epoch is that of a fresh log
+				t.epoch = max(t.epoch, 2) // epoch 1 is reserved for a fresh log
 			}
 		case err != nil:
 			return err
@@ -150,7 +148,7 @@ func (t *tail) takeOver(ctx context.Context) error {
 			switch {
 			case h.Writer == t.writer:
 				t.next = t.count
-				return nil // it was stored, and only the reply was lost
+				return nil // it was stored, but the reply was lost
 			case h.Sealed:
 				return errSealed
 			case given == 0:
@@ -179,8 +177,8 @@ func (t *tail) takeOver(ctx context.Context) error {
 // run starts the goroutine.
 func (t *tail) run() { go t.commitAll() }
 
-// submit hands in pieces; done is called once, on the tail's goroutine, unless
-// submit returns an error. It waits while too much is waiting; ctx bounds that.
+// submit queues pieces. done is called once, on the tail's goroutine, unless submit returns an error.
+// submit blocks while too many bytes are queued; ctx bounds that.
 func (t *tail) submit(ctx context.Context, pieces []piece, done func(first uint64, err error)) error {
 	g := &group{left: len(pieces), done: done}
 	var n uint64
@@ -205,19 +203,19 @@ func (t *tail) submit(ctx context.Context, pieces []piece, done func(first uint6
 		t.why = errSealed
 	}
 	t.mu.Unlock()
-	t.ring()
+	t.signal()
 	return nil
 }
 
-func (t *tail) ring() {
+func (t *tail) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// append is submit and the wait for it. When ctx ends first, nobody knows whether
-// the records are stored or will be.
+// append calls submit and waits for the outcome. If ctx ends first, the records may or may not be
+// stored.
 func (t *tail) append(ctx context.Context, pieces []piece) (first uint64, err error) {
 	type outcome struct {
 		first uint64
@@ -264,8 +262,8 @@ func (t *tail) commitAll() {
 	}
 }
 
-// take takes what fits into one message. Pieces of a group that failed are dropped:
-// what follows a gap must not be stored.
+// take removes the pieces of the next message from the queue. It drops pieces of a failed group, because
+// no record after a gap must be stored.
 func (t *tail) take() (batch []piece, closing bool) {
 	t.mu.Lock()
 	size, n, i := 0, 0, 0
@@ -292,8 +290,8 @@ func (t *tail) take() (batch []piece, closing bool) {
 	return batch, closing
 }
 
-// drop ends a piece that is not stored, as one of its group. It is called with mu held and
-// adds the group to the given ones if it has ended.
+// drop ends a piece that is not stored, as one of its group. If that ends the group, it is appended to
+// over. The caller must hold mu.
 func (t *tail) drop(over []*group, p piece, err error) []*group {
 	t.next -= uint64(p.n)
 	if p.g.err == nil {
@@ -305,7 +303,7 @@ func (t *tail) drop(over []*group, p piece, err error) []*group {
 	return over
 }
 
-// settle tells the groups of a message what became of it.
+// settle reports the outcome of a message to its groups.
 func (t *tail) settle(batch []piece, err error) {
 	t.mu.Lock()
 	var over []*group
@@ -326,7 +324,7 @@ func (t *tail) settle(batch []piece, err error) {
 	t.tell(over)
 }
 
-// tell calls back without a lock held: what is called may append again.
+// tell calls the callbacks of groups without holding a lock, because they may append again.
 func (t *tail) tell(over []*group) {
 	for _, g := range over {
 		t.space.Release(g.bytes)
@@ -334,12 +332,12 @@ func (t *tail) tell(over []*group) {
 	}
 }
 
-// writes are the pauses between tries to append a packet.
+// writes is the backoff between attempts to append a packet.
 var writes = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second}
 
-// commit stores one message. It returns nil once it is stored, errLost when another
-// writer has the log, errClosed when the tail was closed before that was known, and
-// [bus.ErrRefused] when it is sure that it is not stored.
+// commit stores one message. It returns nil if it is stored, errLost if another writer has the log,
+// errClosed if the tail was closed before the outcome was known, and [bus.ErrRefused] if it is
+// certainly not stored.
 func (t *tail) commit(batch []piece) error {
 	h := Head{Log: t.log, Epoch: t.epoch, Writer: t.writer, Number: t.number + 1, First: t.count, At: time.Now()}
 	for _, p := range batch {
@@ -352,7 +350,7 @@ func (t *tail) commit(batch []piece) error {
 		batch[i].free()
 	}
 	t.packet = packMessage(t.packet)
-	doubt := false // an earlier try may still arrive
+	doubt := false // whether an earlier attempt may still arrive
 	for tries := 0; ; tries++ {
 		try, cancel := context.WithTimeout(t.ctx, appendTimeout)
 		seq, err := t.logs.Append(try, t.id, t.log, t.packet, t.last)
@@ -370,7 +368,7 @@ func (t *tail) commit(batch []piece) error {
 		m, again := t.lookUp()
 		switch {
 		case errors.Is(again, bus.ErrNotFound) && t.last == 0, again == nil && m.Sequence == t.last:
-			// It is not there; the same message, sent again, can be stored once only.
+			// It is not there. Sending the same message again is safe, because it can be stored only once.
 		case errors.Is(again, bus.ErrNotFound):
 			return fmt.Errorf("%w: it was forgotten", errLost)
 		case again == nil:
@@ -389,7 +387,7 @@ func (t *tail) commit(batch []piece) error {
 	}
 }
 
-// stored notes that the packet is the message with the sequence, and tells of it.
+// stored records that the packet is stored with the sequence, and notifies listeners.
 func (t *tail) stored(sequence, number uint64) {
 	t.recent.put(t.id, t.log, t.last, sequence, t.packet)
 	t.logs.tell(t.id, t.log, sequence)
@@ -402,7 +400,7 @@ func (t *tail) lookUp() (bus.Message, error) {
 	return t.logs.Last(ctx, t.id, t.log)
 }
 
-// fail makes the tail take nothing more and ends what waits.
+// fail makes the tail refuse appends and fails all queued ones.
 func (t *tail) fail(err error) {
 	t.mu.Lock()
 	if t.why == nil || errors.Is(t.why, errSealed) || errors.Is(t.why, errClosed) {
@@ -415,20 +413,19 @@ func (t *tail) fail(err error) {
 	clear(t.waiting)
 	t.waiting = t.waiting[:0]
 	t.mu.Unlock()
-	t.ring()
+	t.signal()
 	t.tell(over)
 }
 
-// close takes nothing more, waits for what waits to be stored until ctx ends, and
-// then gives it up. After an append that was not stored in its time it does not wait.
-// It returns when the goroutine has ended.
+// close refuses new appends, waits for queued ones until ctx ends, and then abandons them. It does not
+// wait if an append was not stored in time. It returns when the goroutine has ended.
 func (t *tail) close(ctx context.Context) {
 	t.mu.Lock()
 	if t.why == nil {
 		t.why = errClosed
 	}
 	t.mu.Unlock()
-	t.ring()
+	t.signal()
 	if !t.abandoned.Load() {
 		select {
 		case <-t.done:
@@ -439,21 +436,21 @@ func (t *tail) close(ctx context.Context) {
 	<-t.done
 }
 
-// upcoming is how many records are stored or wait to be.
+// upcoming returns the number of records that are stored or queued.
 func (t *tail) upcoming() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.next
 }
 
-// packer cuts records into pieces.
+// packer splits records into pieces.
 type packer struct {
 	pieces []piece
 	most   int
-	many   bool // there are at least manyRecords
+	many   bool // at least manyRecords
 }
 
-// add puts one record into the pieces; encode appends its frame.
+// add adds one record to the pieces. encode appends its frame.
 func (p *packer) add(encode func([]byte) []byte) error {
 	if len(p.pieces) == 0 {
 		var first piece

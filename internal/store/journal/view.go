@@ -12,23 +12,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// view is what this process knows of manifests: all of journals that have not ended,
-// and the latest of those that have.
+// view caches manifests in memory: those of all journals that have not ended, and the latest ended ones.
 type view struct {
 	maxEnded     int
 	retention    retention.Periods
-	keepPayloads time.Duration // for tenants without a retention; 0: for ever
+	keepPayloads time.Duration // for tenants without a retention; 0 means no limit
 
 	mu       sync.RWMutex
 	rows     map[schema.BatchID]row
-	unended  map[schema.BatchID]row // those of rows that have not ended
-	due      map[schema.BatchID]due // those with payloads that a retention takes, also where rows has them no more
-	ended    []schema.BatchID       // ids in the order in which they were seen to end
+	unended  map[schema.BatchID]row // rows that have not ended
+	due      map[schema.BatchID]due // journals with payloads to delete, even if they are no longer in rows
+	ended    []schema.BatchID       // ids in the order of their observed end
 	watchers watchers.Set[*Manifest]
 }
 
 type row struct {
-	m        *Manifest // never changed once it is here
+	m        *Manifest // immutable
 	revision uint64
 }
 
@@ -36,7 +35,7 @@ func newView(maxEnded int) *view {
 	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}, due: map[schema.BatchID]due{}}
 }
 
-// put takes in a write unless a newer one is known.
+// put applies a write unless a newer one is known.
 func (v *view) put(m *Manifest, revision uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,7 +76,7 @@ func (v *view) get(id schema.BatchID) (*Manifest, uint64, bool) {
 	return r.m, r.revision, ok
 }
 
-// fitting returns the journals that fit; open, of those only that have not ended.
+// fitting returns the matching journals. If open is set, it returns only those that have not ended.
 func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -94,7 +93,7 @@ func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 	return found
 }
 
-// seen takes in what the watch brings.
+// seen applies a write that the watch delivered.
 func (s *Store) seen(id schema.BatchID, data []byte, revision uint64) {
 	m, err := decode(data)
 	if err != nil || m.ID != id {
@@ -107,21 +106,20 @@ func (s *Store) seen(id schema.BatchID, data []byte, revision uint64) {
 	}
 }
 
-// Watch calls f with each manifest of these tenants' journals that is written from now on, by any process; of
-// writes in quick succession it may see the last only. Calls come one after the
-// other on one goroutine and must not block; f must not change what it is given. stop
-// ends it; f may still be running then.
+// Watch calls f with each manifest of these tenants' journals that any process writes from now on, until
+// stop is called. Of writes in quick succession, f may see only the last. Calls of f are sequential, on
+// one goroutine; f must not block or change the manifest, and may still run when stop returns.
 func (s *Store) Watch(of schema.Tenants, f func(*Manifest)) (stop func()) {
 	return s.view.watchers.Add("", those(of, f))
 }
 
-// WatchOne is [Store.Watch] for one journal. A write of another one costs nothing,
-// however many wait.
+// WatchOne is [Store.Watch] for one journal. Writes of other journals cost nothing, regardless of the
+// number of watchers.
 func (s *Store) WatchOne(of schema.Tenants, id schema.BatchID, f func(*Manifest)) (stop func()) {
 	return s.view.watchers.Add(string(id), those(of, f))
 }
 
-// those calls f with journals of these tenants only.
+// those returns a function that calls f for journals of these tenants only.
 func those(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
 	return func(m *Manifest) {
 		if m.of(of) {
@@ -130,8 +128,8 @@ func those(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
 	}
 }
 
-// Each calls f with every journal of these tenants in this process's view. f must not block,
-// change what it sees, or keep it.
+// Each calls f with every journal of these tenants in this process's view. f must not block, or change or
+// keep the manifest.
 func (s *Store) Each(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
@@ -141,9 +139,9 @@ func (s *Store) Each(of schema.Tenants, f func(*Manifest)) {
 	}
 }
 
-// List returns a page of the journals of these tenants that fit, the newest first, and the cursor
-// of the next page, "" where there is none. It reads this process's view: all
-// that have not ended, and the latest that have.
+// List returns a page of the matching journals of these tenants, newest first, and the cursor of the next
+// page, or "" on the last page. It reads this process's view: all journals that have not ended, and the
+// latest ended ones.
 func (s *Store) List(of schema.Tenants, f Filter, cursor string) ([]*Manifest, string) {
 	open := len(f.States) > 0 && !slices.Contains(f.States, Ended)
 	found := s.view.fitting(open, func(m *Manifest) bool {
@@ -159,20 +157,20 @@ func (s *Store) List(of schema.Tenants, f Filter, cursor string) ([]*Manifest, s
 	return cloned(found), next
 }
 
-// byAge has the older journal first.
+// byAge compares journals by age, older first.
 func byAge(a, b *Manifest) int {
 	return cmp.Or(cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()), strings.Compare(string(a.ID), string(b.ID)))
 }
 
-// place is where a journal stands in that order, whatever its id is.
+// place returns the sort position of a journal as a cursor.
 func place(m *Manifest) string {
 	return m.Created.UTC().Format(placeTime) + string(m.ID)
 }
 
-// placeTime is the form of the time in a place.
+// placeTime is the time format of a place.
 const placeTime = "20060102150405.000000000"
 
-// IsCursor says whether the text can be a cursor of [Store.List].
+// IsCursor reports whether the text may be a cursor of [Store.List].
 func IsCursor(text string) bool {
 	if len(text) <= len(placeTime) {
 		return false
@@ -181,8 +179,8 @@ func IsCursor(text string) bool {
 	return err == nil
 }
 
-// EachOpen calls f with every journal of these tenants that has not ended, in this process's
-// view. f must not block, change what it sees, or keep it.
+// EachOpen calls f with every journal of these tenants that has not ended, in this process's view. f must
+// not block, or change or keep the manifest.
 func (s *Store) EachOpen(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
@@ -192,10 +190,9 @@ func (s *Store) EachOpen(of schema.Tenants, f func(*Manifest)) {
 	}
 }
 
-// Unended returns the journals of these tenants that fit and have not ended, the oldest first: what
-// an owner may be missing for. It reads this process's view. fits is called with
-// every journal that has not ended; it must not block, and must not change what it
-// sees.
+// Unended returns the matching journals of these tenants that have not ended, oldest first. They may lack
+// an owner. It reads this process's view. fits is called with every journal that has not ended; it must
+// not block or change the manifest.
 func (s *Store) Unended(of schema.Tenants, fits func(*Manifest) bool) []*Manifest {
 	found := s.view.fitting(true, func(m *Manifest) bool { return m.of(of) && fits(m) })
 	slices.SortFunc(found, byAge)

@@ -10,25 +10,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Writer appends the calls of one journal. Many goroutines may append to it at
-// once: what waits while a message is stored goes out in the next, so a lane pays
-// one sync for all callers of a moment.
+// Writer appends the calls of one journal. Many goroutines may append concurrently: calls that arrive
+// while a message is stored go into the next message, so a lane needs one sync for all concurrent
+// callers.
 //
-// An error of kind conflict means that another writer took over, or that the journal takes
-// no more calls: this writer is done. After an error of kind unavailable any part of that
-// append may be stored, or may still be. To find out, take the journal over again
-// ([Store.Write]) and look at Next.
+// An error of kind conflict means that another writer took over, or that the journal accepts no more
+// calls; the writer is then useless. After an error of kind unavailable, any part of the append may be
+// stored, or may still be. To find out, take over the journal again ([Store.Write]) and check Next.
 type Writer struct {
 	s      *Store
 	of     schema.Tenants
 	id     schema.BatchID
-	tenant schema.TenantID // that of the journal
+	tenant schema.TenantID // tenant of the journal
 	t      *tail
 }
 
-// Write takes the writing of a journal of the tenant over from whoever had it: nothing that an
-// earlier writer sent and that is not stored by now ever will be. It is refused
-// with [schema.KindConflict] for a journal that is sealed, canceled or ended.
+// Write takes over a journal of the tenant for writing. Anything that an earlier writer sent and that is
+// not stored by now will never be stored. It is refused with [schema.KindConflict] for a journal that
+// is sealed, canceled or ended.
 func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Writer, error) {
 	of := schema.OnlyTenant(tenant)
 	if err := s.logs.writable(LogCalls); err != nil {
@@ -42,7 +41,7 @@ func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.Bat
 		return nil, noMore(m)
 	}
 	t, err := s.attach(ctx, id, LogCalls, 0, false)
-	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
+	if errors.Is(err, errSealed) { // an earlier writer sealed the log but did not update the manifest
 		if m, err = s.sealed(ctx, of, id, t.count); err != nil {
 			return nil, err
 		}
@@ -59,14 +58,12 @@ func noMore(m *Manifest) error {
 	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it accepts no more calls.", m.ID, m.State)
 }
 
-// Next is the index that the next call gets. When nothing is under way, it is the number of
-// stored calls.
+// Next returns the index of the next call. If no append is pending, it is the number of stored calls.
 func (w *Writer) Next() uint64 { return w.t.upcoming() }
 
-// Append stores calls in order and returns the index of the first; the others follow
-// it without a gap. Arguments above 256 KiB are put outside the log, and the record is
-// changed to say so. Calls that need several messages are stored one message after
-// the other.
+// Append stores calls in order and returns the index of the first; the others have consecutive indexes.
+// Arguments over 256 KiB are stored outside the log, and the passed record is changed accordingly. Calls
+// that need several messages are stored one message after the other.
 func (w *Writer) Append(ctx context.Context, calls []CallRecord) (first uint64, err error) {
 	if len(calls) == 0 {
 		return w.Next(), nil
@@ -79,10 +76,9 @@ func (w *Writer) Append(ctx context.Context, calls []CallRecord) (first uint64, 
 	return first, appendFault(w.id, err)
 }
 
-// AppendThen is Append of at least one call without waiting for the disk: done is
-// called once with what became of it, on a goroutine that must not be blocked. It
-// waits while too much is under way; ctx bounds that only. After an error nothing is
-// stored and done is not called.
+// AppendThen is Append of at least one call without waiting for the write: done is called once with the
+// outcome, on a goroutine that must not be blocked. AppendThen blocks while too many bytes are
+// pending; ctx bounds only that. After an error nothing is stored and done is not called.
 func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err error), calls ...CallRecord) error {
 	pieces, err := w.pack(ctx, calls)
 	if err != nil {
@@ -91,7 +87,7 @@ func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err err
 	return appendFault(w.id, w.t.submit(ctx, pieces, func(first uint64, err error) { done(first, appendFault(w.id, err)) }))
 }
 
-// pack makes messages of calls.
+// pack encodes calls into pieces.
 func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err error) {
 	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
 		return nil, noMore(m)
@@ -123,8 +119,8 @@ func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err e
 	return p.pieces, nil
 }
 
-// Seal says that there will be no more calls and ends the writer. It may be
-// repeated, by another writer too. A journal that is being canceled stays so.
+// Seal marks the end of the calls and closes the writer. It is idempotent, also across writers. A
+// journal that is being canceled remains in that state.
 func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
 	_, err := w.t.append(ctx, []piece{{seal: true}})
 	if err != nil && !errors.Is(err, errSealed) {
@@ -136,17 +132,16 @@ func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
 	return w.s.sealed(ctx, w.of, w.id, w.t.count)
 }
 
-// Close ends the writer. It waits for the appends under way, some seconds at most, and not
-// at all after an append that was not stored in its time. The journal stays as it is:
-// another writer can continue it.
+// Close closes the writer. It waits some seconds for pending appends, but not at all after an append that
+// was not stored in time. The journal is unchanged, so another writer can continue it.
 func (w *Writer) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	w.t.close(ctx)
 }
 
-// Seal takes the writing of a journal of the tenant over and seals it, whatever its state: for an
-// owner whose writer died, or who cancels. What is stored by then are all its calls.
+// Seal takes over a journal of the tenant for writing and seals it, whatever its state. It is for an owner
+// that cancels, or whose writer died. The journal contains exactly the calls stored by then.
 func (s *Store) Seal(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (*Manifest, error) {
 	of := schema.OnlyTenant(tenant)
 	m, _, err := s.read(ctx, of, id, bus.Leader)
@@ -157,7 +152,7 @@ func (s *Store) Seal(ctx context.Context, tenant schema.TenantID, id schema.Batc
 		return m, nil
 	}
 	t, err := s.attach(ctx, id, LogCalls, 0, false)
-	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
+	if errors.Is(err, errSealed) { // an earlier writer sealed the log but did not update the manifest
 		return s.sealed(ctx, of, id, t.count)
 	}
 	if err != nil {
@@ -167,13 +162,13 @@ func (s *Store) Seal(ctx context.Context, tenant schema.TenantID, id schema.Batc
 	return (&Writer{s: s, of: of, id: id, t: t}).Seal(ctx)
 }
 
-// sealed tells the manifest that the log is sealed.
+// sealed records in the manifest that the log is sealed.
 func (s *Store) sealed(ctx context.Context, of schema.Tenants, id schema.BatchID, calls uint64) (*Manifest, error) {
 	return s.change(ctx, of, id, func(m *Manifest) error {
 		if !m.Sealed.IsZero() {
 			return nil
 		}
-		m.Sealed, m.Calls = time.Now().UTC(), max(m.Calls, calls) // fewer are stored where records were lost
+		m.Sealed, m.Calls = time.Now().UTC(), max(m.Calls, calls) // m.Calls is greater if records were lost
 		if m.State == Receiving {
 			m.State = Sealed
 		}
@@ -181,7 +176,7 @@ func (s *Store) sealed(ctx context.Context, of schema.Tenants, id schema.BatchID
 	})
 }
 
-// store stores bytes outside the log.
+// store stores data outside the log.
 func (s objects) store(ctx context.Context, tenant schema.TenantID, id schema.BatchID, b []byte) (Object, error) {
 	o, err := s.put(ctx, tenant, id, rand.Text(), b)
 	if errors.Is(err, errObjectTooLarge) {
@@ -190,7 +185,7 @@ func (s objects) store(ctx context.Context, tenant schema.TenantID, id schema.Ba
 	return o, unavailable(err)
 }
 
-// Arguments returns the argument bytes of a call of the tenant, wherever they lie.
+// Arguments returns the argument bytes of a call of the tenant, inline or from an object.
 func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *CallRecord) ([]byte, error) {
 	if r.ArgumentsObject.Name != "" {
 		if err := mayOpen(ctx, s, tenant, id, r.Principal.Tenant); err != nil {
@@ -200,8 +195,8 @@ func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema
 	return s.objects.bytes(ctx, id, "arguments", r.Arguments, r.ArgumentsObject)
 }
 
-// mayOpen says why bytes that lie outside the log of the journal are not the tenant's. by is
-// what the record has as its tenant, which counts in lanes.
+// mayOpen returns an error if data outside the log of the journal does not belong to the tenant. by is
+// the tenant in the record, which is used for lanes.
 func mayOpen(ctx context.Context, s *Store, tenant schema.TenantID, id schema.BatchID, by schema.TenantID) error {
 	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
 	if err == nil && m.Kind == Lane && !by.Is(tenant) {
@@ -210,8 +205,8 @@ func mayOpen(ctx context.Context, s *Store, tenant schema.TenantID, id schema.Ba
 	return err
 }
 
-// ResultBody returns the body of a result of the tenant's call, wherever it lies; of a call
-// that did not succeed it is the error, as JSON.
+// ResultBody returns the body of a result of the tenant's call, inline or from an object. For a call that
+// did not succeed, it is the error, as JSON.
 func (s *Store) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.BatchID, r *ResultRecord) ([]byte, error) {
 	if r.BodyObject.Name != "" {
 		if err := mayOpen(ctx, s, tenant, id, r.Tenant); err != nil {

@@ -1,7 +1,6 @@
-// Package keytable keeps the API keys that were made over the API, and when each was last
-// used. Every front door sees each write; a change names the revision that it changes, so
-// none is lost. A key itself is never stored: its SHA-256 is. A key of another tenant is
-// answered like one that does not exist.
+// Package keytable stores the API keys that were created with the API, and their last use. Every front
+// door sees each write. A change names the revision that it changes, so no change is lost. The key
+// itself is never stored, only its SHA-256. A key of another tenant is treated as nonexistent.
 package keytable
 
 import (
@@ -19,10 +18,10 @@ import (
 // Digest is the SHA-256 of a key.
 type Digest [sha256.Size]byte
 
-// MarshalText returns the digest as hex digits.
+// MarshalText encodes the digest as hex digits.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
 
-// UnmarshalText reads hex digits.
+// UnmarshalText decodes hex digits.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*len(d) {
 		return fmt.Errorf("a digest must be %d hex digits", 2*len(d))
@@ -30,11 +29,10 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Second is a time in seconds since the start of 1970; 0: none. It takes a third of the
-// memory of a time.Time.
+// Second is a Unix time in seconds; 0 means none. It takes a third of the memory of a time.Time.
 type Second int64
 
-// At is the second of a time; 0 for the zero time.
+// At returns the time in seconds, or 0 for the zero time.
 func At(t time.Time) Second {
 	if t.IsZero() {
 		return 0
@@ -42,7 +40,7 @@ func At(t time.Time) Second {
 	return Second(t.Unix())
 }
 
-// Time is the start of the second; the zero time for 0.
+// Time returns the start of the second, or the zero time for 0.
 func (s Second) Time() time.Time {
 	if s == 0 {
 		return time.Time{}
@@ -50,36 +48,35 @@ func (s Second) Time() time.Time {
 	return time.Unix(int64(s), 0).UTC()
 }
 
-// Secret is one that a key had before it was rotated.
+// Secret is a secret of a key from before a rotation.
 type Secret struct {
 	Hash Digest `json:"hash"`
-	// Until is when it ends.
+	// Until is the time at which it expires.
 	Until Second `json:"until"`
 }
 
-// Key is a key that was made over the API.
+// Key is a key that was created with the API.
 type Key struct {
 	ID string `json:"id"`
-	// Name is the name of the principal, which no other key has.
+	// Name is the name of the principal, which is unique among keys.
 	Name   string          `json:"name"`
 	Owner  string          `json:"owner,omitempty"`
 	Groups []string        `json:"groups,omitempty"`
 	Tenant schema.TenantID `json:"tenant,omitempty"`
-	// Role is a role of internal/authn/scope, whose scopes count in place of Scopes; "": none.
+	// Role is a role of internal/authn/scope. If set, its scopes replace Scopes.
 	Role string `json:"role,omitempty"`
-	// Scopes are those of internal/authn/scope. Tools limits calls to tools that fit one of
-	// these patterns of SERVER/TOOL; none: it does not limit them.
+	// Scopes are scopes of internal/authn/scope. Tools limits calls to tools that match one of
+	// these SERVER/TOOL patterns. If empty, tools are not limited.
 	Scopes []string `json:"scopes"`
 	Tools  []string `json:"tools,omitempty"`
-	// OwnSets says that Scopes name sets as the tenant of the key uses the names, its own sets
-	// first, because an administrator of that tenant gave them. Else they name sets of the
-	// installation, as keys do that an older version wrote.
+	// OwnSets is set if Scopes name sets of the key's tenant first, because an administrator of that
+	// tenant gave them. Otherwise they name sets of the installation, as in keys of older versions.
 	OwnSets bool `json:"own_sets,omitempty"`
-	// Limits bound the calls of the key; nil: none. See LimitsOf.
+	// Limits bounds the calls of the key; nil means no limits. See LimitsOf.
 	Limits *scope.Limits `json:"limits,omitempty"`
 	Note   string        `json:"note,omitempty"`
 	Hash   Digest        `json:"hash"`
-	// Former are secrets before this one that are still taken.
+	// Former lists earlier secrets that are still accepted.
 	Former    []Secret `json:"former,omitempty"`
 	Created   Second   `json:"created"`
 	CreatedBy string   `json:"created_by"`
@@ -89,7 +86,7 @@ type Key struct {
 	Expires   Second   `json:"expires"`
 }
 
-// LimitsOf returns limits as a key has them: most keys have none, which then take no memory.
+// LimitsOf returns limits in the form of [Key.Limits]: nil for none, which most keys have, to save memory.
 func LimitsOf(l scope.Limits) *scope.Limits {
 	if l.None() {
 		return nil
@@ -105,8 +102,8 @@ func (k *Key) Bounds() (l scope.Limits) {
 	return l
 }
 
-// UnmarshalJSON reads a key so that it takes little memory: many keys have the same owner,
-// groups and scopes, and slices that were read have room that nobody needs.
+// UnmarshalJSON decodes a key into little memory: many keys have the same owner, groups and scopes, and
+// decoded slices have unused capacity.
 func (k *Key) UnmarshalJSON(text []byte) error {
 	type plain Key
 	var read plain
@@ -130,9 +127,9 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Use is when a key was last used, to the minute.
+// Use is the last use of a key, to the minute.
 type Use struct {
 	ID string `json:"id"`
-	// Minute counts from the start of 1970.
+	// Minute is the Unix time in minutes.
 	Minute int64 `json:"minute"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// history is for people: the tables need the last write alone.
+// history is for people only: the tables need just the last write.
 const history = 5
 
 var (
@@ -16,17 +16,17 @@ var (
 	uses = bus.TableSpec{Bucket: bus.BucketKeyUses, What: "uses of API keys"}
 )
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{keys, uses} }
 
-// Table is the open tables of keys and of their last uses. It is safe for concurrent use;
-// Close ends it.
+// Table holds the open tables of keys and of their last uses. It is safe for concurrent use. Close it
+// after use.
 type Table struct {
 	keys *bus.Table[Key]
 	uses *bus.Table[Use]
 }
 
-// Open opens both tables, or none.
+// Open opens both tables, or returns an error.
 func Open(ctx context.Context, c *bus.Conn) (*Table, error) {
 	all, err := bus.OpenTable(ctx, c, keys, func(k *Key) string { return row(k.ID) }, nil)
 	if err != nil {
@@ -40,17 +40,16 @@ func Open(ctx context.Context, c *bus.Conn) (*Table, error) {
 	return &Table{all, used}, nil
 }
 
-// Close ends the watches on the tables and waits for them.
+// Close stops the watches on the tables and waits for them.
 func (t *Table) Close() {
 	t.uses.Close()
 	t.keys.Close()
 }
 
-// row is the row of a key.
+// row returns the row key of a key.
 func row(id string) string { return bus.Token(id) }
 
-// Get returns a key of these tenants as this process knows it, and the revision that wrote it,
-// without asking anybody.
+// Get returns a key of these tenants and its revision from this process's view, without a request.
 func (t *Table) Get(of schema.Tenants, id string) (k Key, revision uint64, ok bool) {
 	k, revision, ok = t.keys.Revision(row(id))
 	if !ok || k.ID != id || !of.Include(k.Tenant) {
@@ -59,8 +58,8 @@ func (t *Table) Get(of schema.Tenants, id string) (k Key, revision uint64, ok bo
 	return k, revision, true
 }
 
-// Fresh reads a key of these tenants from the table's leader, which has every write that was
-// acknowledged; [bus.ErrNotFound] means that there is none.
+// Fresh reads a key of these tenants from the table's leader, which has every acknowledged write.
+// [bus.ErrNotFound] means that there is none.
 func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (k Key, revision uint64, err error) {
 	k, revision, err = t.keys.Fresh(ctx, row(id))
 	if err == nil && (k.ID != id || !of.Include(k.Tenant)) {
@@ -72,20 +71,19 @@ func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (k Key,
 	return k, revision, nil
 }
 
-// All returns every key of these tenants as this process knows it, in no order.
+// All returns every key of these tenants in this process's view, in no particular order.
 func (t *Table) All(of schema.Tenants) []Key {
 	return slices.DeleteFunc(t.keys.All(), func(k Key) bool { return !of.Include(k.Tenant) })
 }
 
-// Some reports whether there are keys, or were, of any tenant.
+// Some reports whether any tenant has keys, or had some.
 func (t *Table) Some() bool { return t.keys.Some() }
 
-// Create stores a key, of the tenant that it names, where there is none with its id;
-// [bus.ErrConflict] means that there is one.
+// Create stores a key of the tenant that it names. [bus.ErrConflict] means that the id exists already.
 func (t *Table) Create(ctx context.Context, k Key) (uint64, error) { return t.keys.Create(ctx, k) }
 
-// Replace stores a key of the tenant when its revision is still the given one. The error is
-// [bus.ErrConflict] where it is another one, or the tenant has no such key.
+// Replace stores a key of the tenant if its current revision is the given one. The error is
+// [bus.ErrConflict] if it is another one, or the tenant has no such key.
 func (t *Table) Replace(ctx context.Context, tenant schema.TenantID, k Key, revision uint64) (uint64, error) {
 	if _, _, ok := t.Get(schema.OnlyTenant(tenant), k.ID); !ok || !k.Tenant.Is(tenant) {
 		return 0, bus.ErrConflict
@@ -93,8 +91,8 @@ func (t *Table) Replace(ctx context.Context, tenant schema.TenantID, k Key, revi
 	return t.keys.Replace(ctx, k, revision)
 }
 
-// Remove removes a key of the tenant when its revision is still the given one, with its last
-// use; left is why that stayed, where it did. Errors as of [Table.Replace].
+// Remove removes a key of the tenant, with its last use, if its current revision is the given one. left is
+// the reason why the last use was not removed, if it was not. Errors are those of [Table.Replace].
 func (t *Table) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (left, err error) {
 	if _, _, ok := t.Get(schema.OnlyTenant(tenant), id); !ok {
 		return nil, bus.ErrConflict
@@ -105,8 +103,8 @@ func (t *Table) Remove(ctx context.Context, tenant schema.TenantID, id string, r
 	return t.uses.Delete(ctx, row(id)), nil
 }
 
-// LastUse returns when a key of the tenant was last used, as this process knows it; the zero
-// use where it never was.
+// LastUse returns the last use of a key of the tenant in this process's view, or the zero Use if there is
+// none.
 func (t *Table) LastUse(tenant schema.TenantID, id string) (u Use) {
 	if _, _, ok := t.Get(schema.OnlyTenant(tenant), id); ok {
 		u, _ = t.uses.Get(row(id))
@@ -114,8 +112,8 @@ func (t *Table) LastUse(tenant schema.TenantID, id string) (u Use) {
 	return u
 }
 
-// PutUse stores when a key of the tenant was last used. Of two writes the later one counts.
-// The error is [bus.ErrNotFound] where the tenant has no such key.
+// PutUse stores the last use of a key of the tenant. Of two writes, the later one wins. The error is
+// [bus.ErrNotFound] if the tenant has no such key.
 func (t *Table) PutUse(ctx context.Context, tenant schema.TenantID, u Use) error {
 	if _, _, ok := t.Get(schema.OnlyTenant(tenant), u.ID); !ok {
 		return bus.ErrNotFound

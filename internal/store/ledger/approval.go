@@ -11,107 +11,107 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Approval is the question put to people, what they answered and what came of
-// it. It is one record; its JSON form is what is stored.
+// Approval is an approval request with its decisions and the outcome of its call. It is one record,
+// stored as JSON.
 type Approval struct {
 	ID     schema.ApprovalID `json:"id"`
 	CallID schema.CallID     `json:"call_id"`
 	State  State             `json:"state"`
-	// Binding and BindingDigest never change; an edit of the arguments is next to
-	// them, see [Approval.Bound].
+	// Binding and BindingDigest never change. Edited arguments are stored separately, see
+	// [Approval.Bound].
 	Binding       Binding `json:"binding"`
 	BindingDigest string  `json:"binding_digest"`
-	// Groups are those of the requester when it asked. What runs is bound without
-	// them, but the worker judges the call by them once more.
+	// Groups are the requester's groups at the time of the request. The binding does not include
+	// them, but the worker evaluates the call with them again.
 	Groups []string `json:"groups,omitempty"`
-	// Reasons say why the call is held, as the policy gave them.
+	// Reasons explain why the call is held, as returned by the policy.
 	Reasons []string `json:"reasons,omitempty"`
-	// Rule is the approval rule: who may decide and how many must.
+	// Rule is the approval rule: who may decide, and the number of approvals required.
 	Rule json.RawMessage `json:"rule,omitempty"`
-	// Definition is the tool's definition as the server sent it. It is stored
-	// once, by [Ledger.Create], and read with [Ledger.Definition] only.
+	// Definition is the tool's definition as the server sent it. [Ledger.Create] stores it once,
+	// and only [Ledger.Definition] reads it.
 	Definition []byte `json:"-"`
-	// ArgumentsSize is how many bytes the arguments have that were asked for.
+	// ArgumentsSize is the size of the requested arguments in bytes.
 	ArgumentsSize int64 `json:"arguments_size,omitempty"`
-	// Apart says that the arguments lie outside the ledger, and are forgotten when the
-	// call has ended.
+	// Apart is set if the arguments are stored outside the ledger. They are deleted when the call
+	// has ended.
 	Apart     bool       `json:"apart,omitempty"`
 	Edited    *Edited    `json:"edited,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
-	// Restarts are the times at which the approval began again under another rule.
+	// Restarts lists the times at which the approval started again under another rule.
 	Restarts []Restart `json:"restarts,omitempty"`
-	// ServerRisk and TrustAnnotations are what the operator said of the server when
-	// the call was held, for an approver that assesses it again.
+	// ServerRisk and TrustAnnotations are the operator's settings for the server when the call was
+	// held, for an approver that assesses it again.
 	ServerRisk       int  `json:"server_risk,omitempty"`
 	TrustAnnotations bool `json:"trust_annotations,omitempty"`
 
 	Created time.Time `json:"created"`
-	// Expires is when silence becomes a no.
+	// Expires is the time at which a pending approval expires.
 	Expires time.Time `json:"expires"`
-	// Escalated is when more people were asked; zero while they were not.
+	// Escalated is the time at which more people were asked, or zero.
 	Escalated time.Time `json:"escalated,omitzero"`
-	// TokenHash is the hex SHA-256 of the confirmation token, where there is one.
+	// TokenHash is the hex SHA-256 of the confirmation token, if there is one.
 	TokenHash string `json:"token_hash,omitempty"`
-	// Spent says who spent the token; it is set once.
+	// Spent records who spent the token. It is set once.
 	Spent *Spent `json:"spent,omitempty"`
-	// Runner is the one that runs the call; it is set once.
+	// Runner is the front door that runs the call. It is set once.
 	Runner *Runner `json:"runner,omitempty"`
-	// Permission is the standing permission under which the call runs without a
-	// question; it is there from the beginning or never.
+	// Permission is the standing permission under which the call runs without approval. It is set
+	// at creation or never.
 	Permission string `json:"permission,omitempty"`
-	// NoPermission says why nobody can allow calls like this one from now on; empty
-	// where that is possible.
+	// NoPermission is the reason why no standing permission can be given for such calls. It is
+	// empty if one can.
 	NoPermission string `json:"no_permission,omitempty"`
-	// Ended is when the approval came to its end; a late word moves it.
+	// Ended is the time at which the approval ended. It changes if a late outcome arrives.
 	Ended        time.Time     `json:"ended,omitzero"`
 	ResultDigest string        `json:"result_digest,omitempty"`
 	ToolError    bool          `json:"tool_error,omitempty"`
 	Error        *schema.Error `json:"error,omitempty"`
-	// Safe says that the tool may be repeated.
+	// Safe is set if the tool may be called again.
 	Safe    bool          `json:"safe,omitempty"`
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// CallbackURL is told when the call has ended.
+	// CallbackURL is notified when the call has ended.
 	CallbackURL string `json:"callback_url,omitempty"`
-	// Told is when that was given to the outbox of webhooks; it is set once, after
-	// the end.
+	// Told is the time at which the notification was added to the webhook outbox. It is set once,
+	// after the end.
 	Told time.Time `json:"told,omitzero"`
 
-	// Warrant is the signed proof that the call may run, made when it was approved.
+	// Warrant is the signed proof that the call may run, created when it was approved.
 	Warrant []byte `json:"warrant,omitempty"`
 
-	// Trace is the W3C trace context of the request that asked, TraceState its state;
-	// empty where it was in no trace.
+	// Trace is the W3C trace context of the request, TraceState its state. They are empty if the
+	// request was not traced.
 	Trace      string `json:"trace,omitempty"`
 	TraceState string `json:"trace_state,omitempty"`
 
-	// ReplayOf is the call whose arguments this one repeats, "" for none.
+	// ReplayOf is the call whose arguments this one repeats, or "".
 	ReplayOf schema.CallID `json:"replay_of,omitempty"`
 
-	// Private is sealed: what people and servers said, while it is stored. It is nil in a record
-	// that was read.
+	// Private is the sealed text of people and servers. It is only set in stored form, and nil in a
+	// record that was read.
 	Private []byte `json:"private,omitempty"`
 
-	// Forgotten says that the retention of its tenant has ended. Such a record counts like none;
-	// nothing else is left of it than its ids, its state and its times.
+	// Forgotten is set after the retention period of its tenant. Such a record is treated as
+	// nonexistent; it contains only its ids, state and times.
 	Forgotten bool `json:"forgotten,omitempty"`
 
-	// Write is a random mark of the write that made this record. A writer that
-	// lost the reply knows its own write by it.
+	// Write is a random mark of the write that created this record. A writer that lost the reply
+	// uses it to recognize its write.
 	Write string `json:"write,omitempty"`
 }
 
-// Edited says that other arguments were approved than were asked for. The bytes
-// are stored with [Ledger.PutEdited].
+// Edited is set if the approved arguments differ from the requested ones. The bytes are stored with
+// [Ledger.PutEdited].
 type Edited struct {
 	By              string `json:"by"`
 	ArgumentsDigest string `json:"arguments_digest"`
-	// Size is how many bytes they have; 0 in records of versions before.
+	// Size is their size in bytes; 0 in records of older versions.
 	Size   int64     `json:"size,omitempty"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// DecisionKind is what a person did.
+// DecisionKind is the kind of a person's decision.
 type DecisionKind string
 
 const (
@@ -122,7 +122,7 @@ const (
 	Edit    DecisionKind = "edit"
 )
 
-// Decision is one person's answer. Decisions are appended, never changed.
+// Decision is one person's decision. Decisions are appended and never changed.
 type Decision struct {
 	By      string       `json:"by"`
 	Owner   string       `json:"owner,omitempty"`
@@ -131,25 +131,25 @@ type Decision struct {
 	Reason  string       `json:"reason,omitempty"`
 	At      time.Time    `json:"at"`
 	Channel string       `json:"channel,omitempty"` // web, slack, api …
-	// Allow is what the person allows to run from now on without a question.
+	// Allow describes the calls that the person allows to run without approval from now on.
 	Allow *Allow `json:"allow,omitempty"`
 }
 
-// Spent says that the token was spent.
+// Spent records the use of the token.
 type Spent struct {
 	Attempt string    `json:"attempt"`
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
 }
 
-// Runner says which front door runs the call.
+// Runner identifies the front door that runs the call.
 type Runner struct {
 	FrontDoor string    `json:"front_door"`
 	Started   time.Time `json:"started"`
 }
 
-// Bound returns the binding of what would run now: the edited arguments where
-// they were edited, else what was asked for, at the level of the last assessment.
+// Bound returns the binding of the call that would run now: with the edited arguments, if there are
+// any, and the level of the last assessment.
 func (a *Approval) Bound() Binding {
 	b := a.Binding
 	if r := a.restarted(); r != nil {
@@ -161,7 +161,7 @@ func (a *Approval) Bound() Binding {
 	return b
 }
 
-// Clone returns a copy that shares nothing that can be changed.
+// Clone returns a copy that shares no mutable data.
 func (a *Approval) Clone() *Approval {
 	c := *a
 	c.Groups = slices.Clone(a.Groups)
@@ -193,14 +193,14 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// IDFor returns the id of the approval of a call: "appr_" and what follows
-// "call_" in the call's id, or a digest of a call id of another form.
+// IDFor returns the approval id of a call: "appr_" and the part of the call id after "call_", or a
+// digest of a call id in another format.
 func IDFor(callID schema.CallID) schema.ApprovalID {
 	if tail, ok := strings.CutPrefix(string(callID), "call_"); ok && plainTail(tail) {
 		return schema.ApprovalID("appr_" + tail)
 	}
 	sum := sha256.Sum256([]byte(callID))
-	// Upper case, which no tail of a call id has: the two forms never meet.
+	// Upper case does not occur in a call id, so the two forms cannot collide.
 	return schema.ApprovalID("appr_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 

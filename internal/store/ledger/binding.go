@@ -10,14 +10,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Requester is who asked for the call.
+// Requester is the requester of the call.
 type Requester struct {
 	Name string `json:"name"`
-	// Owner is the person or team behind the name; empty means Name.
+	// Owner is the person or team behind the name. If empty, it is Name.
 	Owner string `json:"owner,omitempty"`
 }
 
-// Binding is what an approval is for; nothing else may run under it.
+// Binding identifies the call that an approval is for; no other call may run under it.
 type Binding struct {
 	Tenant               schema.TenantID `json:"tenant,omitempty"`
 	Requester            Requester       `json:"requester"`
@@ -28,27 +28,27 @@ type Binding struct {
 	PolicyVersion        string          `json:"policy_version"`
 	// Level is the risk level, 1 to 3.
 	Level int `json:"level"`
-	// Deadline is when the call is worth nothing any more.
+	// Deadline is the time after which the call must not run.
 	Deadline   time.Time         `json:"deadline"`
 	CallID     schema.CallID     `json:"call_id"`
 	ApprovalID schema.ApprovalID `json:"approval_id"`
 }
 
-// Of reports whether the principal asked for the call.
+// Of reports whether the principal requested the call.
 func (b *Binding) Of(who *schema.Principal) bool {
 	return who.Same(&schema.Principal{Name: b.Requester.Name, Tenant: b.Tenant})
 }
 
-// requester tells the requester from those of the same name in other tenants.
+// requester returns the requester's id, which includes the tenant.
 func (b *Binding) requester() schema.PrincipalID {
 	return schema.PrincipalID{Tenant: b.Tenant.Stored(), Name: b.Requester.Name}
 }
 
-// bindingVersion begins the list, so that a digest of another form is another.
+// bindingVersion starts the list, so that digests of other formats differ.
 const bindingVersion = "callyard approval binding 1"
 
 // Digest returns "sha256:" and the hex SHA-256 over this list of texts, each
-// written as its length in bytes (8 bytes, big endian) and then itself:
+// written as its length in bytes (8 bytes, big endian) and then its bytes:
 //
 //	"callyard approval binding 1", tenant, requester name, requester owner,
 //	server, tool, tool definition digest, arguments digest, policy version,

@@ -14,14 +14,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Bytes lie in one of four places. The opening of a record carries, after its
-// head, uint32 length of the definition | definition | arguments. The last
-// change carries the result, as it is. What does not fit there, and what is
-// edited, is stored in parts named by kind and digest; each part begins with
-// uint32 number of parts. All in big endian. Arguments that are not small, edited or
-// not, are stored in parts in the stream of held calls, and purged from there when
-// the call has ended: people who look at many held calls, and processes that start,
-// pass them by.
+// Arguments, definitions and results are stored in one of four places. The first write of a record (the
+// opening) has, after its head, uint32 length of the definition | definition | arguments. The last
+// change has the result. Data that does not fit there, and edited arguments, are stored in parts named
+// by kind and digest. Each part begins with uint32 number of parts. All numbers are big endian.
+// Arguments over smallArguments, edited or not, are stored in parts in the stream of held calls, and
+// purged when the call has ended, so that lists of held calls and starting processes do not read them.
 const (
 	kindDefinition = "definition"
 	kindArguments  = "arguments"
@@ -29,17 +27,17 @@ const (
 	kindResult     = "result"
 
 	maxPart = 4 << 20
-	// smallArguments are kept with the record, for as long as that.
+	// smallArguments is the maximum size of arguments that are stored, and kept, with the record.
 	smallArguments = 4 << 10
-	// inlineResult is the largest result that is written in one with the record.
-	// Above it, whoever reads the record would read too much next to it.
+	// inlineResult is the maximum size of a result that is stored with the record. A larger one
+	// would slow down every read of the record.
 	inlineResult = 256 << 10
-	// MaxBytes is the most that arguments or a result may take.
+	// MaxBytes is the maximum size of arguments or a result.
 	MaxBytes = 64 << 20
 )
 
-// opening returns the body of the first write; it is empty, with the bytes
-// stored in parts, where they do not fit.
+// opening returns the body of the first write. If the data does not fit, it is stored in parts and the
+// body is empty.
 func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int) ([]byte, error) {
 	tenant := a.Binding.Tenant
 	if a.Apart {
@@ -70,8 +68,8 @@ func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int
 	return append(body, sealed...), nil
 }
 
-// Arguments returns the exact bytes that would run now: the edited ones where
-// they were edited, else those that were asked for.
+// Arguments returns the exact bytes that would run now: the edited arguments, if there are any, else the
+// requested ones.
 func (l *Ledger) Arguments(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -80,12 +78,12 @@ func (l *Ledger) Arguments(ctx context.Context, tenant schema.TenantID, id schem
 	return l.ArgumentsOf(ctx, a)
 }
 
-// ArgumentsOf is [Content.Arguments] for the approval as it was read.
+// ArgumentsOf is [Content.Arguments] for the given version of an approval.
 func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
 	return l.ContentOf(a).Arguments(ctx)
 }
 
-// Asked returns the exact bytes that were asked for, edited since or not.
+// Asked returns the exact bytes of the requested arguments, before any edit.
 func (l *Ledger) Asked(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -94,8 +92,8 @@ func (l *Ledger) Asked(ctx context.Context, tenant schema.TenantID, id schema.Ap
 	return l.ContentOf(a).stored(ctx, kindArguments)
 }
 
-// Definition returns the definition of the tool as the server sent it when the
-// call was held; empty where none was stored.
+// Definition returns the tool definition as the server sent it when the call was held, or nil if none
+// was stored.
 func (l *Ledger) Definition(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) ([]byte, error) {
 	a, _, err := l.Get(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
@@ -104,19 +102,19 @@ func (l *Ledger) Definition(ctx context.Context, tenant schema.TenantID, id sche
 	return l.ContentOf(a).Definition(ctx)
 }
 
-// Content reads the bytes of an approval. Those that were stored together are read once. It is for
-// one goroutine.
+// Content reads the data of an approval. Data that was stored together is read once. It is not safe for
+// concurrent use.
 type Content struct {
 	l      *Ledger
 	a      *Approval
-	opened *Stored // the record as it was opened; nil: it was not read yet
+	opened *Stored // the opening of the record; nil until it is read
 }
 
-// ContentOf returns a reader of the bytes of an approval as it was read.
+// ContentOf returns a reader for the data of the given version of an approval.
 func (l *Ledger) ContentOf(a *Approval) *Content { return &Content{l: l, a: a} }
 
-// Arguments returns the exact bytes that would run. Where this process opened the approval,
-// that takes no read.
+// Arguments returns the exact bytes that would run. It needs no read if this process created the
+// approval.
 func (c *Content) Arguments(ctx context.Context) ([]byte, error) {
 	if e := c.a.Edited; e != nil {
 		return c.l.store.parts(ctx, placeOf(int(e.Size)), c.a, kindEdited, e.ArgumentsDigest)
@@ -127,17 +125,17 @@ func (c *Content) Arguments(ctx context.Context) ([]byte, error) {
 	return c.stored(ctx, kindArguments)
 }
 
-// Definition returns the definition of the tool as the server sent it when the call was held;
-// empty where none was stored.
+// Definition returns the tool definition as the server sent it when the call was held, or nil if none
+// was stored.
 func (c *Content) Definition(ctx context.Context) ([]byte, error) {
 	b, err := c.stored(ctx, kindDefinition)
 	if schema.KindOf(err) == schema.KindNotFound {
-		return nil, nil // the arguments lie in parts, and no definition was stored next to them
+		return nil, nil // the arguments are in parts, and no definition was stored with them
 	}
 	return b, err
 }
 
-// stored reads bytes that were stored when the approval was.
+// stored reads data that was stored at the creation of the approval.
 func (c *Content) stored(ctx context.Context, kind string) ([]byte, error) {
 	a := c.a
 	if a.Apart && kind == kindArguments {
@@ -184,13 +182,13 @@ func split(body []byte) (definition, args []byte, err error) {
 	return body[4 : 4+n : 4+n], body[4+n:], nil
 }
 
-// PutEdited stores other arguments for an approval of the tenant and returns their digest.
-// They count from the change that sets [Approval.Edited] to it.
+// PutEdited stores edited arguments for an approval of the tenant and returns their digest. They take
+// effect with the change that sets [Approval.Edited] to it.
 func (l *Ledger) PutEdited(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, args []byte) (string, error) {
 	return l.put(ctx, tenant, placeOf(len(args)), id, kindEdited, args)
 }
 
-// placeOf says where arguments of that size lie.
+// placeOf returns the place for arguments of that size.
 func placeOf(size int) place {
 	if size > smallArguments {
 		return inHeld
@@ -198,7 +196,7 @@ func placeOf(size int) place {
 	return inLedger
 }
 
-// put stores bytes of an approval of the tenant that the view has, or that is read for it.
+// put stores data of an approval of the tenant, which must exist.
 func (l *Ledger) put(ctx context.Context, tenant schema.TenantID, at place, id schema.ApprovalID, kind string, b []byte) (string, error) {
 	if _, _, _, err := l.known(ctx, schema.OnlyTenant(tenant), id); err != nil {
 		return "", err
@@ -213,8 +211,8 @@ func (l *Ledger) put(ctx context.Context, tenant schema.TenantID, at place, id s
 	return d, nil
 }
 
-// Result returns the exact bytes of the result of an approval as the caller has seen it. The
-// error is of KindNotFound where that has no ResultDigest.
+// Result returns the exact bytes of the result of an approval. seen is the caller's version of the
+// approval. The error is of KindNotFound if it has no ResultDigest.
 func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 	id := seen.ID
 	if seen.ResultDigest == "" {
@@ -224,7 +222,7 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.ResultDigest == "" { // a replica that is behind has answered
+	if a.ResultDigest == "" { // read from a lagging replica
 		if r, err = l.store.get(ctx, id, bus.Leader); err != nil {
 			return nil, readError(err, id)
 		}
@@ -232,7 +230,7 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if a.ResultDigest == "" { // so is the leader, which was elected a moment ago
+	if a.ResultDigest == "" { // a newly elected leader may lag, too
 		e := schema.Errorf(schema.KindUnavailable, "The result of approval %s cannot be read yet: a server of NATS that has just become the leader does not have it. Read it again.", id)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, e.WithCall(seen.CallID)
@@ -247,8 +245,8 @@ func (l *Ledger) Result(ctx context.Context, seen *Approval) ([]byte, error) {
 	return l.store.parts(ctx, inLedger, a, kindResult, a.ResultDigest)
 }
 
-// putParts stores bytes of the tenant in parts. The first comes last: where it is, all are.
-// Each is sealed by itself: whoever stores the same bytes at once stores parts of the same.
+// putParts stores data of the tenant in parts. The first part is written last: if it exists, all do. Each
+// part is sealed separately, so concurrent writers of the same data store equivalent parts.
 func (r *Records) putParts(ctx context.Context, tenant schema.TenantID, at place, id schema.ApprovalID, kind, sum string, b []byte) error {
 	size := min(r.maxBody(), maxPart) - datakey.Overhead
 	n := max((len(b)+size-1)/size, 1)
@@ -300,13 +298,13 @@ func (r *Records) parts(ctx context.Context, at place, a *Approval, kind, want s
 	return matching(a, kind, whole.Bytes(), want)
 }
 
-// partName is a token of 32 characters of a digest.
+// partName returns a token of 32 characters of a digest.
 func partName(sum string) string {
 	hex := strings.TrimPrefix(sum, "sha256:")
 	return hex[:min(32, len(hex))]
 }
 
-// matching lets bytes pass only when they are those that were bound.
+// matching returns the data only if it has the digest of the binding.
 func matching(a *Approval, kind string, b []byte, want string) ([]byte, error) {
 	if schema.Digest(b) != want {
 		return nil, damaged(a, kind)

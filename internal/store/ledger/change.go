@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// allowed says why a change is not, or nil.
+// allowed returns an error if an approval must not change from was to is.
 func allowed(was, is *Approval) error {
 	again := restarts(was, is)
 	switch {
@@ -17,7 +17,7 @@ func allowed(was, is *Approval) error {
 		return schema.Errorf(schema.KindInternal, "%q is not a state of an approval.", is.State)
 	case was.State != is.State && !was.State.May(is.State) && !again:
 		return schema.Errorf(schema.KindConflict, "Approval %s is already %s and cannot become %s.", was.ID, was.State, is.State)
-	case was.State == is.State && was.State.Ended() && onlyTold(was, is):
+	case was.State == is.State && was.State.Ended() && onlyNotified(was, is):
 		return nil
 	case !was.Told.Equal(is.Told):
 		return schema.Errorf(schema.KindInternal, "The notification of approval %s can be recorded only once, after its end.", was.ID)
@@ -47,8 +47,8 @@ func allowed(was, is *Approval) error {
 	return nil
 }
 
-// onlyTold says that the one change is the note that somebody was told of the end.
-func onlyTold(was, is *Approval) bool {
+// onlyNotified reports whether the only change is the time of the end notification.
+func onlyNotified(was, is *Approval) bool {
 	if !was.Told.IsZero() || is.Told.IsZero() {
 		return false
 	}

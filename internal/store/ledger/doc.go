@@ -1,20 +1,18 @@
-// Package ledger keeps the durable state of approvals: one record for each, on
+// Package ledger stores the durable state of approvals: one record per approval, on
 // JetStream, changed by compare-and-set.
 //
-// It promises that of all who change a record at once one wins and the others see what the
-// winner wrote, that states move forward only ([State]), and that arguments, definitions
-// and results are returned byte for byte. The change to [Running] is therefore the fence of
-// an approved call: whatever a token store forgets or repeats, it succeeds once for each
-// approval. An approval belongs to one call and takes its id from it, so a call is asked
-// about once.
+// Of several concurrent changes of a record, one succeeds and the others see its result. States only
+// move forward ([State]). Arguments, definitions and results are returned byte for byte. Therefore
+// the change to [Running] is the fence of an approved call: it succeeds once per approval, even if a
+// token store loses or repeats data. An approval belongs to one call and derives its id from it, so a
+// call has only one approval.
 //
-// What [Ledger.Get], [Ledger.List] and a watch show is a hint, true a moment
-// ago; [Ledger.Change] decides.
+// [Ledger.Get], [Ledger.List] and watches may be slightly stale; [Ledger.Change] decides.
 //
 // It is one package because the record, its moves and its bytes are changed by one write: whoever
 // changes one of them has to see the others.
 //
-// It refuses to know who may decide, how many must, and what is told to whom:
-// that is the desk's (internal/approval). Whether a write is on the disk when it
-// is acknowledged is the setting of the NATS server (sync_interval: always).
+// The package does not know who may decide, the number of approvals required, or who is notified:
+// that is the responsibility of the desk (internal/approval). Whether an acknowledged write is on
+// disk depends on the setting of the NATS server (sync_interval: always).
 package ledger

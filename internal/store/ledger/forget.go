@@ -10,25 +10,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// forgetter drops the large arguments of calls that have ended. The process that
-// writes the end does it at once; what it could not do is found by a sweep, of any
-// process.
+// forgetter deletes the large arguments of ended calls. The process that writes the end deletes them
+// immediately. A periodic sweep in every process deletes leftovers.
 type forgetter struct {
 	l     *Ledger
 	queue chan schema.ApprovalID
 	stop  context.CancelFunc
 	work  sync.WaitGroup
-	// missing are the ids that had no record at the last sweep: arguments are stored
-	// ahead of their record.
+	// missing holds the ids without a record at the last sweep. They are deleted only at the next
+	// one, because arguments are stored before their record.
 	missing map[schema.ApprovalID]bool
 }
 
 const (
-	// forgetQueue is how many ends may wait; more are left to the sweep.
+	// forgetQueue limits the queued ends; others are left to the sweep.
 	forgetQueue   = 1024
 	forgetTimeout = 10 * time.Second
-	// sweepEvery is how often leftovers are looked for; processes that started together
-	// need not all look at once.
+	// sweepEvery is the minimum interval of sweeps. It is randomized, so that processes that
+	// started together do not sweep at the same time.
 	sweepEvery = 5 * time.Minute
 )
 
@@ -39,20 +38,20 @@ func startForgetter(l *Ledger) *forgetter {
 	return f
 }
 
-// close ends it and waits; what waits still is left to the sweep.
+// close stops the forgetter and waits for it. Queued ends are left to the sweep.
 func (f *forgetter) close() {
 	f.stop()
 	f.work.Wait()
 }
 
-// ended is told of each end that was written here.
+// ended queues an approval that ended in this process.
 func (f *forgetter) ended(a *Approval) {
 	if !a.Apart && (a.Edited == nil || a.Edited.Size <= smallArguments) {
 		return
 	}
 	select {
 	case f.queue <- a.ID:
-	default: // the sweep finds it
+	default: // left to the sweep
 	}
 }
 
@@ -82,7 +81,7 @@ func (f *forgetter) purge(ctx context.Context, id schema.ApprovalID) {
 	}
 }
 
-// sweep forgets what belongs to calls that have ended, or to none.
+// sweep deletes the arguments of calls that have ended or do not exist.
 func (f *forgetter) sweep(ctx context.Context) error {
 	listing, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()

@@ -8,9 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// reads shares reads at the leader: of many who ask for one record at once, all
-// who asked before a read began get its answer. A thousand who lost a race cost
-// two reads.
+// reads shares reads from the leader: all callers that asked for a record before a read began get its
+// result. So a thousand writers that lost a race cause two reads.
 type reads struct {
 	store *Records
 	mu    sync.Mutex
@@ -18,8 +17,7 @@ type reads struct {
 	work  sync.WaitGroup
 }
 
-// asked is the read that is under way for a record, and the one after it, which
-// begins when that has ended.
+// asked holds the read in progress for a record, and the next one, which begins when it has ended.
 type asked struct{ now, next *read }
 
 type read struct {
@@ -32,7 +30,7 @@ func newReads(store *Records) *reads {
 	return &reads{store: store, byID: map[schema.ApprovalID]*asked{}}
 }
 
-// read reads a record from the leader, beginning after it was called.
+// read reads a record from the leader. The read begins after the call of this method.
 func (r *reads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) {
 	r.mu.Lock()
 	a := r.byID[id]
@@ -74,5 +72,5 @@ func (r *reads) run(id schema.ApprovalID, a *asked) {
 	}
 }
 
-// close waits for what is under way.
+// close waits for reads in progress.
 func (r *reads) close() { r.work.Wait() }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -16,30 +17,30 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options of a ledger. The zero value of each means its default.
+// Options configures a ledger. Zero fields select their defaults.
 type Options struct {
-	// MaxAge is how long an approval is kept after its last change: 30 days. It
-	// counts when the ledger is made.
+	// MaxAge is the retention of an approval after its last change (default 30 days). It applies
+	// only when the stream is created.
 	MaxAge time.Duration
-	// MaxBytes bounds the ledger on disk; 0 sets no bound. A full one refuses.
+	// MaxBytes limits the ledger on disk; 0 means no limit. A full ledger refuses writes.
 	MaxBytes int64
-	// MaxOpen is how many approvals may wait or run at once: 10,000. MaxOpenBytes
-	// is how many bytes of arguments they may have: 512 MiB. Above either, new ones
-	// are refused; one requester may have a quarter of each.
+	// MaxOpen limits the approvals that wait or run (default 10,000), and MaxOpenBytes the bytes of
+	// their arguments (default 512 MiB). Above either limit, new approvals are refused. One
+	// requester may use a quarter of each.
 	MaxOpen      int
 	MaxOpenBytes int64
-	// MaxEnded is how many ended approvals are kept in memory for lists: 10,000.
-	// Older ones are found by id only.
+	// MaxEnded limits the ended approvals that are kept in memory for lists (default 10,000).
+	// Older ones can be found only by id.
 	MaxEnded int
-	// LostBefore is when a loss of records was accepted: an older approval is not
-	// approved and does not run any more. Zero: nothing was lost.
+	// LostBefore is the time at which a loss of records was accepted: older approvals cannot be
+	// approved or run any more. Zero means no loss.
 	LostBefore time.Time
-	// DataKeys encrypt arguments, results and reasons; nil: they are not encrypted.
+	// DataKeys encrypts arguments, results and reasons. If nil, they are not encrypted.
 	DataKeys *datakey.Ring
-	// Retention says of which tenants held calls are forgotten sooner, by [Payloads.Forget]. A
-	// process that never calls it needs none.
+	// Retention gives the tenants whose held calls are deleted earlier, by [Payloads.Forget]. It is
+	// not needed by a process that never calls that method.
 	Retention retention.Periods
-	// Log receives what cannot be told to a caller. It must be set.
+	// Log receives errors that cannot be returned to a caller. Required.
 	Log *slog.Logger
 }
 
@@ -47,22 +48,21 @@ const (
 	defaultMaxAge   = 30 * 24 * time.Hour
 	defaultMaxEnded = 10_000
 
-	// maxTries is how often a change is tried against other writers. Each round
-	// one of them wins, so it is also how many may write one record at once.
+	// maxTries limits the attempts at a change that conflicts with other writers. One writer
+	// succeeds per round, so it also limits the concurrent writers of one record.
 	maxTries = 64
-	// settle is how long a writer that lost the reply looks for its own write, and
+	// settle is how long a writer that lost the reply checks whether its write was stored.
 	// readTimeout bounds one read for that.
 	settle      = 5 * time.Second
 	readTimeout = 4 * time.Second
 )
 
-// Revision names a version of a record: of two, the greater is the newer.
+// Revision is the version of a record. Greater revisions are newer.
 type Revision uint64
 
-// Ledger is the durable state of approvals. All methods are safe for concurrent
-// use.
+// Ledger stores the durable state of approvals. It is safe for concurrent use.
 type Ledger struct {
-	// Payloads forgets held calls whose retention has ended.
+	// Payloads deletes held calls after their retention period.
 	Payloads *Payloads
 
 	store   *Records
@@ -77,8 +77,8 @@ type Ledger struct {
 	log     *slog.Logger
 }
 
-// Open opens the ledger on a connection, makes it where there is none, and reads
-// what is in it; ctx bounds that. The connection stays the caller's.
+// Open opens the ledger on a connection, creates it if it does not exist, and reads its contents; ctx
+// bounds that. The caller still owns the connection.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	store, err := OpenRecords(ctx, conn, o)
 	if err != nil {
@@ -99,7 +99,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Close ends the watches and waits for them.
+// Close stops the watches and waits for them.
 func (l *Ledger) Close() {
 	l.forget.close()
 	l.watch.Close()
@@ -107,14 +107,13 @@ func (l *Ledger) Close() {
 	l.reads.close()
 }
 
-// Create stores a new approval with its arguments, in one write where they fit
-// into a message. It fills in ID, Binding.CallID, Binding.ApprovalID, the
-// digests of arguments and definition, BindingDigest, ArgumentsSize, State and
-// Created where they are empty, and refuses what contradicts them. It returns a
-// conflict when the call has an approval already, [schema.KindQuota] when the
-// requester has as many held as it may, and [schema.KindUnavailable] when all have.
-// Arguments over 4 KiB are stored apart, and not kept when the call has ended. One that
-// runs under a standing permission begins running.
+// Create stores a new approval with its arguments, in one write if they fit into a message. It sets
+// ID, Binding.CallID, Binding.ApprovalID, the digests of arguments and definition, BindingDigest,
+// ArgumentsSize, State and Created if they are empty, and refuses contradicting values. Errors: a
+// conflict if the call already has an approval; [schema.KindQuota] if the requester has reached its
+// limit of held calls; [schema.KindUnavailable] if the total limit is reached. Arguments over 4 KiB are
+// stored separately, and deleted when the call has ended. An approval under a standing permission
+// starts in state running.
 func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
 	if err := l.complete(a, args); err != nil {
 		return 0, err
@@ -191,19 +190,19 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	return schema.Errorf(schema.KindInternal, "The approval %s; it was not stored.", wrong).WithCall(a.CallID)
 }
 
-// Get reads an approval of these tenants as it stands. It is a hint: [Ledger.Change] decides.
+// Get returns the current approval of these tenants. It may be stale: [Ledger.Change] decides.
 func (l *Ledger) Get(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, Revision, error) {
 	a, r, err := l.read(ctx, of, id)
 	return a, Revision(r.Sequence), err
 }
 
-// Known is [Ledger.Get] from this process's view, which takes no read where it has the approval.
+// Known is [Ledger.Get] from this process's view. It needs no read if the view has the approval.
 func (l *Ledger) Known(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, error) {
 	a, _, _, err := l.known(ctx, of, id)
 	return a, err
 }
 
-// ByCall is [Ledger.Get] for the approval of a call.
+// ByCall is [Ledger.Get] by call id.
 func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.CallID) (*Approval, Revision, error) {
 	return l.Get(ctx, of, IDFor(callID))
 }
@@ -211,7 +210,7 @@ func (l *Ledger) ByCall(ctx context.Context, of schema.Tenants, callID schema.Ca
 func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, Stored, error) {
 	sought := id
 	if a, _, ok := l.view.get(id); ok && !of.Include(a.Binding.Tenant) {
-		sought += "0" // there is none of that id, so that the answer takes as long as if this one were not there
+		sought += "0" // no approval has this id, so the answer takes as long as for one that does not exist
 	}
 	r, err := l.store.get(ctx, sought, bus.Either)
 	if err != nil {
@@ -224,9 +223,9 @@ func (l *Ledger) read(ctx context.Context, of schema.Tenants, id schema.Approval
 	return a, r, err
 }
 
-// known returns the approval of these tenants and its revision, from the view where that has
-// it (hint), else from the leader. One of another tenant is looked up like one that is not
-// there, and takes as long.
+// known returns the approval of these tenants and its revision, from the view if it is there (hint), else
+// from the leader. Looking up an approval of another tenant takes as long as looking up one that does
+// not exist.
 func (l *Ledger) known(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (a *Approval, revision uint64, hint bool, err error) {
 	if a, revision, hint = l.view.get(id); hint && of.Include(a.Binding.Tenant) {
 		return a, revision, true, nil
@@ -242,7 +241,7 @@ func readError(err error, id schema.ApprovalID) error {
 	return unavailable(err, "")
 }
 
-// NoApproval is the error for an approval that does not exist, or is of another tenant.
+// NoApproval returns the error for an approval that does not exist, or belongs to another tenant.
 func NoApproval(id schema.ApprovalID) error {
 	return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it has been deleted.", id)
 }
@@ -258,9 +257,8 @@ func decode(head []byte) (*Approval, error) {
 	return a, nil
 }
 
-// Check says what f would say to the approval of the tenant, without storing what f does to
-// it; a refusal is of the record as it stands. It returns the approval as f saw
-// it last.
+// Check runs f on a copy of the approval of the tenant and returns its error, without storing the change.
+// An error of f refers to the current record. Check returns the approval that f last received.
 func (l *Ledger) Check(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
 	of := schema.OnlyTenant(tenant)
 	now, _, hint, err := l.known(ctx, of, id)
@@ -277,20 +275,19 @@ func (l *Ledger) Check(ctx context.Context, tenant schema.TenantID, id schema.Ap
 	return now, f(now.Clone())
 }
 
-// Change reads an approval of the tenant, lets f change it and stores it when nobody was
-// faster; else it starts over with what the other wrote, a bounded number of
-// times. f may be called several times and must do nothing but change its
-// argument. An error of f is returned as it is, once f has seen the record fresh.
+// Change reads an approval of the tenant, calls f to change it, and stores it. If another process wrote it
+// in the meantime, Change starts over, a bounded number of times. So f may be called several times and
+// must only modify its argument. An error of f is returned unchanged, once f has seen the current
+// record.
 //
-// When the error has [schema.KindUnavailable], the change may have happened or
-// may yet happen: whoever wanted to run the call must not.
+// After an error of [schema.KindUnavailable], the change may have happened or may still happen, so the
+// caller must not run the call.
 func (l *Ledger) Change(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, f func(*Approval) error) (*Approval, error) {
 	return l.change(ctx, schema.OnlyTenant(tenant), id, nil, f)
 }
 
-// End is [Ledger.Change] for how a call ended, with the bytes of its result: in
-// the same write where they are small. It sets ResultDigest. A nil result is
-// none.
+// End is [Ledger.Change] for the end of a call, with the bytes of its result. Small results are stored in
+// the same write. It sets ResultDigest. A nil result means none.
 func (l *Ledger) End(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, result []byte, f func(*Approval) error) (*Approval, error) {
 	of := schema.OnlyTenant(tenant)
 	if result == nil {
@@ -321,8 +318,8 @@ func (l *Ledger) End(ctx context.Context, tenant schema.TenantID, id schema.Appr
 
 func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.ApprovalID, extra []byte, f func(*Approval) error) (*Approval, error) {
 	f = l.guard(f)
-	// The view saves the read: when it is behind, the write does not succeed. The tenant of a
-	// record never changes, so what is read again below needs no second look at it.
+	// Use the view to save a read: if it is stale, the write fails. The tenant of a record never
+	// changes, so it need not be checked again below.
 	now, revision, hint, err := l.known(ctx, of, id)
 	if err != nil {
 		return nil, err
@@ -340,9 +337,9 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		case errors.Is(err, bus.ErrRefused):
 			return nil, unavailable(err, now.CallID)
 		case next == nil && !hint:
-			return nil, err // f's own, or that of a change which is not allowed
+			return nil, err // from f, or for a change that is not allowed
 		case next == nil:
-			hint = false // what was refused may be out of date
+			hint = false // f may have refused a stale record
 			if now, revision, err = l.reads.fresh(ctx, of, id); err != nil {
 				return nil, err
 			}
@@ -368,20 +365,19 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 		}
 		revision = r.Revision
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id)
-	e.Retryable = true
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id).RetryableAfter(0)
 	return nil, e.WithCall(now.CallID)
 }
 
-// try lets f change the record and stores that. next is nil where nothing was
-// sent. When the turn has come, what the view has by then is taken if it is newer.
+// try calls f to change the record and stores it. next is nil if no write was sent. Once it is this
+// writer's turn, try uses the record in the view if it is newer.
 func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
 	defer l.turns.take(ctx, id)()
 	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
 		now, revision = latest, at
 	}
 	if now.ResultDigest != "" && extra == nil {
-		// The result may lie next to the record that is replaced: it comes along.
+		// The result may be stored with the record that is replaced, so it must be written again.
 		r, err := l.reads.read(ctx, id)
 		if err != nil {
 			return nil, readError(err, id)
@@ -418,7 +414,7 @@ func (l *Ledger) try(ctx context.Context, id schema.ApprovalID, extra []byte, f 
 	return next, err
 }
 
-// Current reads an approval of these tenants with every change that was acknowledged before.
+// Current returns an approval of these tenants, including every acknowledged change.
 func (l *Ledger) Current(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, error) {
 	a, _, err := l.reads.fresh(ctx, of, id)
 	return a, err
@@ -436,9 +432,8 @@ func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.Approval
 	return a, found.Revision, err
 }
 
-// landed reads the record and returns it decoded when one of the marked writes
-// made it. It outlives ctx for a moment: a caller that gave up must still be
-// told when its write is there.
+// landed reads the record and returns it decoded if one of the marked writes created it. It may outlive
+// ctx by a moment, because a caller that gave up must still learn that its write was stored.
 func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string) (*Approval, Stored, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
 	defer cancel()
@@ -450,10 +445,8 @@ func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string
 	if err != nil {
 		return nil, found, err
 	}
-	for _, mark := range marks {
-		if a.Write == mark {
-			return a, found, nil
-		}
+	if slices.Contains(marks, a.Write) {
+		return a, found, nil
 	}
 	return nil, found, nil
 }

@@ -11,12 +11,11 @@ const (
 	defaultMaxOpen      = 10_000
 	defaultMaxOpenBytes = 512 << 20
 
-	// heldAgain is when to look again whether fewer calls are held.
+	// heldAgain is the Retry-After if too many calls are held.
 	heldAgain = 30 * time.Second
 )
 
-// usage is how many calls are held or run after they were, and the bytes of their
-// arguments.
+// usage counts the calls that are held or run after an approval, and the bytes of their arguments.
 type usage struct {
 	calls int
 	bytes int64
@@ -28,8 +27,8 @@ func (u usage) plus(a *Approval, sign int) usage {
 
 func (u usage) within(most usage) bool { return u.calls <= most.calls && u.bytes <= most.bytes }
 
-// limits are what all principals together, and each of them, may have held. Each has
-// a quarter, so that one caller cannot lock out the others.
+// limits holds the limits of all principals together and of each one. Each may use a quarter of the total,
+// so that one caller cannot lock out the others.
 type limits struct{ all, each usage }
 
 func newLimits(o Options) limits {
@@ -37,15 +36,15 @@ func newLimits(o Options) limits {
 	return limits{all, usage{min(all.calls, max(all.calls/4, 16)), all.bytes / 4}}
 }
 
-// Held returns how many calls are held or run after they were, over all principals, and
-// the bytes of their arguments: what the limits count. It is safe for concurrent use.
+// Held returns the number of calls that are held or run after an approval, over all principals, and the
+// bytes of their arguments, as counted for the limits. It is safe for concurrent use.
 func (l *Ledger) Held() (calls int, bytes int64) {
 	l.view.mu.RLock()
 	defer l.view.mu.RUnlock()
 	return l.view.open.calls, l.view.open.bytes
 }
 
-// countLocked adds the approval to what is open, or takes it away. v.mu is held.
+// countLocked adds sign times the approval to the usage. The caller must hold v.mu.
 func (v *view) countLocked(a *Approval, sign int) {
 	v.open = v.open.plus(a, sign)
 	who := a.Binding.requester()
@@ -56,9 +55,8 @@ func (v *view) countLocked(a *Approval, sign int) {
 	}
 }
 
-// reserve takes a place for an approval that is about to be stored. From then on it
-// counts once: as reserved, and as open when it is seen. release gives back a place
-// that was not used, and does nothing to one that was.
+// reserve counts an approval that is about to be stored. It is counted once: first as reserved, then as
+// open when the watch delivers it. release cancels an unused reservation, and does nothing otherwise.
 func (v *view) reserve(a *Approval, most limits) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

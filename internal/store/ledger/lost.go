@@ -2,8 +2,8 @@ package ledger
 
 import "github.com/callyard/callyard/pkg/schema"
 
-// guard refuses changes by which a call would run whose record may have been lost: what
-// is left of the record may be from before the call ran.
+// guard wraps f to refuse changes to approved or running if records may have been lost: the remaining
+// record may be from before the call ran.
 func (l *Ledger) guard(f func(*Approval) error) func(*Approval) error {
 	if l.lost.IsZero() {
 		return f

@@ -11,40 +11,40 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// PatternKind says how much of the arguments must be the same.
+// PatternKind determines which arguments must be the same.
 type PatternKind string
 
 const (
 	ExactArguments PatternKind = "exact"  // the same bytes
-	SameValues     PatternKind = "values" // the same values at the named places
-	AnyArguments   PatternKind = "any"    // whatever they are
+	SameValues     PatternKind = "values" // the same values at the given pointers
+	AnyArguments   PatternKind = "any"    // any arguments
 )
 
-// Pattern says which arguments a permission is for. It holds digests, never
-// values: those stay with the approval that it was made from.
+// Pattern selects the arguments that a permission covers. It contains digests, never values: the values
+// remain with the approval from which it was created.
 type Pattern struct {
 	Kind PatternKind `json:"kind"`
-	// ArgumentsDigest is of the arguments, for [ExactArguments].
+	// ArgumentsDigest is the digest of the arguments, for [ExactArguments].
 	ArgumentsDigest string `json:"arguments_digest,omitempty"`
-	// Values are what must be the same, for [SameValues]. Whoever asks for a
-	// pattern names the pointers only.
+	// Values must be the same, for [SameValues]. A request for a pattern contains only the
+	// pointers.
 	Values []Value `json:"values,omitempty"`
 }
 
-// Value is one place in the arguments and what stood there.
+// Value is a location in the arguments and the digest of its value.
 type Value struct {
 	// Pointer is a JSON pointer (RFC 6901).
 	Pointer string `json:"pointer"`
-	// Digest is of the value's text without white space. Other spellings of the
-	// same value (1 and 1.0) are other values: then people are asked.
+	// Digest is the digest of the value's JSON text without white space. Other notations of the
+	// same value (1 and 1.0) do not match, so the call needs an approval.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Allow is the wish that calls like this one run without a question.
+// Allow requests that similar calls run without an approval.
 type Allow struct {
 	Until   time.Time `json:"until"`
 	Pattern Pattern   `json:"pattern"`
-	// MaxUses is how many calls may run under it; 0 sets no limit.
+	// MaxUses limits the calls that may run under it; 0 means no limit.
 	MaxUses int `json:"max_uses,omitempty"`
 }
 
@@ -56,12 +56,11 @@ func (a *Allow) clone() *Allow {
 	return c
 }
 
-// maxPointers bounds a pattern.
+// maxPointers limits the pointers of a pattern.
 const maxPointers = 32
 
-// Of returns the pattern with the digests that these arguments have. The error
-// is of KindInvalidRequest when the pattern has no sense, or no such place is in
-// the arguments.
+// Of returns the pattern with the digests of these arguments. The error is of KindInvalidRequest if the
+// pattern is invalid, or a pointer does not exist in the arguments.
 func (p Pattern) Of(args []byte) (Pattern, error) {
 	is := Pattern{Kind: p.Kind}
 	switch p.Kind {
@@ -88,7 +87,7 @@ func (p Pattern) Of(args []byte) (Pattern, error) {
 	return is, nil
 }
 
-// Fits says that the arguments are like those that the pattern was made of.
+// Fits reports whether the arguments match the pattern.
 func (p Pattern) Fits(args []byte) bool {
 	switch p.Kind {
 	case AnyArguments:
@@ -130,8 +129,7 @@ func valueAt(doc []byte, pointer string) (string, bool) {
 	return schema.Digest(plain.Bytes()), true
 }
 
-// unescape reads one token of a pointer: ~0 is ~ and ~1 is /, and no other ~ is
-// there.
+// unescape decodes one token of a pointer: ~0 is ~ and ~1 is /. No other ~ is valid.
 func unescape(step string) (string, bool) {
 	for rest := step; ; {
 		i := strings.IndexByte(rest, '~')
@@ -144,8 +142,8 @@ func unescape(step string) (string, bool) {
 	}
 }
 
-// child returns the member or element of that name. A name that is there twice
-// is there not at all: who reads it next may take the other one.
+// child returns the member or element of that name. A duplicate name counts as missing, because the next
+// reader may use the other one.
 func child(at json.RawMessage, name string) (json.RawMessage, bool) {
 	d := json.NewDecoder(bytes.NewReader(at))
 	open, err := d.Token()

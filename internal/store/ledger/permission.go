@@ -12,26 +12,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Permission is a standing yes: calls of one requester to one tool run without a
-// question, as long as everything is as it was when somebody said so.
+// Permission is a standing approval: calls of one requester to one tool run without a separate approval,
+// as long as the tool, the policy's requirements and the arguments match those at the time it was given.
 type Permission struct {
 	ID string `json:"id"`
-	// ApprovalID is the approval that it was made from; its arguments are what
-	// the pattern's digests are of.
+	// ApprovalID is the approval from which it was created. The digests of the pattern are of its
+	// arguments.
 	ApprovalID schema.ApprovalID `json:"approval_id"`
 	Tenant     schema.TenantID   `json:"tenant,omitempty"`
 	Requester  Requester         `json:"requester"`
 	Server     schema.ServerID   `json:"server"`
 	Tool       string            `json:"tool"`
-	// ToolDefinitionDigest is of the tool that was looked at; another definition
-	// is another tool.
+	// ToolDefinitionDigest is that of the tool at the time. The permission does not cover another
+	// definition.
 	ToolDefinitionDigest string  `json:"tool_definition_digest"`
 	Pattern              Pattern `json:"pattern"`
-	// Level and Rule are what the policy asked for; where it asks for more or for
-	// others, the permission is worth nothing.
+	// Level and Rule are the policy's requirements at the time. If the policy now requires more or
+	// other approvals, the permission does not apply.
 	Level int             `json:"level"`
 	Rule  json.RawMessage `json:"rule"`
-	// By gave it, Owner stands behind that name, in these groups.
+	// By gave it, with these groups. Owner is the person behind that name.
 	By      string    `json:"by"`
 	Owner   string    `json:"owner,omitempty"`
 	Groups  []string  `json:"groups,omitempty"`
@@ -39,14 +39,14 @@ type Permission struct {
 	Channel string    `json:"channel,omitempty"`
 	Given   time.Time `json:"given"`
 	Until   time.Time `json:"until"`
-	// MaxUses bounds Uses; 0 sets no limit, and then uses are not counted.
+	// MaxUses limits Uses; 0 means no limit, and uses are not counted.
 	MaxUses int `json:"max_uses,omitempty"`
 	Uses    int `json:"uses,omitempty"`
-	// Revoked says that it was taken back; nothing brings it back again.
+	// Revoked is set if it was revoked, which is final.
 	Revoked *Revocation `json:"revoked,omitempty"`
 }
 
-// Revocation says who took a permission back.
+// Revocation records who revoked a permission.
 type Revocation struct {
 	By     string    `json:"by"`
 	Owner  string    `json:"owner,omitempty"`
@@ -54,39 +54,37 @@ type Revocation struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// PermissionID returns the id of the permission that an approval gives: each
-// gives one at most.
+// PermissionID returns the id of the permission that an approval gives. Each gives at most one.
 func PermissionID(approvalID schema.ApprovalID) string {
 	return "perm_" + strings.TrimPrefix(string(approvalID), "appr_")
 }
 
-// Good says that the permission is worth something at that time.
+// Good reports whether the permission is valid at that time.
 func (p *Permission) Good(now time.Time) bool {
 	return p.Revoked == nil && now.Before(p.Until) && !now.Before(p.Given.Add(-maxSkew)) && (p.MaxUses == 0 || p.Uses < p.MaxUses)
 }
 
-// maxSkew is what clocks may differ by. A permission from the future was given
-// by a clock that has jumped back since, and nobody knows how old it is.
+// maxSkew is the maximum clock difference. A permission with a later time was given by a clock that has
+// been set back since, so its age is unknown.
 const maxSkew = time.Minute
 
-// Covers says that the permission is for such a call: the binding and the rule
-// that would hold it, and its arguments.
+// Covers reports whether the permission covers a call with this binding, the rule that would hold it, and
+// its arguments.
 func (p *Permission) Covers(b *Binding, rule, args []byte) bool {
 	return p.Tenant == b.Tenant && p.Requester == b.Requester && p.Server == b.Server && p.Tool == b.Tool &&
 		p.ToolDefinitionDigest != "" && p.ToolDefinitionDigest == b.ToolDefinitionDigest &&
 		b.Level <= p.Level && string(p.Rule) == string(rule) && p.Pattern.Fits(args)
 }
 
-// Permissions returns every permission of these tenants that this process knows of, the newest
-// first.
+// Permissions returns all permissions of these tenants in this process's view, newest first.
 func (l *Ledger) Permissions(of schema.Tenants) []Permission {
 	all := slices.DeleteFunc(l.allowed.All(), func(p Permission) bool { return !of.Include(p.Tenant) })
 	slices.SortFunc(all, func(a, b Permission) int { return strings.Compare(b.ID, a.ID) })
 	return all
 }
 
-// Permitting returns the permissions that are for such a call, as this process
-// knows them. It is a hint: [Ledger.Use] decides.
+// Permitting returns the permissions that cover such a call, in this process's view. It may be stale:
+// [Ledger.Use] decides.
 func (l *Ledger) Permitting(b *Binding, rule, args []byte, now time.Time) []Permission {
 	var found []Permission
 	for _, p := range l.allowed.All() {
@@ -97,8 +95,7 @@ func (l *Ledger) Permitting(b *Binding, rule, args []byte, now time.Time) []Perm
 	return found
 }
 
-// Permit stores a permission. One that is there already stays as it is, and
-// false is returned.
+// Permit stores a permission. If it exists already, it is unchanged and Permit returns false.
 func (l *Ledger) Permit(ctx context.Context, p Permission) (bool, error) {
 	_, err := l.allowed.Create(ctx, p)
 	if errors.Is(err, bus.ErrConflict) {
@@ -110,10 +107,9 @@ func (l *Ledger) Permit(ctx context.Context, p Permission) (bool, error) {
 	return true, nil
 }
 
-// Use counts one use of a permission of the tenant, where uses are counted, and returns the permission as it
-// then stands. fits is asked about the permission as it is stored, not as it was
-// known; its error is returned. Who gets KindUnavailable may have used one up
-// and must run nothing.
+// Use counts one use of a permission of the tenant, if uses are limited, and returns the updated
+// permission. fits checks the permission as it is stored; its error is returned. After an error of
+// KindUnavailable, a use may have been counted, and the call must not run.
 func (l *Ledger) Use(ctx context.Context, tenant schema.TenantID, id string, fits func(*Permission) error) (Permission, error) {
 	return l.changePermission(ctx, tenant, id, func(p *Permission) (bool, error) {
 		if err := fits(p); err != nil || p.MaxUses == 0 {
@@ -124,8 +120,8 @@ func (l *Ledger) Use(ctx context.Context, tenant schema.TenantID, id string, fit
 	})
 }
 
-// RevokePermission takes a permission of the tenant back. One that was taken back already is
-// KindConflict.
+// RevokePermission revokes a permission of the tenant. The error is of KindConflict if it was revoked
+// already.
 func (l *Ledger) RevokePermission(ctx context.Context, tenant schema.TenantID, id string, r Revocation, may func(*Permission) error) (Permission, error) {
 	return l.changePermission(ctx, tenant, id, func(p *Permission) (bool, error) {
 		if err := may(p); err != nil {
@@ -139,8 +135,8 @@ func (l *Ledger) RevokePermission(ctx context.Context, tenant schema.TenantID, i
 	})
 }
 
-// ForgetPermission removes a permission of the tenant; it must be over for long. One that this
-// process does not know stays.
+// ForgetPermission removes a permission of the tenant, which must have ended long ago. A permission that is
+// not in this process's view is not removed.
 func (l *Ledger) ForgetPermission(ctx context.Context, tenant schema.TenantID, id string) error {
 	if p, ok := l.allowed.Get(bus.Token(id)); !ok || !p.Tenant.Is(tenant) {
 		return nil
@@ -151,8 +147,8 @@ func (l *Ledger) ForgetPermission(ctx context.Context, tenant schema.TenantID, i
 	return nil
 }
 
-// changePermission reads a permission of the tenant fresh, lets f change it and stores it when
-// f says so and nobody was faster.
+// changePermission reads a permission of the tenant from the leader, calls f to change it, and stores it by
+// compare-and-set if f returns true.
 func (l *Ledger) changePermission(ctx context.Context, tenant schema.TenantID, id string, f func(*Permission) (bool, error)) (Permission, error) {
 	for range maxTries {
 		p, revision, err := l.allowed.Fresh(ctx, bus.Token(id))
@@ -176,29 +172,27 @@ func (l *Ledger) changePermission(ctx context.Context, tenant schema.TenantID, i
 			return p, unavailable(err, "")
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Too many concurrent uses of permission %s; try again.", id)
-	e.Retryable = true
-	return Permission{}, e
+	return Permission{}, schema.Errorf(schema.KindConflict, "Too many concurrent uses of permission %s; try again.", id).RetryableAfter(0)
 }
 
-// permitted says that an approval may begin running: it names the permission and
-// who gave it, and its runner.
+// permitted reports whether an approval may start in state running: it names the permission and who gave
+// it, and its runner.
 func (a *Approval) permitted() bool {
 	return a.State == Running && a.Permission != "" && a.Runner != nil && a.TokenHash == "" && a.Spent == nil && a.Edited == nil &&
 		len(a.Decisions) == 1 && a.Decisions[0].Kind == Approve && a.Decisions[0].Channel == ChannelStanding
 }
 
-// ChannelStanding is the channel of a decision that a permission made, and
-// ChannelToken of one that the caller made with its token. ChannelCaller is of one
-// that the caller made without: the call was held when nobody was there to be given
-// a token.
+// Channels of decisions that no person made in a channel. ChannelStanding is for decisions by a
+// permission. ChannelToken is for decisions by the caller with its token. ChannelCaller is for
+// decisions by the caller without a token, because no caller was present to receive one when the call
+// was held.
 const (
 	ChannelStanding = "standing"
 	ChannelToken    = "token"
 	ChannelCaller   = "caller"
 )
 
-// NoPermission is the error for a permission that does not exist, or is of another tenant.
+// NoPermission returns the error for a permission that does not exist, or belongs to another tenant.
 func NoPermission(id string) error {
 	return schema.Errorf(schema.KindNotFound, "There is no permission %s, or it ended long ago.", id)
 }

@@ -7,29 +7,28 @@ import (
 	"time"
 )
 
-// Restart says that the approval began again under another rule, and what held
-// before. Restarts are appended, never changed.
+// Restart records that the approval started again under another rule, and the previous rule. Restarts are
+// appended and never changed.
 type Restart struct {
 	At time.Time `json:"at"`
-	// Reason says why, in a sentence for people.
+	// Reason explains the restart, in a sentence for people.
 	Reason string `json:"reason"`
-	// By is the person whose edit changed the requirement; empty where the policy did.
+	// By is the person whose edit changed the requirement, or empty if the policy changed it.
 	By    string `json:"by,omitempty"`
 	Owner string `json:"owner,omitempty"`
-	// From is the index of the first decision that counts under the new rule:
-	// approvals before it are void.
+	// From is the index of the first decision that counts under the new rule. Earlier approvals
+	// are void.
 	From int `json:"from"`
-	// Level and PolicyVersion are those under which the call is assessed from now on.
+	// Level and PolicyVersion are those of the new assessment.
 	Level         int    `json:"level"`
 	PolicyVersion string `json:"policy_version"`
-	// Rule and Reasons are those that held before.
+	// Rule and Reasons are the previous ones.
 	Rule    json.RawMessage `json:"previous_rule,omitempty"`
 	Reasons []string        `json:"previous_reasons,omitempty"`
 }
 
-// Restart makes the approval pending again under the rule, with the reasons that the
-// policy gives for it, until expires. The caller fills in At, Reason, By, Owner, From,
-// Level and PolicyVersion of r.
+// Restart makes the approval pending again under the rule, with the policy's reasons for it, until expires.
+// The caller sets At, Reason, By, Owner, From, Level and PolicyVersion of r.
 func (a *Approval) Restart(r Restart, rule json.RawMessage, reasons []string, expires time.Time) {
 	r.Rule, r.Reasons = a.Rule, a.Reasons
 	a.Restarts = append(slices.Clip(a.Restarts), r)
@@ -37,7 +36,7 @@ func (a *Approval) Restart(r Restart, rule json.RawMessage, reasons []string, ex
 	a.Escalated, a.Warrant = time.Time{}, nil
 }
 
-// Counting returns the decisions that count: those since the last restart.
+// Counting returns the decisions since the last restart, which are those that count.
 func (a *Approval) Counting() []Decision {
 	if r := a.restarted(); r != nil {
 		return a.Decisions[min(r.From, len(a.Decisions)):]
@@ -45,7 +44,7 @@ func (a *Approval) Counting() []Decision {
 	return a.Decisions
 }
 
-// Since is when people were first asked under the rule that holds now.
+// Since returns the time of the request, or of the last restart.
 func (a *Approval) Since() time.Time {
 	if r := a.restarted(); r != nil {
 		return r.At
@@ -53,7 +52,7 @@ func (a *Approval) Since() time.Time {
 	return a.Created
 }
 
-// FirstReasons are those for which the call was held.
+// FirstReasons returns the original reasons for holding the call.
 func (a *Approval) FirstReasons() []string {
 	if len(a.Restarts) > 0 {
 		return a.Restarts[0].Reasons
@@ -68,8 +67,8 @@ func (a *Approval) restarted() *Restart {
 	return &a.Restarts[len(a.Restarts)-1]
 }
 
-// restarts says that the change from was to is one restart, or an approval in the
-// same step as that.
+// restarts reports whether the change from was to is exactly one restart, possibly with an approval in
+// the same step.
 func restarts(was, is *Approval) bool {
 	n := len(was.Restarts)
 	if len(is.Restarts) != n+1 || !slices.EqualFunc(was.Restarts, is.Restarts[:n], sameRestart) {

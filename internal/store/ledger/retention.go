@@ -12,26 +12,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// What people, callers and servers said of a call that was held is forgotten when the retention
-// of its tenant has ended. Its record is not removed: it is replaced by one that says which call
-// it was, that this has ended, and nothing else, and counts like none. So nobody whose view is
-// old writes to it as if nobody had been faster, and the call stays ended whatever happens in
-// between. The order is:
+// The text of people, callers and servers about a held call is deleted after the retention period of its
+// tenant. The record is not removed. It is replaced by one that contains only the ids, the state and the
+// times of the call, and is treated as nonexistent. So a process with a stale view cannot write to it as
+// if it did not exist, and the call remains ended. The order is:
 //
 //  1. The state is replaced, by compare-and-set. From then on the record is forgotten.
 //  2. The parts are emptied: edited arguments, large results and definitions.
 //  3. The opening is replaced, with the arguments and the definition in it.
 //
-// Whoever finds a forgotten state and another opening continues there. No role may purge the
+// A process that finds a forgotten state but not the last step resumes there. No role may purge the
 // ledger, and none needs to for this.
 
-// due is an approval whose opening is there, of a tenant with a retention.
+// due is an approval with an opening to delete, of a tenant with a retention.
 type due struct {
 	tenant schema.TenantID
-	ended  time.Time // zero: it has not ended
+	ended  time.Time // zero if it has not ended
 }
 
-// noteLocked notes what is to be forgotten of a record some day.
+// noteLocked records whether data of an approval must be deleted at some time.
 func (v *view) noteLocked(a *Approval, revision uint64) {
 	tenant := a.Binding.Tenant
 	if v.retention.Within(tenant, v.maxAge) == 0 {
@@ -40,13 +39,13 @@ func (v *view) noteLocked(a *Approval, revision uint64) {
 	_, opened := v.due[a.ID]
 	switch {
 	case a.Forgotten && revision == 0:
-		delete(v.due, a.ID) // nothing is left
+		delete(v.due, a.ID) // everything is deleted
 	case !a.Forgotten, opened:
 		v.due[a.ID] = due{tenant, a.Ended}
 	}
 }
 
-// overdue returns the approvals that are to be forgotten at a time.
+// overdue returns the approvals to delete at a time.
 func (v *view) overdue(now time.Time) (ids []schema.ApprovalID) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -58,14 +57,14 @@ func (v *view) overdue(now time.Time) (ids []schema.ApprovalID) {
 	return ids
 }
 
-// drop forgets that an approval is to be forgotten.
+// drop removes an approval from the list of approvals to delete.
 func (v *view) drop(id schema.ApprovalID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.due, id)
 }
 
-// removeLocked takes an approval that was forgotten out of the view.
+// removeLocked removes a forgotten approval from the view.
 func (v *view) removeLocked(id schema.ApprovalID) {
 	v.releaseLocked(id)
 	r, ok := v.rows[id]
@@ -79,18 +78,18 @@ func (v *view) removeLocked(id schema.ApprovalID) {
 	delete(v.rows, id)
 }
 
-// Payloads forgets held calls whose retention has ended. It is safe for concurrent use.
+// Payloads deletes held calls after their retention period. It is safe for concurrent use.
 type Payloads struct{ l *Ledger }
 
-// Forgets reports whether what is known of a call of the tenant that was held at a time may be
-// forgotten by now, because its retention has ended.
+// Forgets reports whether the data of a call of the tenant that was held at the given time may have been
+// deleted by now, because its retention period has ended.
 func (p *Payloads) Forgets(tenant schema.TenantID, held, now time.Time) bool {
 	return p.l.view.retention.Over(tenant, held, now)
 }
 
-// Forget forgets the calls that were held, have ended, and of which the retention has ended at a
-// time. Those for which needed is true are left for later. It may be repeated, also by several
-// processes at once. The process must have [Options.Retention].
+// Forget deletes the data of held calls that have ended and whose retention period has ended at a time. It
+// skips calls for which needed returns true. It is idempotent and may run in several processes
+// concurrently. The process must have set [Options.Retention].
 func (p *Payloads) Forget(ctx context.Context, now time.Time, needed func(context.Context, *Approval) (bool, error)) error {
 	var all []error
 	for _, id := range p.l.view.overdue(now) {
@@ -111,7 +110,7 @@ func (p *Payloads) forgetOne(ctx context.Context, id schema.ApprovalID, now time
 	l := p.l
 	r, err := l.store.get(ctx, id, bus.Leader)
 	if errors.Is(err, bus.ErrNotFound) {
-		l.view.drop(id) // it grew too old
+		l.view.drop(id) // it expired
 		return nil
 	}
 	if err != nil {
@@ -123,7 +122,7 @@ func (p *Payloads) forgetOne(ctx context.Context, id schema.ApprovalID, now time
 		return err
 	case a.Forgotten:
 	case !a.State.Ended(), !l.view.retention.Over(a.Binding.Tenant, a.Ended, now):
-		return nil // the view is behind, or ahead of the leader's
+		return nil // the view differs from the leader
 	default:
 		if keep, err := needed(ctx, a); keep || err != nil {
 			return err
@@ -142,7 +141,7 @@ func (p *Payloads) forgetOne(ctx context.Context, id schema.ApprovalID, now time
 	return nil
 }
 
-// forgetState replaces the record, and returns what it is from then on.
+// forgetState replaces the record, and returns the new one.
 func (p *Payloads) forgetState(ctx context.Context, a *Approval, revision uint64) (*Approval, error) {
 	l := p.l
 	a = forgotten(a)
@@ -152,13 +151,13 @@ func (p *Payloads) forgetState(ctx context.Context, a *Approval, revision uint64
 	}
 	at, err := l.store.replace(ctx, a.ID, head, nil, revision)
 	if err != nil {
-		return nil, err // somebody wrote to it, or nobody knows: the next time tells
+		return nil, err // a concurrent write, or unknown; retried next time
 	}
 	l.view.put(a, at, at)
 	return a, nil
 }
 
-// forgotten is the record of a call that is forgotten.
+// forgotten returns the record that replaces a.
 func forgotten(a *Approval) *Approval {
 	return &Approval{
 		ID: a.ID, CallID: a.CallID, State: a.State, Binding: Binding{CallID: a.CallID, ApprovalID: a.ID, Tenant: a.Binding.Tenant},
@@ -180,8 +179,8 @@ func (r *Records) forgetParts(ctx context.Context, id schema.ApprovalID) error {
 	return r.purgeHeld(ctx, id)
 }
 
-// forgetOpening replaces the opening of a record that is forgotten. It comes last: it says that
-// nothing is left.
+// forgetOpening replaces the opening of a forgotten record. It is the last step and marks that nothing is
+// left to delete.
 func (r *Records) forgetOpening(ctx context.Context, a *Approval) error {
 	head, err := json.Marshal(a)
 	if err != nil {
@@ -191,9 +190,9 @@ func (r *Records) forgetOpening(ctx context.Context, a *Approval) error {
 	return err
 }
 
-// retains is what a view has to know of retentions.
+// retains is the part of a view for retentions.
 type retains struct {
 	retention retention.Periods
-	maxAge    time.Duration // how long the ledger keeps records
+	maxAge    time.Duration // retention of records in the ledger
 	due       map[schema.ApprovalID]due
 }

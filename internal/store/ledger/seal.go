@@ -11,19 +11,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// private is what a record says in the words of people and servers. It is sealed in
-// [Approval.Private] where there are data keys; arguments and results are sealed where they
-// lie.
+// private is the text of people and servers in a record. It is sealed in [Approval.Private] if there are
+// data keys. Arguments and results are sealed where they are stored.
 type private struct {
 	Error  *schema.Error `json:"error,omitempty"`
-	Edited string        `json:"edited,omitempty"`  // its reason
-	Said   []string      `json:"reasons,omitempty"` // those of the decisions
+	Edited string        `json:"edited,omitempty"`  // reason of the edit
+	Said   []string      `json:"reasons,omitempty"` // reasons of the decisions
 }
 
-// kindPrivate is the kind of what is sealed; that of bytes is "approval" and their kind.
+// kindPrivate is the kind for sealing private. For other data it is "approval" and their kind.
 const kindPrivate = "approval private"
 
-// encode returns the record as it is stored.
+// encode returns the record in stored form.
 func (r *Records) encode(ctx context.Context, a *Approval) ([]byte, error) {
 	stored := a
 	if p := privateOf(a); r.ring != nil && p != nil {
@@ -44,7 +43,7 @@ func (r *Records) encode(ctx context.Context, a *Approval) ([]byte, error) {
 	return head, nil
 }
 
-// privateOf returns what is to be sealed of a record; nil for nothing.
+// privateOf returns the text of a record to seal, or nil if there is none.
 func privateOf(a *Approval) *private {
 	p := &private{Error: a.Error, Said: make([]string, len(a.Decisions))}
 	any := a.Error != nil
@@ -61,7 +60,7 @@ func privateOf(a *Approval) *private {
 	return p
 }
 
-// put puts private parts into a record.
+// put copies p into the record.
 func (a *Approval) put(p *private) {
 	a.Error = p.Error
 	if a.Edited != nil {
@@ -72,8 +71,7 @@ func (a *Approval) put(p *private) {
 	}
 }
 
-// decode returns the record of what encode returned. Of a tenant that was deleted, the private
-// parts are missing.
+// decode decodes the output of encode. If the tenant was deleted, the private parts are missing.
 func (r *Records) decode(ctx context.Context, head []byte) (*Approval, error) {
 	a, err := decode(head)
 	if err != nil || len(a.Private) == 0 {
@@ -95,16 +93,15 @@ func (r *Records) decode(ctx context.Context, head []byte) (*Approval, error) {
 	return a, nil
 }
 
-// sealBytes seals some bytes of an approval, or part n of them, for its tenant.
+// sealBytes seals data of an approval, or part n of it, for its tenant.
 func (r *Records) sealBytes(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, kind string, n int, b []byte) ([]byte, error) {
-	if kind == kindDefinition { // it is the server's
+	if kind == kindDefinition { // a definition belongs to the server, not to the tenant
 		return b, nil
 	}
 	return r.ring.Seal(ctx, tenant, b, "approval "+kind, string(id), strconv.Itoa(n))
 }
 
-// openBytes opens what sealBytes sealed; the error is of KindNotFound for a tenant that was
-// deleted.
+// openBytes decrypts data of sealBytes. The error is of KindNotFound if the tenant was deleted.
 func (r *Records) openBytes(ctx context.Context, a *Approval, kind string, n int, b []byte) ([]byte, error) {
 	plain, err := r.ring.Open(ctx, b, "approval "+kind, string(a.ID), strconv.Itoa(n))
 	switch {

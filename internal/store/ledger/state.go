@@ -2,22 +2,21 @@ package ledger
 
 import "slices"
 
-// State says how far an approval has come, and the call that it holds. States
-// move forward only.
+// State is the state of an approval and its call. States only move forward.
 type State string
 
 const (
-	Pending  State = "pending"  // people, or the caller, are asked
-	Approved State = "approved" // it has the approvals it needs; it has not run
-	Denied   State = "denied"   // somebody denied it
-	Expired  State = "expired"  // it did not get the approvals it needs in time
+	Pending  State = "pending"  // waits for decisions of people or the caller
+	Approved State = "approved" // it has the required approvals and has not run
+	Denied   State = "denied"   // a person denied it
+	Expired  State = "expired"  // it did not get the required approvals in time
 	Revoked  State = "revoked"  // an approval, or the request, was withdrawn before it ran
-	Canceled State = "canceled" // the caller took the call back
-	Running  State = "running"  // one runner has it; no other ever will
+	Canceled State = "canceled" // the caller canceled the call
+	Running  State = "running"  // one runner claimed it; no other can
 
 	Succeeded State = "succeeded" // the tool answered
-	Failed    State = "failed"    // it did not run, or ran and failed for sure
-	Unknown   State = "unknown"   // it left and no answer was received
+	Failed    State = "failed"    // it did not run, or certainly failed
+	Unknown   State = "unknown"   // it was sent and no response was received
 )
 
 // States returns all states.
@@ -25,14 +24,14 @@ func States() []State {
 	return []State{Pending, Approved, Denied, Expired, Revoked, Canceled, Running, Succeeded, Failed, Unknown}
 }
 
-// moves lists where each state may go. What is missing here is an end.
+// moves returns the states that may follow a state. States without an entry are final.
 func moves(from State) []State {
 	switch from {
 	case Pending:
-		// Straight to running: the caller confirms with the token.
+		// Directly to running if the caller confirms with the token.
 		return []State{Approved, Denied, Expired, Revoked, Canceled, Running}
 	case Approved:
-		// A denial that comes after the last approval still counts until it runs.
+		// A denial after the last approval still counts until the call runs.
 		return []State{Denied, Expired, Revoked, Canceled, Running}
 	case Running:
 		return []State{Succeeded, Failed, Unknown, Canceled}
@@ -43,10 +42,10 @@ func moves(from State) []State {
 	return nil
 }
 
-// May says that an approval may go from one state to the other.
+// May reports whether an approval may move from s to the other state.
 func (s State) May(to State) bool { return slices.Contains(moves(s), to) }
 
-// Ended says that the call will not run any more, or has run. [Unknown] counts.
+// Ended reports whether the call has run or will never run. [Unknown] counts as ended.
 func (s State) Ended() bool {
 	switch s {
 	case Pending, Approved, Running:

@@ -13,10 +13,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Streams are the streams of the ledger, by what [Options] says of them.
+// Streams returns the specs of the ledger streams for these options.
 //
-// That of held calls has the large arguments of calls that wait, apart from the ledger:
-// the ledger is never thinned out, and these are forgotten when their call has ended.
+// The stream of held calls contains the large arguments of waiting calls. It is separate, because they
+// are deleted when their call has ended, while the ledger is never purged.
 func (o Options) Streams() []bus.StreamSpec {
 	kept := bus.StreamSpec{MaxAge: cmp.Or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes, DenyDelete: true}
 	records, held := kept, kept
@@ -27,34 +27,33 @@ func (o Options) Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{records, held}
 }
 
-// Tables are the tables of the ledger.
+// Tables returns the specs of the ledger tables.
 func Tables() []bus.TableSpec { return []bus.TableSpec{permissionsTable} }
 
-// History is for people: a table needs the last write alone.
+// History is for people only: the table needs just the last write.
 var permissionsTable = bus.TableSpec{Bucket: bus.BucketPermissions, What: "standing permissions", History: 5}
 
-// Records are the stored records of approvals, as bytes by id: a record is opened once,
-// with bytes next to it, and then replaced by compare-and-set. All methods are safe for
-// concurrent use.
+// Records reads and writes stored approval records, as bytes by id. A record is created once, with data
+// stored with it, and then replaced by compare-and-set. It is safe for concurrent use.
 type Records struct {
 	records, held *bus.Stream
 	ring          *datakey.Ring
 }
 
-// Stored is a record as it was stored.
+// Stored is a record in stored form.
 type Stored struct {
-	// ID is empty in a record whose id is no plain token.
+	// ID is empty if the id of the record is not a plain token.
 	ID schema.ApprovalID
-	// Head is the record, Body the bytes that were stored with this write of it.
+	// Head is the record. Body is the data that was stored with this write of it.
 	Head, Body []byte
-	// Revision is what the next replace must name: 0 for a record that was opened and
+	// Revision must be passed to the next replace. It is 0 for a record that was created and
 	// never replaced.
 	Revision uint64
 	// Sequence orders the writes of all records.
 	Sequence uint64
 }
 
-// OpenRecords opens the stored records alone, to look at them; [Open] opens the ledger.
+// OpenRecords opens only the stored records, for inspection; [Open] opens the ledger.
 func OpenRecords(ctx context.Context, conn *bus.Conn, o Options) (*Records, error) {
 	specs := o.Streams()
 	records, err := bus.OpenStream(ctx, conn, specs[0])
@@ -75,12 +74,11 @@ func stateOf(id schema.ApprovalID) string {
 	return bus.SubjectApproval + bus.Token(id) + bus.SuffixState
 }
 
-// maxBody is how many bytes of head, as [bus.RecordSize] counts them, and body fit in one
-// record.
+// maxBody returns the maximum size of head, as counted by [bus.RecordSize], and body of one record.
 func (r *Records) maxBody() int { return r.records.MaxMessage() - 2<<10 }
 
-// create opens a record: the first writer wins, [bus.ErrConflict] is for all others. It
-// returns the sequence of the write.
+// create stores the first version of a record: the first writer succeeds, all others get
+// [bus.ErrConflict]. It returns the sequence of the write.
 func (r *Records) create(ctx context.Context, id schema.ApprovalID, head, body []byte) (uint64, error) {
 	if err := r.records.Writable(); err != nil {
 		return 0, err
@@ -88,9 +86,9 @@ func (r *Records) create(ctx context.Context, id schema.ApprovalID, head, body [
 	return r.records.PutAfter(ctx, bus.Message{Subject: openingOf(id), Record: head, Data: body}, 0)
 }
 
-// replace writes a record, with bytes next to it, when its revision is still the given one.
-// It returns the new revision, which is the sequence of the write too. The bytes of an
-// earlier replacement are lost with it; those of the opening stay.
+// replace stores a record and its data if its current revision is the given one. It returns the new
+// revision, which is also the sequence of the write. The data of an earlier replacement is lost; the data
+// of the opening remains.
 func (r *Records) replace(ctx context.Context, id schema.ApprovalID, head, body []byte, revision uint64) (uint64, error) {
 	if err := r.records.Writable(); err != nil {
 		return 0, err
@@ -98,8 +96,8 @@ func (r *Records) replace(ctx context.Context, id schema.ApprovalID, head, body 
 	return r.records.PutAfter(ctx, bus.Message{Subject: stateOf(id), Record: head, Data: body}, revision)
 }
 
-// Get reads a record of these tenants as it stands. The error is [bus.ErrNotFound] where there
-// is none, or it is of another tenant.
+// Get reads the current record of these tenants. The error is [bus.ErrNotFound] if it does not exist, or
+// belongs to another tenant.
 func (r *Records) Get(ctx context.Context, of schema.Tenants, id schema.ApprovalID, from bus.Source) (Stored, error) {
 	s, err := r.get(ctx, id, from)
 	if err != nil {
@@ -115,8 +113,8 @@ func (r *Records) Get(ctx context.Context, of schema.Tenants, id schema.Approval
 	return s, nil
 }
 
-// get reads a record, whosever it is: whoever decodes it looks at its tenant. Where a replica
-// answers, it can be behind; what none has is asked of the leader.
+// get reads a record of any tenant; the caller must check its tenant. A replica may lag; if it does not
+// have the record, the leader is asked.
 func (r *Records) get(ctx context.Context, id schema.ApprovalID, from bus.Source) (Stored, error) {
 	if from == bus.Either {
 		s, err := r.get(ctx, id, bus.Replica)
@@ -132,13 +130,13 @@ func (r *Records) get(ctx context.Context, id schema.ApprovalID, from bus.Source
 	return stored(m, id, err)
 }
 
-// opening reads a record as it was opened, with its bytes.
+// opening reads the first version of a record, with its data.
 func (r *Records) opening(ctx context.Context, id schema.ApprovalID) (Stored, error) {
 	m, err := r.records.Last(ctx, openingOf(id), bus.Either)
 	return stored(m, id, err)
 }
 
-// stored is the record of a message, or the error that reading it gave.
+// stored returns the record of a message, or err.
 func stored(m bus.Message, id schema.ApprovalID, err error) (Stored, error) {
 	switch {
 	case err != nil:
@@ -153,9 +151,8 @@ func stored(m bus.Message, id schema.ApprovalID, err error) (Stored, error) {
 	return s, nil
 }
 
-// watch calls f for every record that is kept, in the order of the last write, and then
-// for each write, without its Body; see [bus.Stream.Watch]. One that cannot be read has no
-// Head.
+// watch calls f for every stored record, in the order of the last write, and then for each write, without
+// its Body; see [bus.Stream.Watch]. An unreadable record has no Head.
 func (r *Records) watch(ctx context.Context, f func(Stored)) (*bus.StreamWatch, error) {
 	return r.records.WatchRecords(ctx, bus.SubjectApproval+"*.*", func(m bus.Message) {
 		id := schema.ApprovalID(strings.TrimPrefix(m.Subject, bus.SubjectApproval))
@@ -168,13 +165,13 @@ func (r *Records) watch(ctx context.Context, f func(Stored)) (*bus.StreamWatch, 
 	})
 }
 
-// place says where parts of a record lie.
+// place is a place for parts of a record.
 type place int
 
 const (
-	// inLedger is the ledger itself: as long as the record.
+	// inLedger is the ledger itself; parts live as long as the record.
 	inLedger place = iota
-	// inHeld is next to it: until purgeHeld.
+	// inHeld is the stream of held calls; parts live until purgeHeld.
 	inHeld
 )
 
@@ -193,8 +190,7 @@ func (r *Records) at(p place) *bus.Stream {
 	return r.records
 }
 
-// putPart stores part n of some bytes of a record. kind and name are plain tokens. Storing
-// the same part again changes nothing.
+// putPart stores part n of data of a record. kind and name are plain tokens. It is idempotent.
 func (r *Records) putPart(ctx context.Context, at place, id schema.ApprovalID, kind, name string, n int, data []byte) error {
 	s := r.at(at)
 	if err := s.Writable(); err != nil {
@@ -204,22 +200,22 @@ func (r *Records) putPart(ctx context.Context, at place, id schema.ApprovalID, k
 	return err
 }
 
-// part reads what putPart stored.
+// part reads a part that putPart stored.
 func (r *Records) part(ctx context.Context, at place, id schema.ApprovalID, kind, name string, n int) ([]byte, error) {
 	m, err := r.at(at).Last(ctx, at.subject(id, kind, name, n), bus.Either)
 	if err == nil && len(m.Data) == 0 {
-		err = bus.ErrNotFound // it was forgotten
+		err = bus.ErrNotFound // emptied by retention
 	}
 	return m.Data, err
 }
 
-// purgeHeld forgets the parts of a record that were stored inHeld.
+// purgeHeld deletes the parts of a record that were stored inHeld.
 func (r *Records) purgeHeld(ctx context.Context, id schema.ApprovalID) error {
 	return r.held.Purge(ctx, bus.SubjectHeld+bus.Token(id)+".*.*.*", 0)
 }
 
-// heldIDs returns the ids of the records with parts that were stored inHeld, in no order;
-// ids that are no plain tokens are left out.
+// heldIDs returns the ids of the records with parts stored inHeld, in no particular order. It skips ids
+// that are not plain tokens.
 func (r *Records) heldIDs(ctx context.Context) ([]schema.ApprovalID, error) {
 	subjects, err := r.held.Subjects(ctx, bus.SubjectHeld+">")
 	if err != nil {

@@ -8,24 +8,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// turns lets the writers of one record in this process come one after the other:
-// each then sees what the one before it wrote, instead of losing against it at the
-// server. It saves work and promises nothing; the fence is the server's.
+// turns serializes the writers of one record in this process: each sees the result of the previous one,
+// instead of failing at the server. It is an optimization and no guarantee; the server decides.
 type turns struct {
 	mu   sync.Mutex
 	byID map[schema.ApprovalID]*turn
 }
 
 type turn struct {
-	free    chan struct{} // holds one token while nobody writes
+	free    chan struct{} // holds one token while there is no writer
 	waiting int
 }
 
-// turnWait is how long a writer waits for its turn. Then it goes without: the one
-// before it may be waiting for a server that is away.
+// turnWait is the maximum wait for a turn. After that, the writer proceeds without it, because the previous
+// one may be waiting for an unreachable server.
 const turnWait = 250 * time.Millisecond
 
-// take waits for the turn on a record. done must be called.
+// take waits for the turn on a record. The caller must call done.
 func (t *turns) take(ctx context.Context, id schema.ApprovalID) (done func()) {
 	t.mu.Lock()
 	w := t.byID[id]

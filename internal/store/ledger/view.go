@@ -11,31 +11,30 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// view is what this process knows of the ledger: every approval that waits or
-// runs, and the latest that ended. Of those that were opened here it has the
-// arguments too while they are open, as far as there is room.
+// view caches the ledger in memory: every approval that waits or runs, and the latest ended ones. For open
+// approvals that were created here it also caches the arguments, within a memory budget.
 type view struct {
 	maxEnded int
 	retains  // due is guarded by mu
 
 	mu       sync.RWMutex
 	rows     map[schema.ApprovalID]row
-	open     usage                           // of rows and reserved
-	openOf   map[schema.PrincipalID]usage    // the same, by requester
-	reserved map[schema.ApprovalID]*Approval // those that are being stored, by id
+	open     usage                           // total of rows and reserved
+	openOf   map[schema.PrincipalID]usage    // the same, per requester
+	reserved map[schema.ApprovalID]*Approval // approvals that are being stored, by id
 	argBytes int
-	ended    []schema.ApprovalID // ids in the order in which they were seen to end
+	ended    []schema.ApprovalID // ids in the order of their observed end
 	watchers watchers.Set[*Approval]
 }
 
 type row struct {
-	a        *Approval // never changed once it is here
-	revision uint64    // what the next change must name
+	a        *Approval // immutable
+	revision uint64    // to be passed to the next change
 	sequence uint64
 	args     []byte
 }
 
-// maxArguments bounds the arguments in the view, maxArgument those of one call.
+// maxArguments limits the cached arguments in total, maxArgument those of one call.
 const (
 	maxArguments = 32 << 20
 	maxArgument  = 64 << 10
@@ -45,8 +44,8 @@ func newView(maxEnded int) *view {
 	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retains: retains{due: map[schema.ApprovalID]due{}}}
 }
 
-// put takes in a write unless a newer one is known, and says whether it is the
-// newest now. A record that is forgotten leaves the view.
+// put applies a write unless a newer one is known, and reports whether it is the newest. A forgotten record
+// is removed from the view.
 func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -91,7 +90,7 @@ func (v *view) get(id schema.ApprovalID) (*Approval, uint64, bool) {
 	return r.a, r.revision, ok
 }
 
-// keepArguments keeps a copy: what the caller has may be used again.
+// keepArguments caches a copy, because the caller may reuse its buffer.
 func (v *view) keepArguments(id schema.ApprovalID, args []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,28 +103,28 @@ func (v *view) keepArguments(id schema.ApprovalID, args []byte) {
 	v.rows[id] = r
 }
 
-// erase drops what is sealed of the approvals of a tenant whose data key is destroyed.
+// erase drops the sealed data of the approvals of a tenant whose data key was destroyed.
 func (v *view) erase(tenant schema.TenantID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for id, r := range v.rows {
 		if r.a.Binding.Tenant.Is(tenant) {
 			v.argBytes -= len(r.args)
-			r.args, r.a = nil, r.a.Clone() // others may be looking at it
+			r.args, r.a = nil, r.a.Clone() // a copy, because others may be reading it
 			r.a.put(&private{Said: make([]string, len(r.a.Decisions))})
 			v.rows[id] = r
 		}
 	}
 }
 
-// arguments returns what was kept, or nil.
+// arguments returns the cached arguments, or nil.
 func (v *view) arguments(id schema.ApprovalID) []byte {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.rows[id].args
 }
 
-// at returns what was written with that sequence, where it is known.
+// at returns the version that was written with that sequence, if it is known.
 func (v *view) at(id schema.ApprovalID, sequence uint64) (*Approval, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -133,10 +132,10 @@ func (v *view) at(id schema.ApprovalID, sequence uint64) (*Approval, bool) {
 	return r.a, ok && r.sequence == sequence
 }
 
-// seen takes in what the watch brings.
+// seen applies a write that the watch delivered.
 func (l *Ledger) seen(r Stored) {
 	a, known := l.view.at(r.ID, r.Sequence)
-	if !known { // else it was written here, and needs no reading
+	if !known { // if known, it was written here and need not be decoded
 		var err error
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		a, err = l.store.decode(ctx, r.Head)
@@ -154,22 +153,21 @@ func (l *Ledger) seen(r Stored) {
 	}
 }
 
-// Watch calls f with each approval of these tenants that is written from now on, here or in
-// another process, as it then stands; of writes in quick succession it may see
-// the last only. Calls come one after the other on one goroutine and must not
-// block. The returned function ends it; f may still be running then. After
-// [Ledger.Close] no call is made.
+// Watch calls f with each approval of these tenants that any process writes from now on, until stop is
+// called. Of writes in quick succession, f may see only the last. Calls of f are sequential, on one
+// goroutine; f must not block, and may still run when stop returns. f is not called after
+// [Ledger.Close].
 func (l *Ledger) Watch(of schema.Tenants, f func(*Approval)) (stop func()) {
 	return l.view.watchers.Add("", those(of, f))
 }
 
-// WatchOne is [Ledger.Watch] for one approval. A write of another one costs nothing,
-// however many wait.
+// WatchOne is [Ledger.Watch] for one approval. Writes of other approvals cost nothing, regardless of the
+// number of watchers.
 func (l *Ledger) WatchOne(of schema.Tenants, id schema.ApprovalID, f func(*Approval)) (stop func()) {
 	return l.view.watchers.Add(string(id), those(of, f))
 }
 
-// those calls f with approvals of these tenants only.
+// those returns a function that calls f for approvals of these tenants only.
 func those(of schema.Tenants, f func(*Approval)) func(*Approval) {
 	return func(a *Approval) {
 		if of.Include(a.Binding.Tenant) {
@@ -178,13 +176,13 @@ func those(of schema.Tenants, f func(*Approval)) func(*Approval) {
 	}
 }
 
-// Filter chooses approvals; what is empty chooses all.
+// Filter selects approvals. An empty field matches all.
 type Filter struct {
 	States    []State
 	Requester string
 	Server    schema.ServerID
 	Tool      string
-	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	// Limit is the maximum length of a page. It defaults to 100 and is at most 1,000.
 	Limit int
 }
 
@@ -194,9 +192,9 @@ func (f *Filter) fits(a *Approval) bool {
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
 }
 
-// List returns a page of the approvals of these tenants that fit, the newest call first, and the
-// cursor of the next page, "" where there is none. It reads this process's view:
-// all that wait or run, and the latest that ended.
+// List returns a page of the matching approvals of these tenants, newest call first, and the cursor of the
+// next page, or "" on the last page. It reads this process's view: all approvals that wait or run, and
+// the latest ended ones.
 func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	found := l.view.fitting(func(a *Approval) bool {
@@ -211,14 +209,14 @@ func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, 
 	return cloned(found), next
 }
 
-// Where returns every approval of these tenants in this process's view that fits, in no order.
-// fit must not change what it sees, nor keep it.
+// Where returns all matching approvals of these tenants in this process's view, in no particular order. fit
+// must not modify or keep its argument.
 func (l *Ledger) Where(of schema.Tenants, fit func(*Approval) bool) []*Approval {
 	return cloned(l.view.fitting(func(a *Approval) bool { return of.Include(a.Binding.Tenant) && fit(a) }))
 }
 
-// Each calls visit with every approval of these tenants in this process's view, in no order. visit
-// must not change what it sees, nor keep it without [Approval.Clone], and must not call the ledger.
+// Each calls visit with every approval of these tenants in this process's view, in no particular order. visit
+// must not modify its argument, keep it without [Approval.Clone], or call the ledger.
 func (l *Ledger) Each(of schema.Tenants, visit func(*Approval)) {
 	l.view.mu.RLock()
 	defer l.view.mu.RUnlock()
@@ -229,16 +227,15 @@ func (l *Ledger) Each(of schema.Tenants, visit func(*Approval)) {
 	}
 }
 
-// Pending returns every approval of these tenants that waits for an answer, the oldest first.
+// Pending returns the pending approvals of these tenants, oldest first.
 func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
 	l.EachPending(of, func(a *Approval) { all = append(all, a.Clone()) })
 	return all
 }
 
-// EachPending calls visit with every approval of these tenants that waits for an answer, the
-// oldest first.
-// visit must not change what it sees, nor hand it on without [Approval.Clone]: none is copied
-// for it, so that a look at very many costs little.
+// EachPending calls visit with every pending approval of these tenants, oldest first. visit must not modify
+// its argument, or pass it on without [Approval.Clone]: approvals are not copied, so that iterating over
+// very many is cheap.
 func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
 	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
 	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })

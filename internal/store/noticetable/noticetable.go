@@ -1,6 +1,6 @@
-// Package noticetable keeps which approval events each receiver was told. Rows are changed
-// by compare-and-set. The table is of the platform: only the approver reads it, for approvals
-// of all tenants, and a row has nothing of an approval but its id.
+// Package noticetable stores which receivers were notified of which approval events. Rows are changed by
+// compare-and-set. The table is of the platform: only the approver reads it, for approvals of all
+// tenants, and a row contains no data of an approval but its id.
 package noticetable
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// kept is longer than the ledger keeps an approval after its last change.
+// kept is longer than the retention of an approval in the ledger after its last change.
 const kept = 31 * 24 * time.Hour
 
 var spec = bus.TableSpec{Bucket: bus.BucketNotices, What: "delivered events", Keep: kept}
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
-// Open opens the table. key names a row; see [bus.OpenTable].
+// Open opens the table. key returns the key of a row; see [bus.OpenTable].
 func Open[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
 	return bus.OpenTable(ctx, c, spec, key, nil)
 }

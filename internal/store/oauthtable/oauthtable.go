@@ -1,10 +1,10 @@
-// Package oauthtable keeps what the authorization server of the approver must remember: its
-// keys, and what people have granted to programs. It sees ciphertext only: what a row holds is
-// decided by package authserver. Rows are changed by compare-and-set and read from the leader,
-// so that of all who redeem one token at once one wins.
+// Package oauthtable stores the state of the approver's authorization server: its keys, and the grants
+// that people gave to programs. It handles only ciphertext; package authserver defines the contents of
+// a row. Rows are changed by compare-and-set and read from the leader, so that only one of several
+// concurrent redemptions of a token succeeds.
 //
-// The tables are of the platform: a grant is asked for by a secret before anybody is known, and
-// says in its ciphertext whose it is, with the tenant.
+// The tables are of the platform: a grant is looked up by a secret before its owner is known. Its
+// ciphertext contains the owner and the tenant.
 package oauthtable
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// GrantsKept is how long a grant is kept after it was last used; none can be valid for longer.
+// GrantsKept is the retention of a grant after its last use. No grant is valid for longer.
 const GrantsKept = 90 * 24 * time.Hour
 
-// AssertionsKept is how long an assertion of a client is known; none can be valid for longer.
+// AssertionsKept is how long a client assertion is remembered. No assertion is valid for longer.
 const AssertionsKept = 15 * time.Minute
 
 var (
@@ -26,10 +26,10 @@ var (
 	once   = bus.TableSpec{Bucket: bus.BucketOAuthOnce, What: "accepted client assertions", Keep: AssertionsKept}
 )
 
-// Specs are the tables, for [bus.Provision].
+// Specs returns the table specs, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{keys, grants, once} }
 
-// OpenKeys opens the table of keys. It is kept for ever.
+// OpenKeys opens the table of keys, which do not expire.
 func OpenKeys(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) {
 	return bus.OpenBucket(ctx, c, keys)
 }
@@ -39,5 +39,5 @@ func OpenGrants(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) {
 	return bus.OpenBucket(ctx, c, grants)
 }
 
-// OpenOnce opens the assertions of clients that were accepted.
+// OpenOnce opens the table of accepted client assertions.
 func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }

@@ -1,7 +1,7 @@
-// Package outbox keeps the webhook deliveries that wait or were given up: for each its
-// state, which is changed by compare-and-set, and its body. It knows ids, tenants, bytes and
-// revisions; what a delivery means is decided in internal/webhook. A delivery of another
-// tenant is answered like one that is not there.
+// Package outbox stores the webhook deliveries that wait or were given up. Each has a state, which is
+// changed by compare-and-set, and a body. The package knows only ids, tenants, bytes and revisions;
+// internal/webhook defines the contents of a delivery. A delivery of another tenant is treated as
+// nonexistent.
 package outbox
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// endedFor is how long the empty message stays that says a delivery has ended. A watch
-// that was away for longer learns it from the conflict of its next write.
+// endedFor is the lifetime of the empty message that marks the end of a delivery. A watch that was
+// disconnected for longer notices the end by the conflict of its next write.
 const endedFor = time.Minute
 
-// Outbox is the deliveries of one kind of process. Ids are plain tokens: 1 to 64 letters,
-// digits, "_" and "-". All methods are safe for concurrent use.
+// Outbox stores the deliveries of one kind of process. Ids are plain tokens: 1 to 64 letters, digits, "_"
+// and "-". It is safe for concurrent use.
 type Outbox struct {
 	s       *bus.Stream
-	subject string // before the id
+	subject string // prefix of the id
 }
 
-// Streams are the streams of all outboxes. keep is how long a delivery is kept after it
-// was last written.
+// Streams returns the specs of the streams of all outboxes. keep is the retention of a delivery after its
+// last write.
 func Streams(keep time.Duration) []bus.StreamSpec {
 	return []bus.StreamSpec{
 		spec(bus.StreamDeliveries, "webhook deliveries", bus.SubjectDelivery, keep),
@@ -38,7 +38,7 @@ func Streams(keep time.Duration) []bus.StreamSpec {
 func spec(name, what, subject string, keep time.Duration) bus.StreamSpec {
 	return bus.StreamSpec{
 		Name: name, What: what, Subjects: []string{subject + "*.*"}, MaxAge: keep,
-		// What grew too old leaves a mark, so that watches forget it too.
+		// Expired messages leave a marker, so that watches remove them too.
 		Expires: true, MarkerTTL: endedFor, Probe: subject + bus.ProbeToken + bus.SuffixBody,
 	}
 }
@@ -48,8 +48,8 @@ func Open(ctx context.Context, c *bus.Conn, keep time.Duration) (*Outbox, error)
 	return open(ctx, c, Streams(keep)[0], bus.SubjectDelivery)
 }
 
-// OpenNotices is [Open] for the events of the approver: it has receivers and secrets of
-// its own, and front doors must not sign for it.
+// OpenNotices is [Open] for the events of the approver. It is separate, because it has other receivers and
+// secrets, and front doors must not sign for it.
 func OpenNotices(ctx context.Context, c *bus.Conn, keep time.Duration) (*Outbox, error) {
 	return open(ctx, c, Streams(keep)[1], bus.SubjectNotice)
 }
@@ -65,16 +65,13 @@ func open(ctx context.Context, c *bus.Conn, spec bus.StreamSpec, subject string)
 func (o *Outbox) stateOf(id string) string { return o.subject + bus.Token(id) + bus.SuffixState }
 func (o *Outbox) bodyOf(id string) string  { return o.subject + bus.Token(id) + bus.SuffixBody }
 
-// MaxBody is how many bytes of body fit.
-func (o *Outbox) MaxBody() int { return o.s.MaxMessage() - 1<<10 }
-
-// tenantOf returns the tenant of a delivery; those of the default one say none.
+// tenantOf returns the tenant of a delivery. Deliveries of the default tenant contain none.
 func tenantOf(m *bus.Message) schema.TenantID { return schema.TenantID(m.Record) }
 
 func recordOf(tenant schema.TenantID) []byte { return []byte(tenant.Stored()) }
 
-// Create stores a delivery of the tenant and returns its revision; [bus.ErrConflict] means that there is
-// one of this id. The body is stored first, so that every state that can be seen has one.
+// Create stores a delivery of the tenant and returns its revision. [bus.ErrConflict] means that the id
+// exists already. The body is stored first, so that every visible state has one.
 func (o *Outbox) Create(ctx context.Context, tenant schema.TenantID, id string, state, body []byte) (uint64, error) {
 	if !bus.PlainToken(id) || len(state) == 0 || len(body) == 0 {
 		return 0, fmt.Errorf("storing a delivery: its id must be a plain token, its state and body not empty")
@@ -83,15 +80,15 @@ func (o *Outbox) Create(ctx context.Context, tenant schema.TenantID, id string, 
 	if err != nil {
 		return 0, err
 	}
-	// A body without a state is what a process left that died here.
+	// A body without a state is left over if the process dies here.
 	if _, err := o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), Record: recordOf(tenant), Data: body}); err != nil {
 		return 0, err
 	}
 	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Record: recordOf(tenant), Data: state}, after)
 }
 
-// free returns the revision that the first state of an id follows: 0, or that of the
-// message that says the last one has ended.
+// free returns the revision that the first state of an id must follow: 0, or that of the message that marks
+// the end of the last delivery.
 func (o *Outbox) free(ctx context.Context, id string) (uint64, error) {
 	m, err := o.s.Last(ctx, o.stateOf(id), bus.Leader)
 	switch {
@@ -105,8 +102,8 @@ func (o *Outbox) free(ctx context.Context, id string) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// Replace stores the state of a delivery of the tenant when its revision is still the given
-// one, and returns the new revision.
+// Replace stores the state of a delivery of the tenant if its current revision is the given one, and returns
+// the new revision.
 func (o *Outbox) Replace(ctx context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error) {
 	if err := o.mine(ctx, tenant, id); err != nil {
 		return 0, err
@@ -114,7 +111,7 @@ func (o *Outbox) Replace(ctx context.Context, tenant schema.TenantID, id string,
 	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Record: recordOf(tenant), Data: state}, revision)
 }
 
-// mine is a conflict for a delivery that is not there, or not the tenant's.
+// mine returns a conflict if the delivery does not exist or belongs to another tenant.
 func (o *Outbox) mine(ctx context.Context, tenant schema.TenantID, id string) error {
 	_, _, err := o.Get(ctx, schema.OnlyTenant(tenant), id)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -123,8 +120,8 @@ func (o *Outbox) mine(ctx context.Context, tenant schema.TenantID, id string) er
 	return err
 }
 
-// Remove ends a delivery of the tenant when its revision is still the given one, and returns
-// the revision of the end.
+// Remove ends a delivery of the tenant if its current revision is the given one, and returns the revision of
+// the end.
 func (o *Outbox) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
 	if err := o.mine(ctx, tenant, id); err != nil {
 		return 0, err
@@ -133,12 +130,12 @@ func (o *Outbox) Remove(ctx context.Context, tenant schema.TenantID, id string, 
 	if err != nil {
 		return 0, err
 	}
-	_ = o.dropBody(ctx, id) // the delivery has ended; a body that stays behind grows old by itself
+	_ = o.dropBody(ctx, id) // the delivery has ended; a remaining body expires
 	return end, nil
 }
 
-// Forget removes the body of a delivery of the tenant, whose state stays; [bus.ErrNotFound] means
-// that there is no such delivery. It may be repeated.
+// Forget removes the body of a delivery of the tenant and keeps its state. [bus.ErrNotFound] means that
+// there is no such delivery. It is idempotent.
 func (o *Outbox) Forget(ctx context.Context, tenant schema.TenantID, id string) error {
 	if _, _, err := o.Get(ctx, schema.OnlyTenant(tenant), id); err != nil {
 		return err
@@ -151,7 +148,7 @@ func (o *Outbox) dropBody(ctx context.Context, id string) error {
 	return err
 }
 
-// Get reads the state of a delivery of these tenants and its revision from the stream's leader;
+// Get reads the state of a delivery of these tenants and its revision from the stream's leader.
 // [bus.ErrNotFound] means that there is none.
 func (o *Outbox) Get(ctx context.Context, of schema.Tenants, id string) (state []byte, revision uint64, err error) {
 	m, err := o.s.Last(ctx, o.stateOf(id), bus.Leader)
@@ -161,7 +158,7 @@ func (o *Outbox) Get(ctx context.Context, of schema.Tenants, id string) (state [
 	return m.Data, m.Sequence, nil
 }
 
-// Body reads the body of a delivery of the tenant; [bus.ErrNotFound] means that it is no longer kept.
+// Body reads the body of a delivery of the tenant. [bus.ErrNotFound] means that it is no longer stored.
 func (o *Outbox) Body(ctx context.Context, tenant schema.TenantID, id string) ([]byte, error) {
 	m, err := o.s.Last(ctx, o.bodyOf(id), bus.Either)
 	if err = there(schema.OnlyTenant(tenant), &m, err); err != nil {
@@ -170,8 +167,8 @@ func (o *Outbox) Body(ctx context.Context, tenant schema.TenantID, id string) ([
 	return m.Data, nil
 }
 
-// there takes a message for none that is of another tenant, or empty, which says that a
-// delivery has ended.
+// there returns [bus.ErrNotFound] for a message of another tenant, or an empty one, which marks the end of a
+// delivery.
 func there(of schema.Tenants, m *bus.Message, err error) error {
 	if err == nil && (len(m.Data) == 0 || !of.Include(tenantOf(m))) {
 		return bus.ErrNotFound
@@ -179,9 +176,9 @@ func there(of schema.Tenants, m *bus.Message, err error) error {
 	return err
 }
 
-// Watch calls f for each delivery of these tenants that is kept and then for each write, in the
-// order of the writes, on one goroutine; an empty state says that the delivery has ended, and
-// comes for those of all tenants. It returns once everything that was there has been seen. stop ends the watch and waits for it.
+// Watch calls f for each stored delivery of these tenants and then for each write, in write order, on one
+// goroutine. An empty state means that the delivery has ended; ends of all tenants are delivered. Watch
+// returns once all existing deliveries have been seen. stop ends the watch and waits for it.
 func (o *Outbox) Watch(ctx context.Context, of schema.Tenants, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
 	w, err := o.s.Watch(ctx, o.subject+"*"+bus.SuffixState, func(m bus.Message) {
 		if len(m.Data) > 0 && !of.Include(tenantOf(&m)) {

@@ -1,7 +1,6 @@
-// Package pintable keeps which definitions of tools were accepted. A server has one row,
-// so that all of its tools are recorded, and accepted, in one step: of several front doors
-// that record it at once one wins. The table is of the platform: definitions of tools are
-// accepted for all tenants.
+// Package pintable stores the accepted tool definitions. A server has one row, so that all of its tools
+// are recorded, or accepted, in one step: only one of several front doors that record it concurrently
+// succeeds. The table is of the platform: tool definitions are accepted for all tenants.
 package pintable
 
 import (
@@ -15,23 +14,23 @@ import (
 
 // Pin is the accepted definition of a tool.
 type Pin struct {
-	// Definition is the definition, exactly as the server sent it, and Digest its digest.
+	// Definition is the exact definition as the server sent it, Digest its digest.
 	Definition json.RawMessage `json:"-"`
 	Digest     string          `json:"digest"`
-	// By is the principal that accepted it; empty for one that was recorded at first use.
+	// By is the principal that accepted it, or empty if it was recorded at first use.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
 }
 
-// Server are the accepted definitions of a server, by tool.
+// Server holds the accepted definitions of a server, by tool.
 type Server struct {
 	ID       schema.ServerID `json:"id"`
 	Recorded time.Time       `json:"recorded"` // at first use
 	Tools    map[string]Pin  `json:"tools"`
 }
 
-// pinRow is a Pin as it is stored: the definition is a string, because an encoder of JSON
-// may write an object in another way, and its digest is of the exact bytes.
+// pinRow is the stored form of a Pin. The definition is a string, because a JSON encoder may reformat an
+// object, and the digest is of the exact bytes.
 type pinRow struct {
 	pinMembers
 	Definition string `json:"definition"`
@@ -39,12 +38,12 @@ type pinRow struct {
 
 type pinMembers Pin
 
-// MarshalJSON keeps the bytes of the definition.
+// MarshalJSON encodes the pin and preserves the bytes of the definition.
 func (p Pin) MarshalJSON() ([]byte, error) {
 	return json.Marshal(pinRow{pinMembers(p), string(p.Definition)})
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (p *Pin) UnmarshalJSON(text []byte) error {
 	var row pinRow
 	if err := json.Unmarshal(text, &row); err != nil {
@@ -55,12 +54,12 @@ func (p *Pin) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// history is for people: the table needs the last write alone.
+// history is for people only: the table needs just the last write.
 const history = 5
 
 var spec = bus.TableSpec{Bucket: bus.BucketPins, What: "accepted tool definitions", History: history}
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table. changed is called after every change, on one goroutine.
@@ -68,5 +67,5 @@ func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Server],
 	return bus.OpenTable(ctx, c, spec, func(s *Server) string { return Key(s.ID) }, changed)
 }
 
-// Key is the key of a server.
+// Key returns the row key of a server.
 func Key(id schema.ServerID) string { return bus.Token(id) }

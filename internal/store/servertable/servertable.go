@@ -1,6 +1,6 @@
-// Package servertable keeps the servers that were added over the API. Every front door
-// sees each write; the last one counts. The table is of the platform: which servers a tenant
-// sees is in the configuration.
+// Package servertable stores the servers that were added with the API. Every front door sees each write;
+// the last one wins. The table is of the platform: the configuration determines which servers a
+// tenant sees.
 package servertable
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Server is a server that was added over the API. Definition is its entry in the shape of
-// the servers file.
+// Server is a server that was added with the API. Definition is its entry in the format of the servers
+// file.
 type Server struct {
 	ID         schema.ServerID `json:"id"`
 	Definition json.RawMessage `json:"definition"`
@@ -21,12 +21,12 @@ type Server struct {
 	At         time.Time       `json:"at"`
 }
 
-// history is for people: the table needs the last write alone.
+// history is for people only: the table needs just the last write.
 const history = 5
 
 var spec = bus.TableSpec{Bucket: bus.BucketServers, What: "servers added over the API", History: history}
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table. changed is called after every change, on one goroutine.
@@ -34,5 +34,5 @@ func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Server],
 	return bus.OpenTable(ctx, c, spec, func(s *Server) string { return Key(s.ID) }, changed)
 }
 
-// Key is the key of a server.
+// Key returns the row key of a server.
 func Key(id schema.ServerID) string { return bus.Token(id) }

@@ -1,6 +1,5 @@
-// Package sessiontable keeps the sessions of MCP clients, which all front doors share. A
-// session is forgotten 24 hours after it was last written. The table knows no id of a
-// session, only digests.
+// Package sessiontable stores the sessions of MCP clients, which all front doors share. A session expires
+// 24 hours after its last write. The table contains no session ids, only digests of them.
 package sessiontable
 
 import (
@@ -17,35 +16,35 @@ import (
 )
 
 const (
-	kept = 24 * time.Hour // after a session was opened, or last written
-	most = 64 << 20       // bytes of all of them
+	kept = 24 * time.Hour // since the last write of a session
+	most = 64 << 20       // total bytes
 )
 
 var spec = bus.TableSpec{Bucket: bus.BucketSessions, What: "sessions of MCP clients", Keep: kept, MaxBytes: most}
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
-// Session is what a front door needs to know of a session that another one opened.
+// Session is the state of a session that other front doors need.
 type Session struct {
 	Principal    string          `json:"principal"`
-	Tenant       schema.TenantID `json:"tenant,omitempty"` // of the principal, in the stored form
-	Mount        string          `json:"mount,omitempty"`  // the server of the endpoint, "" for all
-	Version      string          `json:"version"`          // revision of the protocol
+	Tenant       schema.TenantID `json:"tenant,omitempty"` // tenant of the principal, in stored form
+	Mount        string          `json:"mount,omitempty"`  // server of the endpoint, or "" for all servers
+	Version      string          `json:"version"`          // protocol version
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
-	Name         string          `json:"name"`            // by which workers know it
-	Level        string          `json:"level,omitempty"` // of log messages
+	Name         string          `json:"name"`            // name of the session for workers
+	Level        string          `json:"level,omitempty"` // log level
 }
 
-// Table is the open table. It is safe for concurrent use; Close ends it.
+// Table is the open table. It is safe for concurrent use. Close it after use.
 type Table struct {
 	rows  *bus.Bucket
 	watch *bus.StreamWatch
 }
 
-// Open opens the table. changed is called with the key of each session that is written or
-// ended from now on and the revision of that write, on one goroutine; see [Key]. Of
-// several writes of one session in a row it may be told the last alone.
+// Open opens the table. changed is called, on one goroutine, with the key (see [Key]) and the new revision of
+// each session that is written or ended from now on. Of several writes of one session in a row, it may
+// receive only the last.
 func Open(ctx context.Context, c *bus.Conn, changed func(key string, revision uint64, ended bool)) (*Table, error) {
 	rows, err := bus.OpenBucket(ctx, c, spec)
 	if err != nil {
@@ -58,14 +57,13 @@ func Open(ctx context.Context, c *bus.Conn, changed func(key string, revision ui
 	return &Table{rows, watch}, nil
 }
 
-// Key is the key of a session in the table: a digest of its id, so that who reads the
-// table learns no id.
+// Key returns the row key of a session: a digest of its id, so that the table reveals no ids.
 func Key(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
-// Put stores a session of the tenant, for every front door, and returns the revision of the write.
+// Put stores a session of the tenant, for all front doors, and returns the revision of the write.
 func (t *Table) Put(ctx context.Context, tenant schema.TenantID, key string, s Session) (revision uint64, err error) {
 	s.Tenant = tenant.Stored()
 	row, err := json.Marshal(s)
@@ -75,9 +73,9 @@ func (t *Table) Put(ctx context.Context, tenant schema.TenantID, key string, s S
 	return t.rows.Put(ctx, key, row)
 }
 
-// Get returns a session of the tenant and its revision; [bus.ErrNotFound] for one that was
-// never stored, is of another tenant, has ended or was forgotten. What versions without
-// tenants stored is of the default one.
+// Get returns a session of the tenant and its revision. The error is [bus.ErrNotFound] if it was never
+// stored, belongs to another tenant, has ended or has expired. Sessions of versions without tenants belong
+// to the default one.
 func (t *Table) Get(ctx context.Context, tenant schema.TenantID, key string) (s Session, revision uint64, err error) {
 	row, revision, err := t.rows.Fresh(ctx, key)
 	if err != nil {
@@ -92,8 +90,8 @@ func (t *Table) Get(ctx context.Context, tenant schema.TenantID, key string) (s 
 	return s, revision, nil
 }
 
-// End removes a session of the tenant, for every front door. One that is not there, or is of
-// another tenant, is none to remove.
+// End removes a session of the tenant, for all front doors. It does nothing if the session does not exist or
+// belongs to another tenant.
 func (t *Table) End(ctx context.Context, tenant schema.TenantID, key string) error {
 	_, _, err := t.Get(ctx, tenant, key)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -105,5 +103,5 @@ func (t *Table) End(ctx context.Context, tenant schema.TenantID, key string) err
 	return t.rows.Delete(ctx, key)
 }
 
-// Close ends the watch on the table and waits for it.
+// Close stops the watch on the table and waits for it.
 func (t *Table) Close() { t.watch.Close() }

@@ -1,11 +1,10 @@
-// Package slacktable keeps what the approver must remember of Slack: who there is which
-// principal, which codes connect somebody, which message shows which approval, and which
-// requests were taken. Rows are changed by compare-and-set; what a row means is decided
-// by the packages that open a table.
+// Package slacktable stores the approver's Slack state: which Slack account is which principal, the codes
+// that connect accounts, which message shows which approval, and the accepted requests. Rows are changed
+// by compare-and-set; the packages that open a table define the contents of its rows.
 //
-// The tables are of the platform: only the approver reads them. An account in Slack is asked
-// for before anybody is known, and its row says of which tenant the person is; a message has
-// nothing of an approval but its id.
+// The tables are of the platform: only the approver reads them. A Slack account is looked up before
+// its person is known, and its row contains the person's tenant. A message contains no data of an
+// approval but its id.
 package slacktable
 
 import (
@@ -16,9 +15,9 @@ import (
 )
 
 const (
-	// messagesKept is longer than the ledger keeps an approval after its last change.
+	// messagesKept is longer than the retention of an approval in the ledger after its last change.
 	messagesKept = 31 * 24 * time.Hour
-	// onceKept is longer than a signed request can be valid, both ways.
+	// onceKept is longer than the validity of a signed request, with clocks that are ahead or behind.
 	onceKept  = 15 * time.Minute
 	codesKept = 15 * time.Minute
 )
@@ -30,26 +29,25 @@ var (
 	once     = bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "accepted Slack requests", Keep: onceKept}
 )
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{people, codes, messages, once} }
 
-// OpenPeople opens the table of Slack accounts and their principals. It is kept for ever.
-// key names a row; see [bus.OpenTable].
+// OpenPeople opens the table of Slack accounts and their principals, whose rows do not expire. key returns the
+// key of a row; see [bus.OpenTable].
 func OpenPeople[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
 	return bus.OpenTable(ctx, c, people, key, nil)
 }
 
-// OpenCodes opens the table of codes with which somebody in Slack says who they are; rows
-// end by themselves after a quarter of an hour.
+// OpenCodes opens the table of codes with which a Slack user proves who they are. Rows expire after 15
+// minutes.
 func OpenCodes[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
 	return bus.OpenTable(ctx, c, codes, key, nil)
 }
 
-// OpenMessages opens the table of messages in Slack that show approvals.
+// OpenMessages opens the table of Slack messages that show approvals.
 func OpenMessages[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
 	return bus.OpenTable(ctx, c, messages, key, nil)
 }
 
-// OpenOnce opens the accepted Slack requests; each is remembered for a quarter
-// of an hour.
+// OpenOnce opens the table of accepted Slack requests. Each is remembered for 15 minutes.
 func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }

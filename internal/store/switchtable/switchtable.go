@@ -1,6 +1,5 @@
-// Package switchtable keeps which tools are switched off. Every front door sees each
-// write; the last one counts. The table is of the platform: a tool is switched off for all
-// tenants.
+// Package switchtable stores which tools are disabled. Every front door sees each write; the last one
+// wins. The table is of the platform: a tool is disabled for all tenants.
 package switchtable
 
 import (
@@ -11,13 +10,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Switch says whether tools may be called, and why not.
+// Switch enables or disables tools, with a reason.
 type Switch struct {
-	// Server and Tool name one tool. In a row with Wide they are patterns of names, "" for
-	// every name.
+	// Server and Tool identify one tool. In a row with Wide they are name patterns; "" matches every
+	// name.
 	Server schema.ServerID `json:"server"`
 	Tool   string          `json:"tool"`
-	// Wide says that the row is about all tools that fit.
+	// Wide is set if the row applies to all matching tools.
 	Wide bool `json:"wide,omitempty"`
 	// Set limits a row with Wide to the tools of a set.
 	Set     string    `json:"set,omitempty"`
@@ -27,12 +26,12 @@ type Switch struct {
 	At      time.Time `json:"at"`
 }
 
-// history is for people: the table needs the last write alone.
+// history is for people only: the table needs just the last write.
 const history = 5
 
 var spec = bus.TableSpec{Bucket: bus.BucketSwitches, What: "disabled tools", History: history}
 
-// Specs are all tables, for [bus.Provision].
+// Specs returns the specs of all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table. changed is called after every change, on one goroutine.
@@ -40,7 +39,7 @@ func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Switch],
 	return bus.OpenTable(ctx, c, spec, func(s *Switch) string { return s.key() }, changed)
 }
 
-// key is the key of a row. Rows with Wide have three parts, so that a pattern is no tool.
+// key returns the row key. Rows with Wide have three parts, so that a pattern cannot collide with a tool.
 func (s *Switch) key() string {
 	if s.Wide {
 		return Key(s.Server, s.Tool) + "." + bus.Token(s.Set)
@@ -48,7 +47,7 @@ func (s *Switch) key() string {
 	return Key(s.Server, s.Tool)
 }
 
-// Key is the key of a tool.
+// Key returns the row key of a tool.
 func Key(server schema.ServerID, tool string) string {
 	return bus.Token(server) + "." + bus.Token(tool)
 }

@@ -25,6 +25,16 @@ func Erase(ctx context.Context, c *bus.Conn, tenant schema.TenantID) error {
 	return nil
 }
 
+// Known reports whether the tenant has or had a data key, or was erased before.
+func Known(ctx context.Context, c *bus.Conn, tenant schema.TenantID) (bool, error) {
+	t, err := openTable(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	r, err := t.last(ctx, tenant.OrDefault())
+	return r != nil, err
+}
+
 // Destroy is [Erase] for a process that has the ring, which drops the key at once.
 func (r *Ring) Destroy(ctx context.Context, tenant schema.TenantID) error {
 	tenant = tenant.OrDefault()

@@ -313,7 +313,5 @@ func (r *Ring) find(ctx context.Context, id keyID) (*dataKey, error) {
 }
 
 func unavailable(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The data key of the tenant is not available, so nothing of the call can be stored. (%w)", err)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The data key of the tenant is not available, so nothing of the call can be stored. (%w)", err).RetryableAfter(0)
 }

@@ -71,8 +71,7 @@ var (
 
 // plain returns an error of net/http without the address, which may hold a secret.
 func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

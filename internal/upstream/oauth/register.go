@@ -127,8 +127,7 @@ func preferred(supported []string) string {
 }
 
 func wordRegistration(err error) error {
-	var refused *oauthex.ClientRegistrationError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
 		if code := errorCode(refused.ErrorCode); code != "" {
 			return errors.New("the authorization server refused to register the client: " + code)
 		}

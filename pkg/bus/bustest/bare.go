@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Bare publishes n messages of size bytes to a new stream of its own, with nothing of
-// ours on the way, and returns how long that took: what a journal is measured against.
-// batch is how many go into one atomic batch; 1 publishes each by itself and waits for it.
+// Bare publishes n messages of size bytes to a new temporary stream with nats.go only, and returns
+// the time that this took. It is the baseline for benchmarks of journals. batch is the number of
+// messages in an atomic batch. If it is 1, each message is published separately and acknowledged.
 func Bare(t testing.TB, to nats.InProcessConnProvider, n, batch, size int) time.Duration {
 	t.Helper()
 	check := func(err error) {

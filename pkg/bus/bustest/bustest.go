@@ -1,5 +1,5 @@
-// Package bustest gives tests a NATS server: an embedded one, or, where a test
-// asks for it, a real nats-server process. It must not be used outside tests.
+// Package bustest provides tests with a NATS server: an embedded one or, if a test requires it, a
+// real nats-server process. It must not be used outside tests.
 package bustest
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // Server is a NATS server for one test.
 type Server struct {
-	// URL is its address on loopback.
+	// URL is the address on loopback.
 	URL  string
 	s    *server.Server
 	dir  string
@@ -57,8 +57,8 @@ func (s *Server) start(t testing.TB) {
 	}
 }
 
-// StartPair runs two embedded servers that form a cluster, without JetStream, until the
-// test ends. A message that enters at one reaches the subscribers of the other.
+// StartPair runs two embedded servers that form a cluster, without JetStream, until the test ends.
+// A message that is published on one reaches the subscribers of the other.
 func StartPair(t testing.TB) (a, b *Server) {
 	t.Helper()
 	ports := porttest.Ports(t, 2)
@@ -90,22 +90,22 @@ func StartPair(t testing.TB) (a, b *Server) {
 	return nodes[0], nodes[1]
 }
 
-// Stop ends an embedded server before the test does, and everything that it had not
-// stored is gone; Again runs it once more, at its address and with what it stored.
+// Stop stops an embedded server before the test ends. Data that it had not stored is lost. Again
+// starts it at the same address with the stored data.
 func (s *Server) Stop() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }
 
-// Again runs an embedded server that was stopped.
+// Again starts an embedded server that was stopped.
 func (s *Server) Again(t testing.TB) {
 	t.Helper()
 	s.start(t)
 }
 
-// StartProcess runs a real nats-server process with JetStream and its default
-// message limit of 1 MiB until the test ends. The binary is found in the folder
-// that CALLYARD_TEST_BIN names, which scripts/test.sh fills, or on the PATH.
+// StartProcess runs a real nats-server process with JetStream and the default message limit of
+// 1 MiB until the test ends. It searches the binary in the directory CALLYARD_TEST_BIN, which
+// scripts/test.sh fills, and on the PATH.
 func StartProcess(t testing.TB) *Server {
 	t.Helper()
 	bin := filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), "nats-server")
@@ -135,7 +135,7 @@ func StartProcess(t testing.TB) *Server {
 	return s
 }
 
-// Streams is how many streams an embedded server has.
+// Streams returns the number of streams of an embedded server.
 func (s *Server) Streams(t testing.TB) int {
 	t.Helper()
 	info, err := s.s.Jsz(nil)
@@ -145,7 +145,7 @@ func (s *Server) Streams(t testing.TB) int {
 	return info.Streams
 }
 
-// Stored is how many bytes the messages in all streams of an embedded server take.
+// Stored returns the number of bytes that the messages in all streams of an embedded server take.
 func (s *Server) Stored(t testing.TB) uint64 {
 	t.Helper()
 	info, err := s.s.Jsz(nil)
@@ -155,7 +155,8 @@ func (s *Server) Stored(t testing.TB) uint64 {
 	return info.Store
 }
 
-// JetStream is that of the server at the URL, past all that is ours, until the test ends.
+// JetStream returns a JetStream client of the server at the URL, without package bus, until the
+// test ends.
 func JetStream(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -170,10 +171,11 @@ func JetStream(t testing.TB, url string) jetstream.JetStream {
 	return js
 }
 
-// Connect opens a connection until the test ends.
+// Connect opens a connection that is closed when the test ends.
 func (s *Server) Connect(t testing.TB, name string) *bus.Conn { return s.ConnectLocal(t, name, nil) }
 
-// ConnectLocal opens a connection that is joined with others of this process.
+// ConnectLocal opens a connection that is connected directly to others of this process; see
+// [bus.Local].
 func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -186,18 +188,18 @@ func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.
 	return c
 }
 
-// Holds reports which of the texts stand in a file of the server, whose bytes JetStream has
-// written by then.
+// Holds returns the texts that are contained in a file of the server, of the data that JetStream
+// has written so far.
 func (s *Server) Holds(t testing.TB, texts ...[]byte) (found []string) {
 	t.Helper()
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = root.Close() }() // it was read only
+	defer func() { _ = root.Close() }() // it was only read
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // a file of the server may go while it is looked for
+			return nil // the server may remove a file during the search
 		}
 		data, err := fs.ReadFile(root.FS(), path)
 		for _, text := range texts {

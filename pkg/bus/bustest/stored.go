@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamsWith returns the names of the streams of the server at the URL in which a message is
-// stored that contains the text, in its data or in a header, also where that is base64.
+// StreamsWith returns the names of the streams of the server at the URL that have a message with the
+// text in its data or in a header, including headers in base64.
 func StreamsWith(t testing.TB, url, text string) (names []string) {
 	t.Helper()
 	js := JetStream(t, url)

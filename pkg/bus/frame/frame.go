@@ -1,11 +1,11 @@
-// Package frame is the binary form that messages on the wire (pkg/bus) and the
-// records of journals (internal/store/journal) share. A frame is
+// Package frame implements the binary format that is shared by messages on the wire (pkg/bus)
+// and the records of journals (internal/store/journal). A frame is
 //
 //	uint32 head length | uint32 payload length | head | payload
 //
-// in big endian. The head is a list of fields (tag byte, uvarint length, bytes). A
-// reader skips tags that it does not know, so that versions can be mixed during an
-// upgrade. What a tag means is decided by the package that writes it.
+// in big endian. The head is a list of fields (tag byte, uvarint length, bytes). A reader skips
+// unknown tags, so that versions can be mixed during an upgrade. The package that writes a tag
+// defines its meaning.
 package frame
 
 import (
@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// overhead is what a frame takes next to its head and its payload.
+// overhead is the number of bytes of a frame in addition to its head and its payload.
 const overhead = 8
 
 // ErrShort means that a message ends inside a frame.
 var ErrShort = errors.New("the message ends inside a frame")
 
-// Begin begins a frame in dst. The fields of its head are appended next, and [End]
-// with the returned start ends it.
+// Begin begins a frame in dst. Append the fields of its head next, and finish it by calling
+// [End] with the returned start.
 func Begin(dst []byte) (_ []byte, start int) {
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0), len(dst)
 }
 
-// End ends the frame that begins at start with its payload.
+// End finishes the frame that begins at start with its payload.
 func End(dst []byte, start int, payload []byte) []byte {
 	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-overhead))
 	binary.BigEndian.PutUint32(dst[start+4:], uint32(len(payload)))
 	return append(dst, payload...)
 }
 
-// Next splits the first frame off rest. Head and payload share its memory.
+// Next splits the first frame off rest. head, payload and after share its memory.
 func Next(rest []byte) (head, payload, after []byte, err error) {
 	if len(rest) < overhead {
 		return nil, nil, nil, ErrShort
@@ -57,7 +57,7 @@ func AppendString[S ~string | ~[]byte](dst []byte, tag byte, s S) []byte {
 	return append(dst, s...)
 }
 
-// Bit is the flag where it is set, else 0: for the flags of [AppendUint].
+// Bit returns flag if set is true, and 0 otherwise. It is for the flags of [AppendUint].
 func Bit(flag uint64, set bool) uint64 {
 	if set {
 		return flag
@@ -89,7 +89,7 @@ func AppendDuration(dst []byte, tag byte, d time.Duration) []byte {
 	return AppendUint(dst, tag, uint64(max(d.Microseconds(), 1)))
 }
 
-// AppendTime appends a field in nanoseconds since 1970, unless t is zero.
+// AppendTime appends a field in Unix nanoseconds, unless t is zero.
 func AppendTime(dst []byte, tag byte, t time.Time) []byte {
 	if t.IsZero() {
 		return dst
@@ -97,8 +97,8 @@ func AppendTime(dst []byte, tag byte, t time.Time) []byte {
 	return AppendUint(dst, tag, uint64(max(t.UnixNano(), 1)))
 }
 
-// Fields calls each for every field of a head, until it returns an error. The strings
-// share one copy of the head.
+// Fields calls each for every field of a head and stops at its first error. The strings share
+// one copy of the head.
 func Fields(head []byte, each func(tag byte, value string) error) error {
 	s := string(head)
 	for i := 0; i < len(s); {
@@ -128,13 +128,13 @@ func uvarint(s string) (uint64, int) {
 	return 0, 0
 }
 
-// Uint reads the value of a field that [AppendUint] wrote; 0 where it is none.
+// Uint reads the value of a field that [AppendUint] wrote. It returns 0 if the value is invalid.
 func Uint(value string) uint64 {
 	v, _ := uvarint(value)
 	return v
 }
 
-// Int is Uint for a count, at most 2^30.
+// Int is Uint for a count. It returns at most 2^30.
 func Int(value string) int { return int(min(Uint(value), 1<<30)) }
 
 // Size is Uint for a number of bytes.
@@ -154,7 +154,8 @@ func Duration(value string) time.Duration {
 	return time.Duration(min(Uint(value), most)) * time.Microsecond
 }
 
-// Time reads the value of a field that [AppendTime] wrote; zero where it is none.
+// Time reads the value of a field that [AppendTime] wrote. It returns the zero time if the value
+// is invalid.
 func Time(value string) time.Time {
 	v := Uint(value)
 	if v == 0 || v > 1<<63-1 {

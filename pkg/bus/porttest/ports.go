@@ -1,13 +1,12 @@
-// Package porttest gives tests ports of loopback for processes that are told where to
-// listen, above all for those that stop and then listen on the same port again.
+// Package porttest provides tests with loopback ports for processes that are configured with
+// their listen address, in particular for those that stop and later listen on the same port.
 //
-// It owns a row of ports for as long as the test process lives: no other test
-// process is given one of them. They lie below the ports that the system gives to
-// connections. Among those, a port whose process is away for a moment may be taken
-// by any connection on the machine, even by that of a client which keeps asking for
-// that very port and comes to talk to itself.
+// It reserves a range of ports for the lifetime of the test process. No other test process gets
+// a port of this range. The range is below the system's ephemeral ports. If a process stopped
+// listening on an ephemeral port for a moment, any connection on the machine could take the
+// port, even a client that retries that port and then connects to itself.
 //
-// It refuses to give ports to anything but tests: nothing keeps strangers from them.
+// It is for tests only, because processes other than tests can still take the ports.
 package porttest
 
 import (
@@ -23,22 +22,22 @@ import (
 const (
 	least = 12_000
 	most  = 30_000
-	row   = 200 // ports of one test process; the first one is its claim on the others
+	row   = 200 // ports of one test process; the first one reserves the others
 )
 
-// errNone names the fault and the fix.
+// errNone describes the error and the fix.
 var errNone = fmt.Errorf("there are not enough free ports on 127.0.0.1 between %d and %d: stop the processes that listen there", least, most)
 
-// own is the row of this process.
+// own is the port range of this process.
 var own struct {
 	sync.Mutex
 	claim net.Listener // held until the process ends
 	first int
-	next  int // counts on: a port that was given comes again after all others
+	next  int // increases only, so that a port is reused after all others
 }
 
-// Free returns n different ports on which nobody listens at this moment. It is safe
-// for concurrent use.
+// Free returns n different ports on which no process listens at this moment. It is safe for
+// concurrent use.
 func Free(n int) ([]int, error) {
 	own.Lock()
 	defer own.Unlock()
@@ -80,7 +79,7 @@ func listen(port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// Ports is Free for a test, which ends when there are too few.
+// Ports is Free for a test. It fails the test if there are not enough ports.
 func Ports(t testing.TB, n int) []int {
 	t.Helper()
 	ports, err := Free(n)
@@ -90,13 +89,13 @@ func Ports(t testing.TB, n int) []int {
 	return ports
 }
 
-// Port is Ports for one.
+// Port returns one port; see [Ports].
 func Port(t testing.TB) int {
 	t.Helper()
 	return Ports(t, 1)[0]
 }
 
-// Address returns "127.0.0.1:PORT" with a port on which nobody listens.
+// Address returns "127.0.0.1:PORT" with a port on which no process listens.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port(t)))

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		for _, p := range ports {
 			_, _ = os.Stdout.WriteString(strconv.Itoa(p) + "\n")
 		}
-		_, _ = os.Stdin.Read(make([]byte, 1)) // it lives until it is let go
+		_, _ = os.Stdin.Read(make([]byte, 1)) // runs until its stdin is closed
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
@@ -67,7 +67,7 @@ func TestTwoProcessesHaveDifferentPorts(t *testing.T) {
 	{
 		other := exec.Command(self)
 		other.Env = append(os.Environ(), "PORTTEST_SAY=1")
-		out, err := other.Output() // its stdin is empty: it ends at once
+		out, err := other.Output() // its stdin is empty, so it exits at once
 		if err != nil {
 			t.Fatal(err)
 		}

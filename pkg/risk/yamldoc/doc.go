@@ -1,10 +1,10 @@
-// Package yamldoc reads a YAML file into values that know their line and column, so
-// that each fault found in them later can say where it is.
+// Package yamldoc parses a YAML file into values with their line and column, so that faults
+// found later can report their position.
 //
-// It owns what the configuration and the policy have in common: the kinds of values,
-// the bound of their nesting, and the words of faults about YAML itself. It promises
-// not to panic and not to recurse beyond the bound, whatever the file holds.
+// It contains the part that the configuration and the policy share: the kinds of values, the
+// limit of their nesting, and the messages for faults of YAML itself. For any input, it does
+// not panic and does not recurse beyond the limit.
 //
-// It refuses to know which keys exist and what a value means. It stands below pkg/risk
-// because packages below pkg import nothing from internal, and a policy is read there.
+// It does not know the valid keys or the meaning of a value. It is below pkg/risk, which
+// parses policies, because packages below pkg import nothing from internal.
 package yamldoc

@@ -11,19 +11,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Options say how a file is read.
+// Options configures [Parse].
 type Options struct {
-	// MaxDepth bounds the nesting, because the parser recurses.
+	// MaxDepth limits the nesting, because the parser recurses.
 	MaxDepth int
-	// References allows anchors, aliases and the tags of YAML's own types. A value is
-	// then one node for all that refer to it.
+	// References allows anchors, aliases and YAML's built-in tags. An anchor and its aliases
+	// then share one node.
 	References bool
-	// Report is called with each fault: a sentence that names the fault and the fix.
+	// Report is called for each fault, with a sentence that describes the fault and the fix.
 	Report func(at Position, format string, args ...any)
 }
 
-// Parse reads one document: nil where there is nothing but comments. ok is false
-// where the source cannot be read at all.
+// Parse parses one document. root is nil if the document is empty or has only comments. ok is
+// false if the source cannot be parsed at all.
 func Parse(source []byte, o Options) (root *Node, ok bool) {
 	r := &reader{Options: o, anchors: map[string]*Node{}}
 	file := r.parse(string(source))
@@ -49,8 +49,8 @@ type reader struct {
 	anchors map[string]*Node
 }
 
-// parse runs the parser of YAML. Its panics and its recursion are kept from the
-// caller: a file must never be able to end the process.
+// parse runs the YAML parser. It recovers from the parser's panics and limits its recursion,
+// because a file must not be able to end the process.
 func (r *reader) parse(text string) (file *ast.File) {
 	defer func() {
 		if recover() != nil {
@@ -63,13 +63,12 @@ func (r *reader) parse(text string) (file *ast.File) {
 		r.fault(deep, "the file is nested more than %d levels deep; reduce the nesting.", r.MaxDepth)
 		return nil
 	}
-	// Keys given twice are reported with everything else, not by the parser.
+	// The callers report duplicate keys together with the other faults.
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err == nil {
 		return file
 	}
-	var syntax yaml.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok {
 		r.fault(syntax.GetToken(), "the file is not valid YAML here: %s; check the indentation and the quotes.", OneLine(syntax.GetMessage()))
 	} else {
 		r.Report(Position{}, "the file is not valid YAML; check its indentation and quotes.")
@@ -77,8 +76,8 @@ func (r *reader) parse(text string) (file *ast.File) {
 	return nil
 }
 
-// tooDeep returns the token at which the nesting passes the bound. Block nesting costs
-// indentation, so what nests within one line is counted, and the indentation.
+// tooDeep returns the token at which the nesting exceeds the limit, or nil. Block nesting
+// requires indentation, so it checks the indentation and counts the nesting within one line.
 func (r *reader) tooDeep(tokens token.Tokens) *token.Token {
 	flow, marks, line := 0, 0, 0
 	for _, tk := range tokens {
@@ -151,7 +150,7 @@ func (r *reader) convert(n ast.Node) *Node {
 	return &Node{Kind: Bad, At: at(n.GetToken())}
 }
 
-// scalar keeps a number or bool as it was written.
+// scalar keeps a number or boolean as written.
 func scalar(n ast.Node, k Kind) *Node {
 	return &Node{Kind: k, At: at(n.GetToken()), Text: strings.TrimSpace(n.GetToken().Value)}
 }
@@ -171,7 +170,7 @@ func text(n *ast.StringNode) *Node {
 
 func (r *reader) mapping(tk *token.Token, values []*ast.MappingValueNode) *Node {
 	m := &Node{Kind: Map, At: at(tk)}
-	// The token of a map is its first colon; its first key is what people look for.
+	// The token of a map is its first colon, but readers look for its first key.
 	if len(values) > 0 {
 		m.At = at(values[0].Key.GetToken())
 	}
@@ -199,7 +198,7 @@ func keyOf(key ast.MapKeyNode) (string, error) {
 	return "", errors.New("a key must be a plain string; this one is not.")
 }
 
-// reference reads what YAML marks with & (an anchor), * (an alias) or ! (a tag).
+// reference converts an anchor (&), an alias (*) or a tag (!).
 func (r *reader) reference(n ast.Node) *Node {
 	bad := &Node{Kind: Bad, At: at(n.GetToken())}
 	if !r.References {
@@ -231,7 +230,7 @@ func (r *reader) reference(n ast.Node) *Node {
 		case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
 			return value
 		}
-		// It may be a password that begins so; it is not repeated.
+		// The value may be a password that begins with "!", so the message does not contain it.
 		r.fault(n.GetToken(), "a value that begins with ! is a YAML tag, which is not supported here; put the string in quotes.")
 		bad.At = value.At
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// read returns what Parse returns and the faults with their places.
+// read returns the results of Parse and the faults with their positions.
 func read(source string, references bool) (root *Node, faults []string) {
 	root, _ = Parse([]byte(source), Options{MaxDepth: 10, References: references, Report: func(at Position, format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("%d:%d: %s", at.Line, at.Column, fmt.Sprintf(format, args...)))

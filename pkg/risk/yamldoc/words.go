@@ -2,8 +2,8 @@ package yamldoc
 
 import "strings"
 
-// OneLine keeps text of the outside from breaking a report into other lines or
-// steering a terminal.
+// OneLine replaces line breaks and control characters with spaces, so that untrusted text can
+// neither break a report into lines nor control a terminal.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 {
@@ -13,8 +13,8 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// Nearest returns the known name that is the fewest typing errors away, or "" where
-// none is near. Case, "-", "_", "." and spaces do not count.
+// Nearest returns the most similar known name by edit distance, or "" if none is similar. It
+// ignores case, "-", "_", "." and spaces.
 func Nearest(name string, known []string) string {
 	best, least := "", 0
 	written := folded(name)
@@ -35,8 +35,8 @@ func folded(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(name[:min(len(name), 200)]))
 }
 
-// distance counts the letters to insert, remove, replace or swap with their
-// neighbour to get from a to b.
+// distance returns the edit distance of a and b: the number of insertions, removals,
+// replacements and swaps of neighbouring letters.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -125,6 +125,16 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if parts[0] == "servers" {
+		server := map[string]any{"id": "s", "initialization_state": "ready", "slots": 1} // that of CallLines
+		var answer any = map[string]any{"servers": []any{server}}
+		if len(parts) > 1 { // any other one is there too
+			server["id"], answer = parts[1], server
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer) // a client that hung up misses nothing
+		return
+	}
 	b := d.batches[parts[1]]
 	if b == nil {
 		d.problem(w, http.StatusNotFound, "There is no batch "+parts[1]+".")

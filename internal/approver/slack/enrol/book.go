@@ -138,9 +138,7 @@ func hashOf(text string) string {
 }
 
 func unavailable(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "Connected Slack accounts cannot be read at the moment; try again soon. (%w)", err)
-	e.Retryable = true
-	return e
+	return schema.Errorf(schema.KindUnavailable, "Connected Slack accounts cannot be read at the moment; try again soon. (%w)", err).RetryableAfter(0)
 }
 
 func errNoCode() error {

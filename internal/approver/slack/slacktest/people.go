@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -178,10 +179,7 @@ func (s *Server) Drop() {
 func (s *Server) Send(t testing.TB, envelope, kind string, payload any) {
 	t.Helper()
 	s.mu.Lock()
-	all := make(map[*websocket.Conn]*sync.Mutex, len(s.sockets))
-	for c, lock := range s.sockets {
-		all[c] = lock
-	}
+	all := maps.Clone(s.sockets)
 	s.mu.Unlock()
 	if len(all) == 0 {
 		t.Fatal("nobody listens on a socket")

@@ -55,6 +55,8 @@ type Batch struct {
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
 	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended."`
+	// Missing may be mistyped, or belong to workers that are still to come.
+	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail." example:"[\"evrything\"]"`
 	// Refused and Refusals are in answers to those who send calls.
 	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
 	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`
@@ -114,7 +116,7 @@ func batchItem(m *batch.Manifest) Batch {
 	c := m.Counts
 	b := Batch{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Calls: m.Calls, Priority: m.Priority, Labels: m.Labels, Created: m.Created, ExpiresAt: m.Expires,
-		Started: m.Started, Ended: m.Ended, Forgotten: m.Forgotten,
+		Started: m.Started, Ended: m.Ended, Forgotten: m.Forgotten, Missing: m.Missing,
 		Counts: BatchCounts{
 			Succeeded: c.Succeeded, ToolErrors: c.ToolErrors, Failed: c.Failed + c.Dead, Denied: c.Denied, Expired: c.Expired, Canceled: c.Canceled, Unknown: c.Unknown,
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -180,6 +181,7 @@ type lineSource struct {
 	from  *bufio.Reader
 	limit int
 	line  []byte
+	begun bool      // the first line was read
 	set   time.Time // when the deadline of the socket was set
 	// digest takes all that is read; nil where nobody wants it.
 	digest hash.Hash
@@ -253,6 +255,9 @@ func (s *lineSource) next() (rec batch.Line, customID string, err error) {
 		line, tooLong, err := s.wait()
 		if err != nil {
 			return rec, "", err
+		}
+		if !s.begun { // a file may be sent as an editor wrote it
+			s.begun, line = true, bom.Trim(line)
 		}
 		if tooLong {
 			return rec, "", httpapi.ErrBodyTooLarge(s.limit)

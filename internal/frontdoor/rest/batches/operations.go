@@ -83,7 +83,7 @@ func opAddCalls() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/batches/{id}/calls", "add-batch-calls", openapi.TagBatches, "Add calls to an open batch",
 		"One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.",
 		append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, batchStatuses...)...)
-	op.Parameters = []*huma.Param{batchParam(), openapi.QueryParam("from", "The number of lines sent before; the request is refused if a different number is stored.", &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(0.0)})}
+	op.Parameters = []*huma.Param{batchParam(), openapi.QueryParam("from", "The number of lines sent before; the request is refused if a different number is stored.", &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)})}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine)}}
 	return op
 }

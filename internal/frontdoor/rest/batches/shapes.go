@@ -22,7 +22,7 @@ func (b *handlers) describe(d *httpapi.Document) {
 	all[schemaBatchItem] = &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"}, Description: "One call of a batch.",
 		Properties: map[string]*huma.Schema{
-			"custom_id": {Type: huma.TypeString, MaxLength: openapi.Ptr(maxCustomID), Description: "The caller's own id for the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
+			"custom_id": {Type: huma.TypeString, MaxLength: new(maxCustomID), Description: "The caller's own id for the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
 			"arguments":  openapi.Object("The arguments; the default is an empty object."),
 			"timeout_ms": b.runner.TimeoutSchema("The timeout of the call."),
 		},
@@ -31,11 +31,11 @@ func (b *handlers) describe(d *httpapi.Document) {
 		Type: huma.TypeObject, AdditionalProperties: false, Description: "A batch in one document.",
 		Properties: map[string]*huma.Schema{
 			"calls":        {Type: huma.TypeArray, Items: openapi.Ref(schemaBatchItem), Description: "The calls; optional if open is true."},
-			"priority":     {Type: huma.TypeInteger, Minimum: openapi.Ptr(float64(minPriority)), Maximum: openapi.Ptr(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
+			"priority":     {Type: huma.TypeInteger, Minimum: new(float64(minPriority)), Maximum: new(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
 			"expires_in":   openapi.Described(b.expiresSchema(), "Seconds within which calls must be sent to a worker; the default is 24 h."),
 			"callback_url": openapi.Text("The URL that is notified when the batch ends."),
 			"labels": {
-				Type: huma.TypeObject, MaxProperties: openapi.Ptr(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: openapi.Ptr(maxLabelValue)},
+				Type: huma.TypeObject, MaxProperties: new(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: new(maxLabelValue)},
 				Description: fmt.Sprintf("The caller's own labels; a name has at most %d bytes.", maxLabelName),
 			},
 			"open":   {Type: huma.TypeBoolean, Description: "More calls follow with POST /batches/{id}/calls."},

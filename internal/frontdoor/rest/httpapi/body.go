@@ -61,9 +61,7 @@ func NewBudget() *bodies.Budget { return bodies.New(smallBodies, largeBodies) }
 
 // ErrBodiesFull refuses a body while others hold the whole memory budget.
 func ErrBodiesFull() error {
-	e := schema.Errorf(schema.KindUnavailable, "The front door reached its memory limit for large bodies; the request was not processed. Send it again in a moment.")
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindUnavailable, "The front door reached its memory limit for large bodies; the request was not processed. Send it again in a moment.").RetryableAfter(time.Second)
 }
 
 // ErrBodyTooLarge refuses a body, or a line of one, over its limit.

@@ -31,7 +31,5 @@ func (r refusals) record(who *schema.Principal) error {
 	if r.of.Count(string(who.Tenant.OrDefault())+"\x00"+who.Name) == 0 {
 		return nil
 	}
-	e := schema.Errorf(schema.KindQuota, "Too many of your requests were refused. Wait before the next one.")
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
+	return schema.Errorf(schema.KindQuota, "Too many of your requests were refused. Wait before the next one.").RetryableAfter(time.Second)
 }

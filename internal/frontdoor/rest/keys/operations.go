@@ -46,14 +46,14 @@ func opRevoke() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/keys/{id}", "revoke-key", openapi.TagKeys, "Revoke an API key",
 		"No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
-	op.Parameters = []*huma.Param{idParam(), matchParam()}
+	op.Parameters = []*huma.Param{idParam(), openapi.MatchParam()}
 	return op
 }
 
 func changing(method, path, id, summary, description string) huma.Operation {
 	op := openapi.Operation(method, path, id, openapi.TagKeys, summary, description,
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
-	op.Parameters = []*huma.Param{idParam(), matchParam()}
+	op.Parameters = []*huma.Param{idParam(), openapi.MatchParam()}
 	op.Responses["200"] = &huma.Response{Headers: map[string]*huma.Param{"ETag": tagHeader()}}
 	return op
 }
@@ -63,10 +63,6 @@ func tagHeader() *huma.Param {
 }
 
 func idParam() *huma.Param { return openapi.PathParam("id", "The id of an API key.", "4vQxWc0aZkPm") }
-
-func matchParam() *huma.Param {
-	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
-}
 
 func exampleKey() map[string]any {
 	return map[string]any{

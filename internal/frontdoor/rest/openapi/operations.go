@@ -62,6 +62,11 @@ func QueryParam(name, description string, s *huma.Schema) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: description, Schema: s}
 }
 
+// MatchParam is the header If-Match of an operation that changes something.
+func MatchParam() *huma.Param {
+	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
+}
+
 // ServerParam is the server in a path.
 func ServerParam() *huma.Param { return PathParam("id", "The id of a server.", "everything") }
 

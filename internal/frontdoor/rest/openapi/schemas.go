@@ -69,9 +69,6 @@ func Described(s *huma.Schema, description string) *huma.Schema {
 	return s
 }
 
-// Ptr returns a pointer to a bound of a schema.
-func Ptr[T any](v T) *T { return &v }
-
 // RefuseMore has schemas of bodies refuse members that they do not name; those that are
 // not in the document are passed over.
 func RefuseMore(schemas map[string]*huma.Schema, names ...string) {

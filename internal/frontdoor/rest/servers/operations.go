@@ -21,7 +21,7 @@ func (s *serverHandlers) describe(d *httpapi.Document) {
 		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse", "websocket"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-		"riskLevel": {Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(3.0), Description: "1 low, 2 medium, 3 high."},
+		"riskLevel": {Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(3.0), Description: "1 low, 2 medium, 3 high."},
 		"apiKey":    openapi.Text("The API key of a remote server, sent as Authorization: Bearer."),
 		"pin":       openapi.Words("off", "warn", "quarantine"),
 		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),

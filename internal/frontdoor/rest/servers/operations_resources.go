@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -66,9 +67,7 @@ func (h *resourceHandlers) opListResources() huma.Operation {
 	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "uri", In: "query", Description: "Read this resource instead.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "demo://resource/1"}, h.runner.CallParams()[0])
-	for status, r := range openapi.Refusals(submit.CallStatuses()...) {
-		op.Responses[status] = r
-	}
+	maps.Copy(op.Responses, openapi.Refusals(submit.CallStatuses()...))
 	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{openapi.Ref(schemaResources), openapi.Ref(schemaReadAnswer)}}
 	return op
 }

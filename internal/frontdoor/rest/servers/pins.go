@@ -128,9 +128,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 	if h.record != nil {
 		// Sent again, the request accepts nothing and is recorded.
 		if err = h.record(r.Context(), x.Principal, id, all); err != nil {
-			e := schema.Errorf(schema.KindUnavailable, "The definitions are accepted, but the audit record was not written; send the request again. (%w)", err)
-			e.Retryable, e.RetryAfter = true, time.Second
-			return nil, e
+			return nil, schema.Errorf(schema.KindUnavailable, "The definitions are accepted, but the audit record was not written; send the request again. (%w)", err).RetryableAfter(time.Second)
 		}
 	}
 	return pins(x.Operated(h.catalog), id)

@@ -24,7 +24,7 @@ func opPut(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPut, "/sets/{name}", "put-set", openapi.TagSets, "Make or change a set of tools",
 		"The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.",
 		http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
-	op.Parameters = []*huma.Param{setParam(), matchParam(), {
+	op.Parameters = []*huma.Param{setParam(), openapi.MatchParam(), {
 		Name: "If-None-Match", In: "header", Description: "With *, the set is made only where there is none.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}}, Example: "*",
 	}}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[toolset.Set]()), true, "The definition of the set.", exampleDefinition())
@@ -36,12 +36,8 @@ func opRemove() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/sets/{name}", "remove-set", openapi.TagSets, "Remove a set of tools",
 		"A set that another set names, or by which tools are disabled, is not removed.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
-	op.Parameters = []*huma.Param{setParam(), matchParam()}
+	op.Parameters = []*huma.Param{setParam(), openapi.MatchParam()}
 	return op
-}
-
-func matchParam() *huma.Param {
-	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
 }
 
 func exampleDefinition() map[string]any {

@@ -28,7 +28,7 @@ func CallStatuses() []int {
 
 // CallParams are what every call takes in addition to its body.
 func (u *Runner) CallParams() []*huma.Param {
-	ms := &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(float64(u.limits.MaxTimeout.Milliseconds()))}
+	ms := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(u.limits.MaxTimeout.Milliseconds()))}
 	return []*huma.Param{
 		{Name: "timeout_ms", In: "query", Description: "The timeout of the call in milliseconds; it takes precedence over the header.", Schema: ms, Example: 5000},
 		{Name: "Callyard-Timeout-Ms", In: "header", Description: "The timeout of the call in milliseconds, as a header.", Schema: ms, Example: 5000},
@@ -50,7 +50,7 @@ func (u *Runner) StoredCallParams() []*huma.Param {
 
 // TimeoutSchema describes how many milliseconds a call may take.
 func (u *Runner) TimeoutSchema(description string) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(float64(u.limits.MaxTimeout.Milliseconds())), Description: description}
+	return &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(u.limits.MaxTimeout.Milliseconds())), Description: description}
 }
 
 // Answered is a response of 200 that is JSON as the MCP server sent it, or a

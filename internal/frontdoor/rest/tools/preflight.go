@@ -102,7 +102,7 @@ func opPreflight() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/preflight", "preflight", openapi.TagServers, "Check that tools are ready",
 		"Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.", http.StatusBadRequest)
 	tools := openapi.QueryParam("tool", "A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.",
-		&huma.Schema{Type: huma.TypeArray, Items: openapi.String(), MinItems: openapi.Ptr(1), MaxItems: openapi.Ptr(maxPreflight)})
+		&huma.Schema{Type: huma.TypeArray, Items: openapi.String(), MinItems: new(1), MaxItems: new(maxPreflight)})
 	tools.Required, tools.Example = true, []any{"everything/echo"}
 	op.Parameters = []*huma.Param{tools}
 	return op

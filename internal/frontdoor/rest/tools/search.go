@@ -92,7 +92,7 @@ func opSearchTools() huma.Operation {
 		"The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.",
 		http.StatusBadRequest, http.StatusNotFound)
 	text := openapi.String()
-	text.MaxLength, text.MinLength = openapi.Ptr(2048), openapi.Ptr(1)
+	text.MaxLength, text.MinLength = new(2048), new(1)
 	q := openapi.QueryParam("q", "What the tool is to do, in words.", text)
 	q.Required, q.Example = true, "read a file"
 	op.Parameters = []*huma.Param{

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 
@@ -90,8 +91,6 @@ func example() map[string]any {
 		"took_ms": 12.5, "bytes_in": 57, "bytes_out": 1204,
 	}
 	row := map[string]any{"tenant": "default", "key": "ci"}
-	for name, n := range counts {
-		row[name] = n
-	}
+	maps.Copy(row, counts)
 	return map[string]any{"from": "2026-01-02T03:00:00Z", "to": "2026-01-03T04:00:00Z", "complete": true, "total": counts, "rows": []any{row}}
 }

@@ -236,8 +236,7 @@ func (a *Attached) Kill() {
 // there was none.
 func (a *Attached) Wait() int {
 	<-a.done
-	var c websocket.CloseError
-	if errors.As(a.err, &c) {
+	if c, ok := errors.AsType[websocket.CloseError](a.err); ok {
 		return int(c.Code)
 	}
 	return -1

@@ -34,6 +34,8 @@ class Batch:
         state (BatchState):
         ended (datetime.datetime | Unset):
         labels (BatchLabels | Unset):
+        missing_servers (list[str] | Unset): Servers of waiting calls that no worker has announced, the first 20 by
+            name. Their calls wait for such a worker for 10 minutes, and then fail.
         payloads_deleted (bool | Unset): Whether the arguments and results of its calls have been deleted, because the
             retention of its tenant has ended.
         priority (int | Unset):
@@ -51,6 +53,7 @@ class Batch:
     state: BatchState
     ended: datetime.datetime | Unset = UNSET
     labels: BatchLabels | Unset = UNSET
+    missing_servers: list[str] | Unset = UNSET
     payloads_deleted: bool | Unset = UNSET
     priority: int | Unset = UNSET
     reason: str | Unset = UNSET
@@ -83,6 +86,10 @@ class Batch:
         labels: dict[str, Any] | Unset = UNSET
         if not isinstance(self.labels, Unset):
             labels = self.labels.to_dict()
+
+        missing_servers: list[str] | Unset = UNSET
+        if not isinstance(self.missing_servers, Unset):
+            missing_servers = self.missing_servers
 
         payloads_deleted = self.payloads_deleted
 
@@ -119,6 +126,8 @@ class Batch:
             field_dict["ended"] = ended
         if labels is not UNSET:
             field_dict["labels"] = labels
+        if missing_servers is not UNSET:
+            field_dict["missing_servers"] = missing_servers
         if payloads_deleted is not UNSET:
             field_dict["payloads_deleted"] = payloads_deleted
         if priority is not UNSET:
@@ -167,6 +176,8 @@ class Batch:
         else:
             labels = BatchLabels.from_dict(_labels)
 
+        missing_servers = cast(list[str], d.pop("missing_servers", UNSET))
+
         payloads_deleted = d.pop("payloads_deleted", UNSET)
 
         priority = d.pop("priority", UNSET)
@@ -200,6 +211,7 @@ class Batch:
             state=state,
             ended=ended,
             labels=labels,
+            missing_servers=missing_servers,
             payloads_deleted=payloads_deleted,
             priority=priority,
             reason=reason,

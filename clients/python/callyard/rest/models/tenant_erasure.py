@@ -21,6 +21,7 @@ class TenantErasure:
         credentials (int): The credentials of its people at MCP servers that were removed.
         encrypted (bool): Whether the payloads of the tenant were encrypted, so that nobody can read what is left of
             them. Without encryption.key_file they are not: they are deleted when their retention ends.
+        found (bool): Whether Callyard had anything of a tenant with this id. If false, check the id.
         held (int): The held calls that were withdrawn.
         id (str):
         keys (int): The API keys that were revoked.
@@ -32,6 +33,7 @@ class TenantErasure:
     canceled: int
     credentials: int
     encrypted: bool
+    found: bool
     held: int
     id: str
     keys: int
@@ -47,6 +49,8 @@ class TenantErasure:
         credentials = self.credentials
 
         encrypted = self.encrypted
+
+        found = self.found
 
         held = self.held
 
@@ -66,6 +70,7 @@ class TenantErasure:
                 "canceled": canceled,
                 "credentials": credentials,
                 "encrypted": encrypted,
+                "found": found,
                 "held": held,
                 "id": id,
                 "keys": keys,
@@ -87,6 +92,8 @@ class TenantErasure:
 
         encrypted = d.pop("encrypted")
 
+        found = d.pop("found")
+
         held = d.pop("held")
 
         id = d.pop("id")
@@ -102,6 +109,7 @@ class TenantErasure:
             canceled=canceled,
             credentials=credentials,
             encrypted=encrypted,
+            found=found,
             held=held,
             id=id,
             keys=keys,

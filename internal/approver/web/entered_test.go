@@ -1,0 +1,102 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/store/ledger"
+)
+
+// What a person typed is given back after their session ended in the middle of it, and nothing is
+// decided before they see the request again.
+func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), nil)
+	c := f.signedIn("ada")
+	path := "/a/" + string(a.ID)
+	page := f.do(c, "GET", path, "").body
+	form := url.Values{
+		"token": {formToken(t, page, path+"/edit")}, "digest": {a.Binding.ArgumentsDigest}, "key": {"a-secret"},
+		"arguments": {"{\r\n  \"target\": \"typed <b>\"\r\n}"}, "reason": {"a long \"reason\""},
+	}
+	f.post(c, "/sign-out", url.Values{"token": {formToken(t, page, "/sign-out")}})
+
+	ended := f.post(c, path+"/edit", form, "Referer", f.url+path)
+	if ended.status != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", ended.status)
+	}
+	for _, want := range []string{"Your session has ended", `typed &lt;b&gt;`, `a long &#34;reason&#34;`, `href="/sign-in?next=` + url.QueryEscape(path) + `" target="_blank"`, `action="` + path + `/edit"`} {
+		if !strings.Contains(ended.body, want) {
+			t.Errorf("the page lacks %s: %s", want, ended.body)
+		}
+	}
+	if strings.Contains(ended.body, "a-secret") || strings.Contains(ended.body, form.Get("token")) {
+		t.Errorf("the page repeats a secret: %s", ended.body)
+	}
+
+	// Another person signs in, and continues with that form: it has no token any more.
+	form.Del("token")
+	back := f.post(f.signedIn("bob"), path+"/edit", form)
+	if back.status != http.StatusForbidden {
+		t.Errorf("under another session: %d", back.status)
+	}
+	for _, want := range []string{"nothing was recorded", `typed &lt;b&gt;`, `value="a long &#34;reason&#34;"`, `data-self="` + path + `"`} {
+		if !strings.Contains(back.body, want) {
+			t.Errorf("the page lacks %s: %s", want, back.body)
+		}
+	}
+	if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
+		t.Errorf("something was decided: %+v", is)
+	}
+	form.Set("token", formToken(t, back.body, path+"/edit"))
+	if got := f.post(c, path+"/edit", form); got.status == http.StatusSeeOther {
+		t.Error("the token of another person counts")
+	}
+}
+
+// A form without a page that takes it back shows what was entered.
+func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
+	f := open(t, people(), nil)
+	c := f.signedIn("ada")
+	for what, who := range map[string]*http.Client{"no session": f.browser(), "no token": c} {
+		got := f.post(who, "/permissions/perm_1/revoke", url.Values{"reason": {"typed here"}}, "Referer", f.url+"/permissions")
+		if got.status != http.StatusUnauthorized && got.status != http.StatusForbidden || !strings.Contains(got.body, "typed here") || !strings.Contains(got.body, "%2Fpermissions") && !strings.Contains(got.body, `href="/permissions"`) {
+			t.Errorf("%s: %d %s", what, got.status, got.body)
+		}
+		if strings.Contains(got.body, ">Continue<") {
+			t.Errorf("%s: a form that nothing takes back can be sent again", what)
+		}
+	}
+}
+
+// A double click sends a form twice; the person sees the answer to the second one.
+func TestADecisionThatIsSentTwiceIsNoRefusal(t *testing.T) {
+	f := open(t, people(), nil)
+	for _, kind := range []string{"approve", "deny", "revoke"} {
+		a := f.hold(`{"target":"x"}`, requester(), nil)
+		c := f.signedIn("ada")
+		path := "/a/" + string(a.ID)
+		form := url.Values{"token": {f.web.FormToken(cookieOf(t, f, c), path+"/"+kind)}, "digest": {a.Binding.ArgumentsDigest}, "reason": {"why"}}
+		for i := range 2 {
+			if got := f.post(c, path+"/"+kind, form); got.status != http.StatusSeeOther {
+				t.Errorf("%s, time %d: %d %s", kind, i+1, got.status, got.body)
+			}
+		}
+		if is := f.state(a.ID); len(is.Decisions) != 1 {
+			t.Errorf("%s is recorded %d times", kind, len(is.Decisions))
+		}
+		// What differs from the record is refused, and so is the same of somebody else.
+		form.Set("reason", "another")
+		if got := f.post(c, path+"/"+kind, form); got.status == http.StatusSeeOther {
+			t.Errorf("%s with another reason counts", kind)
+		}
+		bob := f.signedIn("bob")
+		form.Set("reason", "why")
+		form.Set("token", f.web.FormToken(cookieOf(t, f, bob), path+"/"+kind))
+		if got := f.post(bob, path+"/"+kind, form); got.status != http.StatusConflict || !strings.Contains(got.body, `data-self="`+path+`"`) {
+			t.Errorf("%s of somebody else: %d", kind, got.status)
+		}
+	}
+}

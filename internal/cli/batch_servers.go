@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/clients/go/batchfile"
+)
+
+// missingEvery is how often a batch is asked for servers that its calls wait for.
+const missingEvery = 2 * time.Second
+
+// batchServers warns once of each server that a batch names and Callyard does not have. Its calls
+// wait, because a worker may still announce it; a mistyped name is one that nobody announces.
+type batchServers struct {
+	c     *client
+	known []string // asked for once
+	told  map[string]bool
+}
+
+func newBatchServers(c *client) *batchServers {
+	return &batchServers{c: c, told: make(map[string]bool)}
+}
+
+// check warns of the servers in the lines of a file before they are sent. If Callyard does not
+// answer, it says nothing: the batch reports that.
+func (b *batchServers) check(ctx context.Context, file string, firstLine map[string]int) {
+	if !b.ask(ctx) {
+		return
+	}
+	for _, server := range slices.SortedFunc(maps.Keys(firstLine), func(x, y string) int { return firstLine[x] - firstLine[y] }) {
+		if !slices.Contains(b.known, server) {
+			b.warn(server, fmt.Sprintf("%s:%d:", file, firstLine[server]))
+		}
+	}
+}
+
+// ask gets the servers that Callyard has, and says whether it did.
+func (b *batchServers) ask(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, suggestFor)
+	defer cancel()
+	quiet := *b.c
+	quiet.out.format = formatTable // a refusal is not printed
+	known, err := serverIDs(ctx, &quiet, nil)
+	if err != nil {
+		return false
+	}
+	b.known = bare(known)
+	return true
+}
+
+func (b *batchServers) warn(server, place string) {
+	if b.told[server] {
+		return
+	}
+	b.told[server] = true
+	hint := strings.TrimPrefix(didYouMean(server, b.known), ".")
+	_ = b.c.note.text(strings.TrimLeft(fmt.Sprintf("%s Callyard has no server %q; its calls wait for a worker that runs it.%s\n", oneLine(place), oneLine(server), hint), " ")) // it is no part of the answer
+}
+
+// watch asks a running batch for the servers that its calls wait for, until ctx ends.
+func (b *batchServers) watch(ctx context.Context, id string, show *batchProgress) {
+	tick := time.NewTicker(missingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		quiet := *b.c
+		quiet.out.format = formatTable
+		var now batchfile.Batch
+		if _, err := quiet.report(ctx, with(b.c.api.GetBatch, id), &now); err != nil {
+			continue // the stream of results reports faults
+		}
+		if len(now.MissingServers) > 0 && b.known == nil {
+			b.ask(ctx)
+		}
+		show.missing(now.MissingServers, b.warn)
+	}
+}
