@@ -108,7 +108,7 @@ func portless(address string) string {
 	return u.String()
 }
 
-// Loopback reports whether a host is this machine.
+// Loopback reports whether a host is localhost or a loopback address.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback() || host == "localhost"
