@@ -34,10 +34,10 @@ func (r *Redis) watch(log *slog.Logger) {
 		defer tick.Stop()
 		for {
 			select {
-			case <-ctx.Done():
-				return
 			case <-tick.C:
 				r.probe(ctx)
+			case <-ctx.Done():
+				return
 			}
 		}
 	})
