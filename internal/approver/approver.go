@@ -43,8 +43,7 @@ const (
 	reconcileFor   = 10 * time.Second
 )
 
-// Options configures an approver. The caller must close Desk and Ledger after the approver has
-// stopped.
+// Options configures an approver. The caller owns Desk and Ledger, which must outlive the approver.
 type Options struct {
 	Config settings.Approver
 	// Listener is an open listener for the address of Config. If nil, Start opens one.
@@ -55,7 +54,7 @@ type Options struct {
 	// caller must close it.
 	Audit *audit.Log
 	// Conn is the connection for the approver's heartbeat, and for the tables of Slack and
-	// webhooks. The caller must close it. It may be nil if none of these is used.
+	// webhooks. The caller must close it. It may be nil if no feature needs it.
 	Conn *bus.Conn
 	// FrontDoor returns the address of a front door in the same process, which the console uses
 	// if Config names no other. If nil, there is none.

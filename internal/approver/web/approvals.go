@@ -293,7 +293,7 @@ func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approv
 }
 
 // fits validates edited arguments against the tool's schema. As at the front door, an unusable
-// schema validates everything.
+// schema accepts everything.
 func fits(definition, args []byte) error {
 	var tool struct {
 		Input json.RawMessage `json:"inputSchema"`
